@@ -25,11 +25,11 @@ inline constexpr const char* nccl_calls =
     "ncclReduceScatter, ncclAllReduce, ncclBroadcast, and ncclSend and ncclRecv in a group for "
     "all_to_all";
 
-/// The ranks of a world of GPUs, as NCCL knows them. Construction and destruction are collective.
+/// The NCCL communicator of a world of GPUs. Construction and destruction are collective.
 ///
 /// The calls are asynchronous on `stream`, can be captured in a CUDA graph, and are made by every
-/// rank in the same order. Counts are in elements. In place works as NCCL says. Throws
-/// `unsupported` where `nccl()` says no, `internal` with NCCL's text when a call fails.
+/// rank in the same order. Counts are in elements. Calls may be in place as NCCL defines it. Throws
+/// `unsupported` if `nccl()` is not there, `internal` with NCCL's text when a call fails.
 class communicator {
  public:
   explicit communicator(world& w);
@@ -37,17 +37,17 @@ class communicator {
   communicator& operator=(communicator&&) noexcept;
   ~communicator();
 
-  /// `out` gets the `shard` elements of all ranks.
+  /// `out` gets the `shard` elements of each rank.
   void all_gather(const void* in, void* out, std::int64_t shard, dtype type, stream_ref stream);
-  /// `out` gets this rank's `shard` elements of the combination.
+  /// `out` gets this rank's `shard` elements of the reduced array.
   void reduce_scatter(const void* in, void* out, std::int64_t shard, dtype type, reduction how,
                       stream_ref stream);
   void all_reduce(const void* in, void* out, std::int64_t count, dtype type, reduction how,
                   stream_ref stream);
-  /// `part` elements from every rank to every rank.
+  /// Every rank sends `part` elements to every rank.
   void all_to_all(const void* in, void* out, std::int64_t part, dtype type, stream_ref stream);
-  /// `out` gets the shards of all ranks, in `bytes`, each where it would begin if all before were
-  /// full.
+  /// `out` gets the shards of all ranks. `bytes` gives their sizes in bytes. Each shard begins
+  /// where it would begin if all shards before it were full.
   void gather_shards(const void* in, void* out, const sharding& bytes, stream_ref stream);
   void broadcast(const void* in, void* out, std::int64_t count, dtype type, int root,
                  stream_ref stream);

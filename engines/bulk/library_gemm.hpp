@@ -14,8 +14,8 @@ namespace untax::bulk {
 /// Whether cuBLASLt can be used by this program on this machine. Loads it the first time.
 [[nodiscard]] const availability& blas();
 
-/// C[m, n] = A[m, k] * B[n, k]^T, sums in fp32. All row-major; so many elements lie between the
-/// beginnings of two rows, 0 meaning that there are no gaps.
+/// C[m, n] = A[m, k] * B[n, k]^T, sums in fp32. All matrices are row-major. A stride is the number
+/// of elements from row to row; 0: no gaps.
 struct library_product {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -25,14 +25,14 @@ struct library_product {
   std::int64_t a_stride = 0;
   std::int64_t b_stride = 0;
   std::int64_t c_stride = 0;
-  bool adds = false;  ///< to what C holds
+  bool adds = false;  ///< accumulates into C
 };
 
-/// A product by cuBLASLt on the current device, in each of the ways that its heuristics propose.
-/// Runs of one object follow each other (they share scratch memory).
+/// A product by cuBLASLt on the current device, by any of the algorithms ("ways") that its
+/// heuristics propose. Runs of one object share scratch memory, so they must not overlap.
 class library_gemm {
  public:
-  /// Throws `unsupported` if cuBLASLt is not there or cannot do it, `out_of_memory`.
+  /// Throws `unsupported` if cuBLASLt is missing or cannot compute this, and `out_of_memory`.
   explicit library_gemm(const library_product& product);
   library_gemm(library_gemm&&) noexcept;
   library_gemm& operator=(library_gemm&&) noexcept;
@@ -42,11 +42,11 @@ class library_gemm {
   /// Asynchronous; can be captured.
   void run(int way, const void* a, const void* b, void* c, stream_ref stream) const;
 
-  /// The way that `run` without one takes; at first the one that the heuristics like best.
+  /// Sets the way that the other `run` uses. Initially that is the heuristics' first choice.
   void prefer(int way) noexcept;
   void run(const void* a, const void* b, void* c, stream_ref stream) const;
-  /// Measures all ways on memory of its own, which holds N(0, 1) and is larger than the caches, and
-  /// prefers the quickest. Afterwards its kernels are loaded. Waits.
+  /// Measures all ways and prefers the quickest. Its operands are filled with N(0, 1) and larger
+  /// than the caches. Afterwards the kernels are loaded. Blocks until they have run.
   void settle();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace untax::bulk {
 
-/// Memory of one GPU. It is freed at the end, which may wait for what runs on that GPU.
+/// Memory of one GPU. The destructor frees it, which may wait for work on that GPU.
 class scratch {
  public:
   scratch() = default;
@@ -25,8 +25,8 @@ class scratch {
 /// to = from, both in memory of the current device. Asynchronous; can be captured.
 void copy_bytes(void* to, const void* from, std::size_t bytes, stream_ref stream);
 
-/// The same in any direction, also into memory of peers. When it returns the bytes are there,
-/// unlike after cudaMemcpy, which leaves bytes of the host on their way.
+/// Copies in any direction, also into memory of peers, and returns when the bytes have arrived.
+/// cudaMemcpy may return earlier, while bytes of the host are in transit.
 void copy_and_wait(void* to, const void* from, std::size_t bytes);
 
 }  // namespace untax::bulk

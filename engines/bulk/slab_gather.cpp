@@ -17,7 +17,7 @@ std::shared_ptr<communicator> communicator_of(world& w) {
     const std::scoped_lock lock(mutex);
     if (auto found = all[&w.state()].lock()) return found;
   }
-  // Ranks of one process make theirs at the same time, so not under the lock.
+  // Ranks of one process construct theirs together, so none may hold the lock meanwhile.
   auto made = std::make_shared<communicator>(w);
   const std::scoped_lock lock(mutex);
   all[&w.state()] = made;

@@ -11,23 +11,23 @@
 
 namespace untax::bulk {
 
-/// The communicator of a world: the same as long as somebody has it. Collective.
+/// The communicator of a world. Callers share it as long as one of them holds it. Collective.
 [[nodiscard]] std::shared_ptr<communicator> communicator_of(world& w);
 
-/// Gathers slabs of bytes, one of each rank, the last ones shorter or empty. Slab r begins where it
-/// would if all before were full. Construction is collective.
+/// Gathers one slab of bytes from each rank; the last slabs may be shorter or empty. Each begins
+/// where it would if all before it were full. Construction is collective.
 class slab_gather {
  public:
   /// Where slabs differ in size, measures whether one all-gather of padded slabs or a broadcast of
   /// each is quicker. Afterwards ranks are connected, and kernels are loaded.
   slab_gather(world& w, const sharding& bytes);
 
-  /// Bytes of the result; those behind the last slab are overwritten, too.
+  /// Bytes of the result, the padding behind the last slab included: that is overwritten, too.
   [[nodiscard]] std::int64_t bytes() const noexcept { return shards_.full() * shards_.parts; }
-  /// `in`: this rank's slab. `out`: all of them; `in` may lie where it belongs there. Asynchronous;
-  /// can be captured.
+  /// `in`: this rank's slab. `out`: all slabs. `in` may be this rank's place in `out`.
+  /// Asynchronous; can be captured.
   void run(const void* in, void* out, stream_ref stream) const;
-  /// Where this rank's slab belongs in the result: bytes from its beginning.
+  /// The offset in bytes of this rank's slab in the result.
   [[nodiscard]] std::int64_t own_at() const noexcept { return rank_ * shards_.full(); }
   /// "one all-gather".
   [[nodiscard]] std::string text() const;

@@ -12,7 +12,7 @@
 namespace untax::host {
 namespace {
 
-/// Keys at a time: their widened rows stay in the second cache.
+/// Keys of a block. Their rows, widened to fp32, fit into the L2 cache.
 constexpr std::int64_t keys_at_once = 128;
 constexpr float log2_of_e = 1.44269504088896340736F;
 constexpr float nothing = -std::numeric_limits<float>::infinity();
@@ -37,7 +37,7 @@ float rounded(dtype type, float value) {
   }
 }
 
-/// Two numbers of a type whose sum is most + log2(total).
+/// Stores most + log2(total) as two numbers of `type` that add up to it.
 void split_statistics(dtype type, float most, float total, float* to) {
   if (most == nothing) {
     to[0] = nothing;

@@ -11,13 +11,13 @@
 namespace untax::host {
 
 /// The keys and values that one rank holds of all sequences. A row holds one key of all heads side
-/// by side, `head_dim` elements each. The rows of a sequence follow each other, or lie in pages
-/// that a table names.
+/// by side, `head_dim` elements each. The rows of a sequence are contiguous, or lie in pages that a
+/// table names.
 struct attention_cache {
   tile_memory keys;
   tile_memory values;
   const std::int32_t* lengths = nullptr;     ///< [batch]: keys of each sequence at this rank
-  const std::int32_t* page_table = nullptr;  ///< [batch, pages]; null: rows follow each other
+  const std::int32_t* page_table = nullptr;  ///< [batch, pages]; null: a sequence is contiguous
   std::int64_t capacity = 0;                 ///< rows of a sequence without pages
   std::int64_t page_size = 0;                ///< rows of a page
   std::int64_t pages = 0;                    ///< entries of the table for a sequence
@@ -33,9 +33,9 @@ struct attention_cache {
   }
 };
 
-/// The actions of attention. Keys are taken in blocks, with a running maximum; everything between
-/// the operands is fp32. Partial results are rows of `cols` elements, normalised, and two
-/// statistics.
+/// The actions `attend` and `merge`. `attend` takes keys in blocks, with a running maximum.
+/// Everything between the operands is fp32. A partial result is a row of `cols` normalised elements
+/// and two statistics.
 class attention_math {
  public:
   void attend(const step& s, const attention_cache& cache, const tile_memory& queries,
@@ -44,7 +44,7 @@ class attention_math {
 
  private:
   void take_block(const step& s, const attention_cache& cache, range keys);
-  /// Rows of the cache, widened, one behind the other.
+  /// Packs rows of one head of the cache into `to`, widened to fp32.
   void gather(const attention_cache& cache, const tile_memory& from, const step& s, range keys,
               std::vector<float>& to);
 

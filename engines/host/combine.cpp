@@ -7,8 +7,8 @@
 namespace untax::host {
 namespace {
 
-/// Elements that are combined at a time. A constant, so that compilers make vector instructions of
-/// the loops; small, so that the sums stay in the first cache.
+/// Elements that are combined at a time. It is a constant, so that compilers vectorise the loops,
+/// and small, so that the sums stay in the L1 cache.
 constexpr std::int64_t block = 512;
 
 template <class T>
@@ -22,7 +22,7 @@ struct row_of_blocks {
   const tile_memory& to;
   std::int64_t row = 0;
 
-  /// `size` is a number, or a constant of which the compiler knows the value.
+  /// `size` is a run-time number or a compile-time constant.
   template <class Size>
   void combine_at(std::int64_t col, Size size) const {
     float so_far[block];

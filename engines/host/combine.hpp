@@ -9,8 +9,8 @@
 
 namespace untax::host {
 
-/// to[rows x cols] = the addends combined one after the other, in fp32, rounded once to nearest
-/// even. All of one element type; `to` may be one of the addends, but not overlap one otherwise.
+/// to[rows x cols] = the addends combined in order in fp32, rounded once to nearest even. All have
+/// one element type. `to` may be one of the addends, but must not overlap one otherwise.
 void combine(reduction how, std::span<const tile_memory> addends, std::int64_t rows,
              std::int64_t cols, const tile_memory& to);
 

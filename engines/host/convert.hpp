@@ -29,7 +29,7 @@ void round_to(dtype type, float* values, std::int64_t stride, std::int64_t rows,
 void accumulate(const tile_memory& from, std::int64_t rows, std::int64_t cols, bool overwrite,
                 float* sum, std::int64_t sum_stride);
 
-/// to[rows x cols] = from; both of the same element type, and the same rectangle or apart.
+/// to[rows x cols] = from. Both have one element type. They are one rectangle, or do not overlap.
 void copy_tile(const tile_memory& from, std::int64_t rows, std::int64_t cols,
                const tile_memory& to);
 

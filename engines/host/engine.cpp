@@ -13,14 +13,14 @@
 namespace untax::host {
 namespace {
 
-/// How far a rank is that begins a stage of a run; its steps count on from there.
+/// The progress of a rank at the start of a stage of a run. Its steps count on from there.
 std::uint64_t progress_at(std::uint64_t run, int stage) {
   return run << 32U | static_cast<std::uint64_t>(stage) << 28U;
 }
 
 }  // namespace
 
-/// What is carried out in a run: kernels, workers and steps.
+/// What a run carries out: kernels, workers and steps.
 class engine::work {
  public:
   work(const program& p, std::uint64_t epoch) : exact_(&p), run_{epoch, 0}, kernels_(p.kernels()) {}
@@ -29,7 +29,7 @@ class engine::work {
 
   [[nodiscard]] const row_run& run() const noexcept { return run_; }
   [[nodiscard]] int stages() const { return kernel_at(kernels_ - 1).stage + 1; }
-  /// The kernels of one stage, as one numbering of workers.
+  /// The number of workers of all kernels of one stage. They are numbered together.
   [[nodiscard]] int workers_of(int stage) const {
     int workers = 0;
     for (int k = 0; k < kernels_; ++k) {
@@ -37,7 +37,7 @@ class engine::work {
     }
     return workers;
   }
-  /// (kernel, worker in it) of a worker of the stage.
+  /// The kernel, and the number in that kernel, of a worker of the stage.
   [[nodiscard]] std::pair<int, int> locate(int stage, int worker) const {
     int k = 0;
     for (;; ++k) {
@@ -46,7 +46,7 @@ class engine::work {
       worker -= kernel_at(k).workers;
     }
   }
-  /// Their names, for traces.
+  /// All kernels, for traces.
   [[nodiscard]] std::vector<trace_kernel> kernels() const {
     std::vector<trace_kernel> all;
     for (int k = 0; k < kernels_; ++k)
@@ -90,7 +90,7 @@ engine::engine(world& w, row_program p, engine_options options)
     : world_(&w.stable_view()), rows_(std::move(p)), options_(std::move(options)) {
   refuse_gpus(w);
   const auto in_sets = [&](std::int64_t elements, dtype type, const char* label) {
-    // Sets begin where vectors may.
+    // Sets are aligned for vector accesses.
     constexpr std::int64_t aligned = 64;
     const std::int64_t of_set = round_up(elements, aligned);
     memory m = allocate(run_sets * of_set, 0, type, label);
@@ -150,7 +150,7 @@ void engine::make_workers(int most, const extent& tile) {
                                  [this](const error& e) { world_->fail(e.code(), e.what()); });
 }
 
-/// Takes what workers compute with for any number of rows, so that runs allocate nothing.
+/// Reserves the memory that workers need for any number of rows, so that runs allocate nothing.
 void engine::warm_up() {
   operand_table types;
   for (const operand of : {operand::a, operand::b, operand::c})
@@ -223,9 +223,9 @@ void engine::run_stage(const work& w, int stage, const operand_table& operands) 
     const trace_scope running(block.ring(), {.kind = trace_kind::kernel, .number = kernel});
     w.steps(kernel, index, [&](const step& s) { block.take(s, operands); });
   };
-  // By reference: what a function object holds beyond two pointers is allocated.
+  // By reference: std::function allocates memory for captures of more than two pointers.
   team_->launch(count, std::cref(body));
-  // The worker that found the trouble knows more than those that were told.
+  // Prefers the outcome of the worker that found the failure to `aborted`, which others have.
   auto outcome = wait_outcome::ok;
   for (int i = 0; i < count; ++i) {
     const auto mine = workers_[static_cast<std::size_t>(i)].outcome();

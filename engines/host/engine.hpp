@@ -23,15 +23,15 @@
 
 namespace untax::host {
 
-/// What an engine is built from, beside the program.
+/// Options of an engine, beside the program.
 struct engine_options {
   std::string operator_name;
   dtype inbox_type = dtype::f32;
   dtype outbox_type = dtype::f32;
   launch_mode launch = launch_mode::graph;
   std::shared_ptr<fault_tap> faults = nullptr;
-  dtype operand_type = dtype::f32;  ///< of the caller's, where runs have different numbers of rows
-  bool in_order = false;            ///< products are made so that their bits depend on no shape
+  dtype operand_type = dtype::f32;  ///< of the caller's operands, where runs differ in rows
+  bool in_order = false;            ///< multiplies in order: bits do not depend on the shape
 };
 
 /// Carries out a program on the threads of one rank. It owns the operator's symmetric memory
@@ -39,10 +39,10 @@ struct engine_options {
 /// rank, in the same order. Destruction waits for no peer.
 class engine {
  public:
-  /// Throws `out_of_memory`, or what a stopped world throws. What strikes this rank alone, such as
-  /// threads that cannot be made, stops the world: the others are on their way into `run`.
+  /// Throws `out_of_memory`, or what a stopped world throws. A failure at this rank only, such as
+  /// threads that cannot be created, stops the world: the other ranks go on into `run`.
   engine(world& w, program p, engine_options options);
-  /// For runs of different numbers of rows.
+  /// For runs with different numbers of rows.
   engine(world& w, row_program p, engine_options options);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
@@ -50,12 +50,12 @@ class engine {
   /// signal that they have read it.
   ~engine();
 
-  /// One epoch. `operands` holds the caller's operands; the engine adds its own. Returns when this
-  /// rank's result is complete and its operands are its own again. Throws when a wait fails.
+  /// Runs one epoch. `operands` holds the caller's; the engine adds its own. Returns when this
+  /// rank's result is complete and no peer reads its operands any more. Throws when a wait fails.
   void run(operand_table operands);
-  /// The same with so many rows, 0 to the capacity, the same at all ranks, where the engine was
-  /// made for different numbers of them. Allocates nothing in `launch_mode::graph`. Throws
-  /// `disagreement` if a rank has another number, when a wait is looked at or at the end.
+  /// The same with `rows` rows, 0 to the capacity, for engines of a `row_program`. All ranks have
+  /// to pass the same number. Allocates nothing in `launch_mode::graph`. Throws `disagreement` if a
+  /// rank has passed another number; that is checked during waits and at the end.
   void run(operand_table operands, std::int64_t rows);
 
  private:
@@ -75,7 +75,7 @@ class engine {
   void warm_up();
   void carry_out(const work& w, const operand_table& operands);
   void run_stage(const work& w, int stage, const operand_table& operands);
-  /// Where the calling thread notes what it does; null: nowhere.
+  /// The calling thread's trace ring; null: nothing is recorded.
   [[nodiscard]] trace_ring* caller_ring() const noexcept {
     return trace_ ? trace_->caller() : nullptr;
   }
@@ -92,7 +92,7 @@ class engine {
   std::shared_ptr<engine_trace> trace_;  // null unless a trace is recorded
   std::unique_ptr<team> team_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t run_ = 0;  // of the world
+  std::uint64_t run_ = 0;  // the number of the current run in the world
 };
 
 }  // namespace untax::host

@@ -16,8 +16,8 @@ std::int64_t normed_size(const norm_context& norm, dtype type) {
   return norm.output == norm_output::same ? static_cast<std::int64_t>(size_of(type)) : 1;
 }
 
-/// A scale that has the largest value become the largest of e4m3; of a row of
-/// zeros, 1.
+/// The scale with which the largest value of a row becomes the largest of e4m3; 1 for a row of
+/// zeros.
 float scale_of(const std::vector<float>& row) {
   float largest = 0;
   for (const float value : row) largest = std::max(largest, std::abs(value));
@@ -27,7 +27,7 @@ float scale_of(const std::vector<float>& row) {
 }  // namespace
 
 float inverse_root_mean_square(const float* values, std::int64_t count, float epsilon) noexcept {
-  // So many sums side by side go into vector registers.
+  // This many partial sums fit into vector registers.
   constexpr std::int64_t lanes = 16;
   std::array<float, lanes> sums{};
   const std::int64_t whole = count / lanes * lanes;
@@ -71,8 +71,7 @@ void norm_math::normalise(const step& s, const float* sums, std::int64_t stride,
   }
 }
 
-/// The sum with the residual, rounded once; the norm is that of what stands
-/// there.
+/// Adds the residual and rounds the sum once. The norm is computed from the rounded sum.
 void norm_math::take_row(const step& s, std::int64_t row, const float* sums,
                          const operand_table& operands) {
   const norm_context& norm = *operands.norm;

@@ -11,17 +11,17 @@
 
 namespace untax::host {
 
-/// What `normalise` takes beside the sums, and where it puts normalised rows;
-/// the operand c is the sums of rows.
+/// The operands of `normalise` beside the sums. Normalised rows go to `normed`. The operand c gets
+/// the rows before they are normalised.
 struct norm_context {
   operand_memory residual;      ///< [tokens, hidden] of this rank
   operand_memory weight;        ///< [1, hidden] of this rank
   std::byte* normed = nullptr;  ///< [tokens, hidden] without gaps, at this rank
   std::ptrdiff_t normed_per_rank = 0;
-  float* scales = nullptr;             ///< [tokens] at this rank, of e4m3_per_token
-  std::ptrdiff_t scales_per_rank = 0;  ///< bytes, as above
+  float* scales = nullptr;             ///< [tokens] at this rank, for e4m3_per_token
+  std::ptrdiff_t scales_per_rank = 0;  ///< in bytes
   norm_output output = norm_output::same;
-  float scale = 1;  ///< of e4m3
+  float scale = 1;  ///< for e4m3
   float epsilon = 0;
 };
 
@@ -30,7 +30,7 @@ struct norm_context {
 /// columns alone.
 class norm_math {
  public:
-  /// Takes the memory that rows of so many elements need.
+  /// Reserves memory for rows of `hidden` elements.
   void reserve(std::int64_t hidden) {
     row_.reserve(static_cast<std::size_t>(hidden));
     weight_.reserve(static_cast<std::size_t>(hidden));

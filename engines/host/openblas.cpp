@@ -13,13 +13,13 @@
 namespace untax::host {
 namespace {
 
-/// While one lives the calling thread may run on one processor only, which is how OpenBLAS, when it
-/// is loaded, counts the threads that it makes.
+/// Restricts the calling thread to one processor while it lives. When OpenBLAS is loaded, it
+/// creates as many threads as the loading thread may use processors.
 class one_processor {
  public:
   one_processor() {
     known_ = sched_getaffinity(0, sizeof before_, &before_) == 0;
-    if (!known_) return;  // then OpenBLAS makes threads, and no harm is done where it may
+    if (!known_) return;  // OpenBLAS then creates threads, which is harmless where permitted
     int first = 0;
     while (!CPU_ISSET(first, &before_)) ++first;
     cpu_set_t one;
@@ -38,7 +38,7 @@ class one_processor {
   bool known_ = false;
 };
 
-/// By name, as the linker would find it, and else where it was when untax was configured.
+/// Loads the library by name, as the linker finds it, or else from where it was at configuration.
 void* open_library() {
   const one_processor restriction;
   std::string reasons;
@@ -78,8 +78,8 @@ openblas load() {
   return found;
 }
 
-/// What came of loading it: an initialiser that throws would be run again by the next caller, and
-/// ThreadSanitizer leaves callers that wait for it waiting.
+/// The result of loading. It holds an error, because an initialiser that throws would run again at
+/// the next call, and under ThreadSanitizer concurrent callers would never return.
 struct load_result {
   openblas found;
   std::optional<error> failure;

@@ -4,16 +4,16 @@
 
 namespace untax::host {
 
-/// What is called of OpenBLAS.
+/// The functions of OpenBLAS that are used.
 struct openblas {
   decltype(&cblas_sgemm) sgemm = nullptr;
   decltype(&cblas_dgemm) dgemm = nullptr;
   decltype(&openblas_set_num_threads) set_num_threads = nullptr;
 };
 
-/// The OpenBLAS of this machine, with one thread a call. The first call loads it: a program that is
-/// linked with OpenBLAS gets threads before `main`, and ends there where the system refuses them.
-/// Throws `unsupported` where there is none, then and at every later call.
+/// The OpenBLAS of this machine, with one thread a call. The first call loads it; it is not linked,
+/// because a linked OpenBLAS creates threads before `main` and ends the program if the system
+/// refuses them. Throws `unsupported` where there is none, then and at every later call.
 [[nodiscard]] const openblas& blas();
 
 }  // namespace untax::host

@@ -33,7 +33,7 @@ class operand_table {
  public:
   /// The keys and values that queries attend to, where the operator has them.
   const attention_cache* cache = nullptr;
-  /// What rows are normalised with, where the operator does that.
+  /// The operands of `normalise`, where the operator has them.
   const norm_context* norm = nullptr;
 
   operand_memory& operator[](operand of) noexcept {

@@ -6,20 +6,20 @@
 #include <cstring>
 #include <utility>
 
-// Compiled with -ffp-contract=off: a product and a sum that become one instruction are rounded
-// once.
+// Compiled with -ffp-contract=off: a fused multiply-add would round once, and not the product and
+// the sum.
 
 namespace untax::host {
 namespace {
 
 constexpr std::int64_t lanes = 8;
 constexpr std::int64_t width = 2 * lanes;  // columns of a strip
-constexpr std::int64_t depth = 256;        // columns of B at once: 16 KiB, as a cache holds
+constexpr std::int64_t depth = 256;        // columns of B in a strip: 16 KiB, which fit into L1
 
-/// Floats side by side, each with arithmetic of its own.
+/// A SIMD vector of floats.
 using floats [[gnu::vector_size(lanes * sizeof(float))]] = float;
 
-// By reference: vectors that are returned would be passed differently by code for other processors.
+// By reference: how functions return vectors depends on the processor they are compiled for.
 [[gnu::always_inline]] inline void load(const float* from, floats& to) {
   std::memcpy(&to, from, sizeof to);
 }
@@ -27,7 +27,7 @@ using floats [[gnu::vector_size(lanes * sizeof(float))]] = float;
   std::memcpy(to, &from, sizeof from);
 }
 
-/// Rows of B side by side, zeros where there are none: element (i, j) is that of row j.
+/// Rows of B, transposed, padded with rows of zeros: element (i, j) is column i of row j.
 using strip = std::array<float, static_cast<std::size_t>(width* depth)>;
 
 void pack(const float* b, std::int64_t ldb, std::int64_t rows, std::int64_t k, strip& to) {
@@ -58,7 +58,7 @@ template <int... row>
 using adder = void (*)(const float* a, std::int64_t lda, const strip& b, std::int64_t k,
                        float* sums);
 
-/// Several rows, which read B once, and one.
+/// The function for several rows, which reads B once for all of them, and the function for one row.
 struct adders {
   int rows;
   adder several;
@@ -78,7 +78,7 @@ template <int rows>
 }
 #endif
 
-/// As many rows as registers hold.
+/// The functions for this processor. `several` takes as many rows as the registers hold.
 adders adders_here() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") != 0) return {4, add_wide<4>, add_wide<1>};

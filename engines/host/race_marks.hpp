@@ -26,11 +26,11 @@ extern "C" void __tsan_release(void* address);           // NOLINT(bugprone-rese
 namespace untax::host {
 
 #ifdef UNTAX_MARKS_RACES
-inline char other_processes = 0;  ///< stands for them all
+inline char other_processes = 0;  ///< the address that stands for all other processes
 #endif
 
-/// OpenBLAS is not built with ThreadSanitizer, so what it reads and writes would go unseen. These
-/// marks tell the sanitizer; without it they are nothing.
+/// ThreadSanitizer does not see what OpenBLAS reads and writes, because OpenBLAS is not built with
+/// it. These marks report it. Without the sanitizer they do nothing.
 inline void mark_read([[maybe_unused]] const tile_memory& tile, [[maybe_unused]] std::int64_t rows,
                       [[maybe_unused]] std::int64_t cols) {
 #ifdef UNTAX_MARKS_RACES
@@ -51,9 +51,9 @@ inline void mark_write([[maybe_unused]] const tile_memory& tile, [[maybe_unused]
 #endif
 }
 
-/// ThreadSanitizer looks at one process. What a thread did before it signalled to another process
-/// is before what a thread of its own does when it has waited for another process, wherever a
-/// protocol relies on the chain of signals between. These marks stand for that chain.
+/// ThreadSanitizer sees one process. A protocol may order two threads of this process through other
+/// processes: what one did before its signal to a process happens before what the other does after
+/// its wait for a process. These marks stand for the chain of signals between them.
 inline void mark_signal_to_process() {
 #ifdef UNTAX_MARKS_RACES
   __tsan_release(&other_processes);

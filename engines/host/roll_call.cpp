@@ -73,7 +73,7 @@ void roll_call::look() {
 
 void roll_call::end() {
   if (!differs()) return;
-  // Another rank may be about to say the same, and not have said it yet.
+  // Another rank may have found the difference, too, without having reported it yet.
   world_->fail(errc::disagreement, text());
   throw error(errc::disagreement, fmt::format("rank {}: {}", program_.rank(), text()));
 }

@@ -10,24 +10,24 @@
 
 namespace untax::host {
 
-/// Holds the numbers of rows against each other that the ranks pass to the same run. Each tells all
-/// others before it sends its flags of the roll call; so nobody waits for it, and who has had a
-/// flag knows that rank's number.
+/// Compares the numbers of rows that the ranks pass to the same run. Each rank writes its number to
+/// all others before it sends its flags of the roll call. So a rank that has received a flag knows
+/// the sender's number, and no rank waits for it.
 class roll_call final : public wait_suspicion {
  public:
   /// Collective. `counters` are the operator's.
   roll_call(world& w, const row_program& p, const symmetric<std::uint64_t>& counters,
             std::string operator_name);
 
-  /// Tells the others this rank's number.
+  /// Writes this rank's number to all ranks.
   void begin(const row_run& run);
-  /// Stops the world if a rank that has begun this run has another number. Any worker's thread.
+  /// Stops the world if a rank that has begun this run has another number. Any worker may call it.
   void look() override;
-  /// When all have begun: throws `disagreement` if one has another number.
+  /// Call it when all ranks have begun the run. Throws `disagreement` if one has another number.
   void end();
 
  private:
-  /// Where rank `at` is told the number of rank `from`.
+  /// The word at rank `at` for the number of rank `from`.
   [[nodiscard]] std::uint64_t& told(int at, int from) const noexcept;
   [[nodiscard]] bool has_begun(int peer) const noexcept;
   [[nodiscard]] bool differs() const noexcept;

@@ -21,8 +21,8 @@ namespace untax::host {
 /// threads and joins them.
 class team {
  public:
-  /// `owner` begins its errors. If an eager launch gets only some of its threads, these run, and
-  /// may wait for the rest: `stop` has to make them leave.
+  /// Errors begin with `owner`. If an eager launch gets only some of its threads, these run and may
+  /// wait for the others: `stop` has to make them leave.
   ///
   /// Throws `out_of_memory` if threads cannot be made, here or in `launch`. None is left running.
   team(int workers, launch_mode mode, std::string owner, std::function<void(const error&)> stop);

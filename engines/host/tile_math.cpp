@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t floats_kept = std::int64_t{4} << 20;
 constexpr std::int64_t least_columns = 64;
 
-/// Widened weights are kept to what a cache can hold, however wide the tile.
+/// The columns of weights that are widened together: what a cache can hold, for any width of tiles.
 std::int64_t columns_at_once(dtype type, std::int64_t depth) {
   if (type == dtype::f32) return std::numeric_limits<std::int64_t>::max() / 2;
   const std::int64_t fit = floats_kept / std::max<std::int64_t>(depth, 1);
@@ -97,8 +97,8 @@ void tile_math::perform(const step& s, const operand_table& operands) {
 
 void tile_math::add(const step& s, const operand_table& operands) {
   const tile_memory from = resolve(s.from, operands);
-  // Partial results of peers were rounded on their way. The own one is rounded alike, so that every
-  // rank adds the same.
+  // Partial results of peers were rounded to the type of the inbox. This rank's own is rounded
+  // alike, so that every rank adds the same numbers.
   if (s.from.of == operand::product)
     round_to(operands[operand::inbox].type, floats(from.data), from.stride, s.rows, s.cols);
   accumulate(from, s.rows, s.cols, s.first, scratch(operand::sum).data(), tile_.cols);

@@ -13,36 +13,36 @@
 
 namespace untax::host {
 
-/// What steps need of a worker's memory, beside the size of a tile.
+/// The memory that steps need at a worker, beside the size of a tile.
 struct math_need {
   bool product = false;
   bool sum = false;
   std::int64_t panel = 0;  ///< columns
   std::int64_t left = 0;   ///< columns of left operands that are widened
-  std::int64_t right = 0;  ///< of weights
+  std::int64_t right = 0;  ///< columns of weights that are widened
   std::int64_t addends = 0;
   std::int64_t hidden = 0;  ///< elements of rows that are normalised
 
-  /// Of operands only types are looked at.
+  /// Adds the need of a step. Reads only the types of operands.
   void add(const step& s, const operand_table& types);
   [[nodiscard]] bool operator==(const math_need&) const = default;
 };
 
-/// What one worker computes with: the private tiles that a protocol can name, and room for widened
-/// operands. Tiles are multiplied with OpenBLAS, one thread a call, or in order; 16-bit operands
-/// are widened first and kept as long as the next steps use the same ones.
+/// The memory and arithmetic of one worker: the private tiles that a protocol can name, and room
+/// for widened operands. Tiles are multiplied with OpenBLAS, one thread a call, or in order. 16-bit
+/// operands are widened first and kept as long as the next steps use the same ones.
 class tile_math {
  public:
-  /// `in_order`: products are made by `multiply_in_order`, so that their bits depend on no shape.
+  /// `in_order`: `multiply_in_order` makes products, so that their bits do not depend on the shape.
   explicit tile_math(extent tile, bool in_order = false) : tile_(tile), in_order_(in_order) {}
 
   /// Forgets widened operands; their memory may hold something else in the next run.
   void start_run() noexcept { left_.key = right_.key = {}; }
 
-  /// Takes the memory that `perform` needs for such steps on tiles of any size.
+  /// Reserves the memory that `perform` needs for such steps, on tiles of any size.
   void reserve(const math_need& need);
 
-  /// Carries out the action of a step. The verbs around it are not its business.
+  /// Carries out the action of a step. The caller carries out the verbs around it.
   void perform(const step& s, const operand_table& operands);
 
  private:
@@ -60,7 +60,7 @@ class tile_math {
   void add(const step& s, const operand_table& operands);
   void reduce(const step& s, const operand_table& operands);
   void multiply(const step& s, const operand_table& operands);
-  /// A block of the columns of a step, which begins at column `begin` of the private tile.
+  /// Multiplies a block of columns of a step. It begins at column `begin` of the private tile.
   void multiply_columns(const step& s, const float_tile& a, std::int64_t begin,
                         const operand_table& operands);
   /// Panels are kept as fp32; all pieces of one have the same number of columns.
@@ -69,7 +69,7 @@ class tile_math {
                        std::int64_t ldc) const;
   static float_tile as_floats(const tile_memory& tile, std::int64_t rows, std::int64_t cols,
                               widened& keep);
-  /// A private tile, or the place an operand lies at.
+  /// The memory of a private tile or of an operand, from `p` on.
   tile_memory resolve(const place& p, const operand_table& operands);
   std::vector<float>& scratch(operand of);
 

@@ -7,7 +7,7 @@
 namespace untax::host {
 namespace {
 
-/// Places of the ids in symmetric memory.
+/// Indices of the ids in symmetric memory.
 constexpr std::size_t operator_id = 0;
 constexpr std::size_t world_id = 1;
 constexpr std::size_t ids = 2;

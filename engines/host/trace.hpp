@@ -13,18 +13,18 @@
 
 namespace untax::host {
 
-/// What is recorded of one engine: a ring for each worker, and one for the thread that calls.
+/// The record of one engine: a ring for each worker, and one for the calling thread.
 class engine_trace final : public trace_source {
  public:
-  /// Null unless a trace is being recorded. Collective, where it is: the ranks agree on a number
-  /// for the operator. Throws what making an operator throws. When the last owner lets go, the
-  /// session keeps what was recorded.
+  /// Null unless a trace is being recorded. If one is, the call is collective: the ranks agree on a
+  /// number for the operator. Throws what making an operator throws. When the last owner releases
+  /// it, the session keeps what was recorded.
   [[nodiscard]] static std::shared_ptr<engine_trace> open(world& w, const std::string& name,
                                                           std::vector<trace_kernel> kernels);
   engine_trace(world& w, const std::string& name, std::vector<trace_kernel> kernels);
 
   [[nodiscard]] trace_ring* caller() noexcept { return &caller_; }
-  /// Grows with the first call for a worker; so call it before workers run.
+  /// The first call for a worker makes its ring; so call it before workers run.
   [[nodiscard]] trace_ring* worker(std::size_t index);
   [[nodiscard]] traced_operator collect() const override;
 
@@ -36,7 +36,7 @@ class engine_trace final : public trace_source {
   std::vector<std::unique_ptr<trace_ring>> workers_;
 };
 
-/// How a worker's wait is noted. Nothing without a ring, or if there is nothing to wait for.
+/// Records a worker's wait while it lives. Does nothing without a ring or if no wait is needed.
 class wait_note {
  public:
   wait_note(trace_ring* ring, channel_verb verb, const room& target) noexcept;
@@ -49,7 +49,7 @@ class wait_note {
   trace_mark end_;
 };
 
-/// A signal is noted before it is raised.
+/// Records a signal. Call it before the signal is raised.
 void note_signal(trace_ring& ring, channel_verb verb, const room& target, int reader) noexcept;
 
 }  // namespace untax::host

@@ -25,11 +25,11 @@ struct counter_array {
   }
 };
 
-/// One block of a rank: takes the steps of its program and carries each out, verbs and action.
+/// One block of a rank: carries out the steps of its program, verbs and action.
 class worker {
  public:
-  /// `in_order`: of products, see tile_math. `peers_are_processes`: the other ranks are not threads
-  /// of this process.
+  /// `in_order`: see tile_math. `peers_are_processes`: the other ranks are not threads of this
+  /// process.
   worker(std::string_view operator_name, const symmetric<std::uint64_t>& counters, watch guard,
          extent tile, bool in_order, fault_tap* faults, bool peers_are_processes)
       : operator_name_(operator_name),
@@ -39,11 +39,11 @@ class worker {
         faults_(faults),
         peers_are_processes_(peers_are_processes) {}
 
-  /// Notes from now on in `ring` what it does; null: nowhere.
+  /// Records what it does in `ring` from now on; null: nowhere.
   void record(trace_ring* ring) noexcept { ring_ = ring; }
   [[nodiscard]] trace_ring* ring() const noexcept { return ring_; }
 
-  /// Prepares for one program of one kernel. `progress` is that of its first step.
+  /// Prepares for one program of one kernel. `progress` is the progress of its first step.
   void start(int rank, int kernel, int index, std::uint64_t epoch, std::uint64_t progress) {
     math_.start_run();
     site_ = {.rank = rank, .kernel = kernel, .worker = index, .step = -1, .epoch = epoch};
@@ -52,10 +52,10 @@ class worker {
     if (faults_ != nullptr) faults_->launched(site_);
   }
 
-  /// Takes the memory that steps need.
+  /// Reserves the memory that steps need.
   void reserve(const math_need& need) { math_.reserve(need); }
 
-  /// One step. After a wait that did not end well the rest of the program is skipped, so that the
+  /// Carries out one step. After a wait that failed the rest of the program is skipped, so that the
   /// worker leaves through its normal exit.
   void take(const step& s, const operand_table& operands);
 

@@ -10,7 +10,7 @@
 namespace untax::model {
 namespace {
 
-/// Stands in c while nothing has been computed.
+/// The value of c before a result is written.
 constexpr std::uint64_t spoilt = 0xdeadULL << 48;
 
 int slots_in(std::span<const schedule::rank_plan> plans) {
@@ -122,7 +122,7 @@ std::uint64_t execution::depth() const {
     });
     verbs += 2 * plan.epochs() * plan.stages().size() * static_cast<std::uint64_t>(plan.lanes());
   }
-  // A thread that waits takes two turns for each turn of another thread; random choice needs room
+  // A waiting thread takes two turns for each turn of another thread. Random choice needs a margin
   // on top of that.
   return 1000 + verbs * static_cast<std::uint64_t>(threads()) * 32;
 }

@@ -12,10 +12,10 @@
 
 namespace untax::model {
 
-/// A scenario as a subject of the model checker. Each worker slot of each rank is a thread, which
-/// runs one worker of each stage after the other. Between stages and epochs the slots of a rank
-/// meet at a barrier, and at the end of an epoch the first of them plays the caller: it compares c,
-/// spoils it, and fills a for the next epoch.
+/// A scenario as a subject of the model checker. Each worker slot of each rank is a thread. It runs
+/// one worker of each stage, stage after stage. Between stages and epochs the slots of a rank meet
+/// at a barrier. At the end of an epoch the first slot plays the caller: it compares c, spoils it,
+/// and fills a for the next epoch.
 class execution final : public subject {
  public:
   execution(const scenario& s, const std::optional<mutation>& change);
@@ -26,7 +26,7 @@ class execution final : public subject {
   void end() override;
   [[nodiscard]] std::string circumstances() const override;
 
-  /// A limit for accesses to counters that only an execution which is stuck will reach.
+  /// A number of accesses to counters that only a stuck execution reaches.
   [[nodiscard]] std::uint64_t depth() const;
 
  private:
@@ -37,7 +37,7 @@ class execution final : public subject {
     std::uint64_t meetings = 0;
   };
 
-  /// Waits until all slots of the rank of this one have come here.
+  /// A barrier of all slots of this slot's rank.
   void meet(slot& own);
   void callers_turn(const schedule::rank_plan& plan, std::uint64_t ended);
   void check_result(const schedule::rank_plan& plan, std::uint64_t epoch);

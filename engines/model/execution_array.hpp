@@ -6,15 +6,15 @@
 
 namespace untax::model {
 
-/// Counters or cells of the model checker, made anew for each execution. When an execution fails
-/// they are given up as they are, since the checker that they would report their end to is gone; so
-/// this never destroys them by itself.
+/// Counters or cells of the model checker, constructed anew for each execution. When an execution
+/// fails they are not destroyed, because the checker to which they would report that is gone. So
+/// this class never destroys them by itself.
 template <class T>
 class execution_array {
  public:
   explicit execution_array(std::size_t size) : size_(size), memory_(new slot[size]) {}
 
-  /// At the begin and the end of an execution.
+  /// `create` is for the start of an execution, `destroy` for its end.
   void create() {
     for (std::size_t i = 0; i < size_; ++i) ::new (static_cast<void*>(memory_[i].bytes)) T();
   }

@@ -18,7 +18,7 @@ bool has(const scenario& s, const mutation& m) {
   return std::find(known.begin(), known.end(), m) != known.end();
 }
 
-/// Hunts one mutant through the scenarios until one catches it.
+/// Explores one mutant in the scenarios until one kills it.
 mutant_fate fate_of(const mutation& m, std::span<const scenario> scenarios, const budget& limits) {
   mutant_fate fate;
   fate.what = m;

@@ -10,12 +10,12 @@
 
 namespace untax::model {
 
-/// Carries the protocol of a scenario out on model memory, again and again, with other
-/// interleavings and other stale reads, and compares c with what it should be after every epoch.
-/// One model thread stands for each worker that runs beside others at a rank.
+/// Executes the protocol of a scenario on model memory many times, with different interleavings and
+/// different stale reads, and compares c with the expected result after every epoch. There is one
+/// model thread for each worker slot of a rank.
 [[nodiscard]] exploration explore(const scenario& s, const budget& limits);
 
-/// The same with a mutation; a budget that ends without a failure means that the mutant survived.
+/// The same with a mutation. If the budget ends without a failure, the mutant has survived.
 [[nodiscard]] exploration explore(const scenario& s, const mutation& m, const budget& limits);
 
 /// What became of one mutant over several scenarios of the same protocol.
@@ -25,7 +25,7 @@ struct mutant_fate {
   bool killed = false;
   /// Not killed, and the schedule checker proves that no scenario needs the verb.
   bool harmless = false;
-  /// Of a harmless one: the scenario of another number of ranks that needs the verb, if one does.
+  /// If harmless: a scenario with another number of ranks that needs the verb, if there is one.
   std::string needed_in;
   std::uint64_t executions = 0;
   std::string scenario;  ///< where it was killed

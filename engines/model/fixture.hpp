@@ -5,7 +5,7 @@
 
 #include <untax/memory/model_memory.hpp>
 
-// What <relacy/context.hpp> needs to be carried out.
+// <relacy/context.hpp> uses these.
 #include <relacy/stdlib/condition_variable.hpp>
 #include <relacy/stdlib/event.hpp>
 #include <relacy/stdlib/mutex.hpp>
@@ -26,12 +26,12 @@ struct search_state {
 
 inline search_state* current = nullptr;
 
-/// A subject as Relacy wants to see it: made anew for each execution, with a fixed number of
-/// threads. Those that the subject does not need end at once.
+/// A subject as a test suite of Relacy: constructed anew for each execution, with a fixed number of
+/// threads. Threads that the subject does not need end at once.
 template <int count>
 struct fixture : rl::test_suite<fixture<count>, count> {
   fixture() {
-    // Relacy bounds random search only.
+    // Relacy itself bounds only random search.
     if (current->executions == current->limit) rl::ctx().rl_until("budget", {});
     ++current->executions;
     current->what->begin();
@@ -43,7 +43,7 @@ struct fixture : rl::test_suite<fixture<count>, count> {
   void after() { current->what->end(); }
 };
 
-/// Runs the search with Relacy's parameters; the result stands in `params`.
+/// Runs the search with Relacy's parameters, and stores the result in `params`.
 template <int count, template <rl::thread_id_t> class Scheduler>
 void run(rl::test_params& params) {
   rl::ostringstream replay;
@@ -52,8 +52,8 @@ void run(rl::test_params& params) {
 
 using runner = void (*)(rl::test_params&);
 
-/// Picks the runner with the fewest threads that suffice for `threads`; the last of `counts` is the
-/// most possible.
+/// The runner with the fewest threads that suffice for `threads`. Null if the last of `counts`,
+/// which is the largest, is too small.
 template <template <rl::thread_id_t> class Scheduler, int... counts>
 [[nodiscard]] runner runner_for(int threads) {
   runner found = nullptr;

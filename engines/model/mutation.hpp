@@ -15,9 +15,9 @@ enum class change : std::uint8_t {
   weaken  ///< the verb is carried out, but relaxed: it signals or waits, and orders nothing
 };
 
-/// One way to break a protocol: a change to a verb in every step of one class. A class is what a
-/// reader of the protocol sees as one line of it: kernel, action, and whether the room leads to
-/// another rank or stays at home.
+/// One way to break a protocol: a change to a verb in every step of one class, which is about one
+/// line of the protocol. Steps of a class have the same kernel and action, and their rooms are
+/// either all between ranks or all within the rank.
 struct mutation {
   change how = change::drop;
   channel_verb verb = channel_verb::reserve;
@@ -25,12 +25,12 @@ struct mutation {
   action what = action::none;
   bool local = false;
 
-  /// Whether this verb of this step, which has it, is changed.
+  /// Whether the mutation changes verb `v` of a step that has it.
   [[nodiscard]] bool strikes(int kernel_index, const step& s, channel_verb v) const noexcept;
   friend bool operator==(const mutation&, const mutation&) = default;
 };
 
-/// "drop acquire of multiply steps in kernel 0 (gemm), room from another rank"
+/// "drop acquire of steps that multiply in kernel 0 (gemm), room between ranks"
 [[nodiscard]] std::string describe(const mutation& m, const scenario& s);
 
 /// Every mutation for which the scenario has a verb that does something. A reserve that is never
@@ -41,9 +41,9 @@ struct mutation {
 /// The plans without the verbs that `m` drops; unchanged if it weakens.
 [[nodiscard]] std::vector<schedule::rank_plan> mutated_plans(const scenario& s, const mutation& m);
 
-/// Whether the schedule checker proves that the mutant is as right as the original: the verb orders
-/// nothing that is not ordered otherwise. No search can catch such a mutant, and the protocol does
-/// not need the verb in this scenario.
+/// Whether the schedule checker proves that the mutant is as correct as the original: the verb
+/// orders nothing that is not ordered otherwise. No search can kill such a mutant, and the protocol
+/// does not need the verb in this scenario.
 [[nodiscard]] bool provably_harmless(const scenario& s, const mutation& m);
 
 }  // namespace untax::model

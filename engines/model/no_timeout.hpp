@@ -6,8 +6,7 @@
 
 namespace untax::model {
 
-/// A wait guard that waits as long as it takes: the checker itself notices when nobody moves any
-/// more.
+/// A wait guard without a timeout. The checker itself detects that no thread makes progress.
 struct no_timeout {
   [[nodiscard]] static wait_outcome look(const wait_site& /*site*/, std::uint64_t /*seen*/) {
     return wait_outcome::ok;

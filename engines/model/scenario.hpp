@@ -9,9 +9,9 @@
 
 namespace untax::model {
 
-/// A protocol on tiny matrices of whole numbers: the plans of all ranks, what the caller puts into
-/// a and b, and what has to stand in c. Numbers are 64 bits wide and wrap around, so that no order
-/// of summation matters.
+/// A protocol on tiny matrices of whole numbers: the plans of all ranks, the a and b of the caller,
+/// and the expected c. Numbers are 64 bits wide and wrap around, so that the order of summation
+/// does not matter.
 struct scenario {
   std::string name;
   std::vector<schedule::rank_plan> plans;

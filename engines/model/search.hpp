@@ -26,11 +26,11 @@ class subject {
 };
 
 inline constexpr int max_threads = 12;
-/// Up to here the tree of executions can be searched.
+/// The most threads for which the tree of executions can be searched.
 inline constexpr int max_threads_of_tree = 4;
 
 enum class strategy : std::uint8_t {
-  random,     ///< each execution makes its choices by lot, from a fixed seed
+  random,     ///< each execution makes random choices, from a fixed seed
   bounded,    ///< all executions with at most `switches` unforced switches between threads
   exhaustive  ///< all executions; stale reads go back one value
 };
@@ -40,7 +40,7 @@ struct budget {
   strategy how = strategy::random;
   std::uint64_t executions = 2000;  ///< at most
   std::uint64_t seed = 1;           ///< random: the first of `executions` seeds
-  unsigned switches = 2;            ///< bounded: see there
+  unsigned switches = 2;            ///< for strategy::bounded
   std::uint64_t depth = 20000;  ///< accesses to counters after which an execution counts as stuck
 };
 
@@ -48,7 +48,7 @@ struct budget {
 struct exploration {
   std::uint64_t executions = 0;
   bool ok = true;         ///< no execution failed
-  bool complete = false;  ///< nothing is left to explore (never so at random)
+  bool complete = false;  ///< nothing is left to explore (never for strategy::random)
   std::string failure;    ///< what went wrong in the last execution, and where the threads stood
 };
 

@@ -96,8 +96,7 @@ void worker::multiply(const step& s) {
         total +=
             get(s.from, i, k) * scenario_->b(plan_->rank(), s.weights.row + j, s.weights.col + k);
       }
-      // Engines may keep the running sum where the result goes, so a chain writes there from its
-      // first step on.
+      // Engines may keep the running sum in the destination, so every step of a chain writes there.
       put(s.to, i, j, total);
     }
   }
@@ -117,9 +116,9 @@ void worker::reduce(const step& s) {
   }
 }
 
-// Attention is linear here, so that it is right whatever the splits: a query times the number that
-// the split of the sequence and head has in b. The statistics are the first column again, and the
-// result shows them.
+// Attention is linear here, so that partial results can be added whatever the splits are: a query
+// times the element of b for the split of the sequence and head. The statistics repeat the first
+// column, and the result contains them.
 
 void worker::attend(const step& s) {
   const std::uint64_t split = scenario_->b(plan_->rank(), s.weights.row, s.weights.col);
@@ -148,8 +147,8 @@ void worker::merge(const step& s) {
   }
 }
 
-/// A normalised element is the element and its whole row, added up: so a row that is not complete
-/// shows.
+/// A normalised element is the element plus the sum of its row, so that an incomplete row changes
+/// it.
 void worker::normalise(const step& s) {
   for (std::int64_t i = 0; i < s.rows; ++i) {
     std::uint64_t row = 0;

@@ -10,13 +10,13 @@
 
 namespace untax::model {
 
-/// Numbers that only one worker uses.
+/// A matrix that only one worker uses.
 class private_matrix {
  public:
   explicit private_matrix(extent size)
       : size_(size),
         values_(static_cast<std::size_t>(size.rows) * static_cast<std::size_t>(size.cols)) {}
-  /// Ends the execution as a failure if that is outside.
+  /// Fails the execution if (row, col) is outside.
   [[nodiscard]] std::uint64_t& at(std::int64_t row, std::int64_t col);
 
  private:
@@ -24,8 +24,8 @@ class private_matrix {
   std::vector<std::uint64_t> values_;
 };
 
-/// One worker slot of a rank: carries out steps on model memory, verbs and action, with real
-/// numbers.
+/// One worker slot of a rank. Carries out the verbs and actions of steps on model memory, with
+/// actual numbers.
 class worker {
  public:
   worker(const scenario& s, const schedule::rank_plan& plan, const std::optional<mutation>& change,
@@ -36,16 +36,16 @@ class worker {
   /// Carries out the program of `who` in an epoch.
   void run(schedule::worker_name who, std::uint64_t epoch);
 
-  /// Where it stands, and at what.
+  /// The step and the verb that it is at, for messages.
   [[nodiscard]] std::string whereabouts() const;
 
  private:
-  /// The four verbs with the numbers that they have in `channel_verb`, and what lies around them.
+  /// The four verbs, with their values in `channel_verb`, and the states beside them.
   enum class doing : std::uint8_t { reserve, acquire, publish, retire, action, nothing };
 
   void take(const step& s);
-  /// Calls `use(channel)` if the step has the verb; the channel is too weak if a mutation wants it
-  /// so.
+  /// Calls `use(channel)` if the step has the verb. The channel is relaxed if the mutation weakens
+  /// it.
   template <class Use>
   void speak(const step& s, channel_verb verb, Use&& use);
   void act(const step& s);

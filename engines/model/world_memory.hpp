@@ -51,7 +51,7 @@ class model_counters {
   execution_array<model_counter> counters_;
 };
 
-/// How channels find them.
+/// Gives channels access to the counters.
 struct model_counter_table {
   const model_counters* counters = nullptr;
 
@@ -67,7 +67,7 @@ class world_memory {
   void destroy();
   /// a, c, inbox or outbox of a rank.
   [[nodiscard]] const cell_matrix& matrix(operand of, int rank) const;
-  /// The cell at `where`, moved by (row, col). Ends the execution as a failure if that is outside.
+  /// The cell at `where` plus (row, col). Fails the execution if that is outside the matrix.
   [[nodiscard]] model_cell<std::uint64_t>& cell(const place& where, std::int64_t row,
                                                 std::int64_t col) const;
   [[nodiscard]] const model_counters& counters() const noexcept { return counters_; }

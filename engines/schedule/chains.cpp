@@ -17,7 +17,7 @@ bool same_place(const place& x, const place& y) {
   return x.of == y.of && x.rank == y.rank && x.row == y.row && x.col == y.col;
 }
 
-/// Follows one worker through one epoch.
+/// Checks one worker in one epoch.
 class chain_follower {
  public:
   chain_follower(const rank_plan& plan, worker_name who, std::uint64_t epoch,
@@ -46,12 +46,12 @@ class chain_follower {
   }
 
  private:
-  /// Whether a private tile, of which `have` is filled, holds a rectangle.
+  /// Whether the filled part `have` of a private tile contains a rectangle.
   static bool holds(const extent& have, const access& a) {
     return a.at.row + a.rows <= have.rows && a.at.col + a.cols <= have.cols;
   }
 
-  /// What lies outside is no access: `check_rectangles` has named it.
+  /// False for a rectangle outside the panel, too: `check_rectangles` has reported it.
   [[nodiscard]] bool is_in_panel(const access& a) const {
     const extent all = panel_.size();
     return a.at.of == operand::panel && a.at.row >= 0 && a.at.col >= 0 && a.rows >= 0 &&

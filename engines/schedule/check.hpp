@@ -12,7 +12,7 @@ namespace untax::schedule {
 
 /// What `check_schedule` found.
 struct schedule_report {
-  std::vector<std::string> problems;  ///< empty: the schedule is right
+  std::vector<std::string> problems;  ///< empty: the schedule is correct
   int ranks = 0;
   std::uint64_t steps = 0;  ///< carried out, over all ranks and epochs
   std::uint64_t waits = 0;  ///< counter values that were waited for
@@ -22,21 +22,19 @@ struct schedule_report {
 
 /// Proves, for the plans of all ranks (plan r belongs to rank r) and for any timing of them, that
 /// * it ends: the graph of program order, stages and epochs of a rank, publish -> acquire and
-/// retire -> reserve has no
-///   cycle, and every wait has the signal it needs, from the one writer of the counter;
+///   retire -> reserve has no cycle, and every wait has the signal it needs, from the one writer of
+///   the counter;
 /// * nothing races: any two accesses to the same element, one of them a write, are ordered by that
-/// graph, those of
-///   the caller between epochs included;
+///   graph, those of the caller between epochs included;
 /// * it is complete: every element of every c is completed exactly once in each epoch, from chains
-/// of
-///   multiplications that cover the columns of b exactly once, reading only what was written in the
-///   same epoch;
-/// * every rectangle and every counter lies where it may.
+///   of multiplications that cover the columns of b exactly once, reading only what was written in
+///   the same epoch;
+/// * every rectangle and every counter index is within bounds.
 ///
 /// Reports all that is wrong; the later checks run only when the earlier ones found nothing.
 ///
-/// With a filter: whether all that would still hold if only the verbs that it accepts ordered
-/// anything.
+/// With a filter: whether all that still holds if only the verbs that the filter accepts order
+/// accesses.
 [[nodiscard]] schedule_report check_schedule(std::span<const rank_plan> plans,
                                              const ordering_filter& orders = {});
 

@@ -4,12 +4,12 @@
 
 #include "engines/schedule/execution.hpp"
 
-// The part of `execution` that explains why nothing moves any more.
+// The part of `execution` that explains deadlocks.
 
 namespace untax::schedule {
 
-/// Follows "waits for a signal of" from the first lane that is stuck until a lane comes up again:
-/// that is the cycle.
+/// Follows "waits for a signal of" from the first stuck lane until a lane repeats: that is the
+/// cycle.
 void execution::report_deadlock() {
   std::vector<blocked> chain;
   const auto stuck =
@@ -59,8 +59,8 @@ need execution::missing(const blocked& b) const {
   return first;
 }
 
-/// Who keeps the signal back: its own worker, if that runs already, or else whoever keeps the rank
-/// from getting there.
+/// The lane that holds back the signal: its writer's, if that runs already, or else a lane that
+/// keeps the writer's rank from getting there.
 execution::blocked execution::culprit(const need& n) const {
   const step_position by = signals_->first_reaching(n.rank, n.index, n.value)->by;
   const rank_state& r = ranks_[static_cast<std::size_t>(by.rank)];

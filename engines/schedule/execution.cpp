@@ -60,7 +60,7 @@ bool execution::reached(const need& n) const {
   return !c.values.empty() && c.values.back() >= n.value;
 }
 
-/// Lets every lane of a rank go as far as it can. False when nothing moved.
+/// Advances every lane of a rank as far as possible. False when no lane moved.
 bool execution::advance(int rank) {
   rank_state& r = ranks_[static_cast<std::size_t>(rank)];
   if (r.ended) return false;
@@ -118,7 +118,7 @@ bool execution::orders(const step_position& at, const step& s, channel_verb verb
   return !orders_ || orders_(at, s, verb);
 }
 
-/// Takes over what the raiser of a counter knew when it reached the value that is needed.
+/// Joins the clock that the writer of a counter had when it raised the counter to the needed value.
 void execution::learn(const need& n, vector_clock& now) const {
   const counter& c = counters_[static_cast<std::size_t>(n.rank)][static_cast<std::size_t>(n.index)];
   const auto first = std::lower_bound(c.values.begin(), c.values.end(), n.value);
@@ -127,7 +127,7 @@ void execution::learn(const need& n, vector_clock& now) const {
 
 void execution::raise(int rank, int index, std::uint64_t value, const vector_clock& now) {
   counter& c = counters_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)];
-  // Of several writers, in epochs of their own, none may be late.
+  // Each epoch may have a writer of its own. A later one must not overtake an earlier one.
   if (!c.values.empty() && c.values.back() > value) {
     problems_->add(
         fmt::format("counter {} of rank {} may be raised to {} before it is raised to {}", index,
@@ -150,7 +150,7 @@ void execution::end_stage(int rank) {
   if (!r.ended) start_stage(rank);
 }
 
-/// A stage begins knowing all that its first lane knows.
+/// All lanes of a stage begin with the clock of the first lane.
 void execution::start_stage(int rank) {
   rank_state& r = ranks_[static_cast<std::size_t>(rank)];
   const auto& stages = plans_[static_cast<std::size_t>(rank)].stages();
@@ -166,7 +166,7 @@ void execution::start_stage(int rank) {
   }
 }
 
-/// The caller acts while no worker of the rank runs, on the first lane.
+/// The caller acts on the first lane, while no worker of the rank runs.
 void execution::callers_turn(int rank, std::uint64_t ended) {
   const int lane_index = ranks_[static_cast<std::size_t>(rank)].first_lane;
   lane& l = lanes_[static_cast<std::size_t>(lane_index)];

@@ -12,19 +12,19 @@
 
 namespace untax::schedule {
 
-/// Carries all programs out once, on clocks instead of values.
+/// Executes all programs once, on vector clocks instead of values.
 ///
-/// Once is enough. Every wait is for a counter that is only raised, so a step that may go on may go
-/// on for good: if one order of execution ends, all do. And the vector clocks contain only what
-/// holds in every order: program order, stages and epochs of a rank, and for each wait the one
-/// signal it needs. What they leave unordered can race.
+/// One order of execution suffices. Counters are only raised, so a step that can proceed can
+/// proceed at any later time: if one order ends, all do. The vector clocks contain only what holds
+/// in every order: program order, stages and epochs of a rank, and for each wait the one signal it
+/// needs. Accesses that they leave unordered can race.
 class execution {
  public:
-  /// Without a filter every verb orders.
+  /// Without a filter every verb orders accesses.
   execution(std::span<const rank_plan> plans, const signal_table& signals, problem_list& problems,
             ordering_filter orders = {});
 
-  /// Runs to the end, or reports who waits for whom.
+  /// Runs to the end, or reports a deadlock.
   void run();
 
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
@@ -33,7 +33,7 @@ class execution {
  private:
   struct counter {
     std::vector<std::uint64_t> values;  // in the order in which they were reached
-    std::vector<vector_clock> clocks;   // what the raiser knew
+    std::vector<vector_clock> clocks;   // the writer's clock at each of them
   };
   /// A worker slot of a rank; the workers of one stage after another run in it.
   struct lane {
@@ -64,7 +64,7 @@ class execution {
   [[nodiscard]] step_position position(int rank, int index) const;
   [[nodiscard]] const step& step_at(const step_position& at) const;
 
-  // What went wrong when nothing moves any more; in deadlock.cpp.
+  // Explains a deadlock; in deadlock.cpp.
   struct blocked {
     int rank = 0;
     int index = 0;

@@ -12,17 +12,17 @@
 
 namespace untax::schedule {
 
-/// What the kernels of one rank do in a run, lane by lane: a protocol for the schedule checker that
-/// is put together from what was planned. A lane is what one warp, or one CTA, does in order.
+/// The steps of the kernels of one rank in a run, lane by lane: a protocol for the schedule
+/// checker, built from a plan. A lane is the program of one warp, or of one CTA.
 ///
-/// Lanes of a rank also signal each other. Such a flag either orders what is before it and what is
-/// behind, as an atomic count or a stream does; or it only makes a lane wait, as roles of a CTA do
-/// whose order nobody should rely on.
+/// Lanes of a rank also signal each other with flags. A flag either orders the accesses before it
+/// and after it, as an atomic counter or a stream does; or it only makes a lane wait. The latter is
+/// for roles of a CTA whose order must not be relied on.
 class lane_program {
  public:
   /// Emits the steps of a lane in an epoch.
   using lane = std::function<void(std::uint64_t epoch, const program::sink& emit)>;
-  /// What a rank has, as its protocol says.
+  /// The memory and counters of a rank, as its protocol has them.
   struct rank_memory {
     int rank = 0;
     int world = 1;
@@ -40,7 +40,7 @@ class lane_program {
     kernels_.back().lanes.push_back(std::move(what));
     ++kernels_.back().about.workers;
   }
-  /// A lane that begins behind some flags, and raises one at its end; -1: none.
+  /// Adds a lane that first waits for flags, and raises one at its end; -1: none.
   void add(const std::vector<int>& behind, const lane& what, int raised = -1) {
     add([=, rank = memory_.rank](std::uint64_t epoch, const program::sink& emit) {
       for (const int flag : behind) emit(awaits(rank, flag, epoch));
@@ -48,12 +48,12 @@ class lane_program {
       if (raised >= 0) emit(raises(rank, raised, epoch));
     });
   }
-  /// A new flag. All that only make wait are taken before those that order.
+  /// A new flag. All flags that only make wait have to be added before those that order.
   [[nodiscard]] int add_flag(bool orders = true) {
     if (!orders) ++waits_only_;
     return memory_.counters + flags_++;
   }
-  /// What a lane of a rank does to raise a flag, or to wait for it.
+  /// The step with which a lane of a rank raises a flag, and the one with which it waits for it.
   [[nodiscard]] static step raises(int rank, int flag, std::uint64_t epoch) {
     step s;
     s.publish = room_of(rank, flag, epoch);
@@ -64,13 +64,13 @@ class lane_program {
     s.acquire = room_of(rank, flag, epoch);
     return s;
   }
-  /// Whether a flag of this rank orders anything.
+  /// Whether a flag of this rank orders accesses.
   [[nodiscard]] bool orders(int flag) const noexcept {
     return flag < memory_.counters || flag >= memory_.counters + waits_only_;
   }
 
-  /// Runs of one rank that have the same lanes and flags, one after the other: epoch e is that of
-  /// number e - 1. They have to outlive nothing.
+  /// A program of several consecutive runs of one rank, with the same lanes and flags in each:
+  /// epoch e is run e - 1. It owns the runs.
   [[nodiscard]] static lane_program in_turn(std::vector<lane_program> runs) {
     const lane_program& first = runs.front();
     lane_program all(first.memory_);

@@ -8,34 +8,34 @@
 
 namespace untax::schedule {
 
-/// Counts how far each lane (worker that runs beside others, over all ranks) has come, as known to
-/// one of them.
+/// The time of each lane, as known to one of them. A lane is a worker slot of a rank; lanes are
+/// numbered over all ranks.
 using vector_clock = std::vector<std::uint32_t>;
 
-/// An event: something that a lane did, at its own time. `id` names it in messages.
+/// Something that a lane did at its own time. `id` names the event in messages.
 struct event {
   int lane = -1;
   std::uint32_t time = 0;
   int id = -1;
 
   [[nodiscard]] bool happened() const noexcept { return lane >= 0; }
-  /// Whether this event comes before everything that a lane with this clock does next, however the
-  /// lanes run.
+  /// Whether this event happens before everything that a lane with this clock does next, in every
+  /// order of execution.
   [[nodiscard]] bool before(const vector_clock& now) const noexcept {
     return !happened() || now[static_cast<std::size_t>(lane)] >= time;
   }
 };
 
-/// What the words of a rectangle stand for: the one at (row, col) of its matrix is that at
+/// Where the elements of a rectangle are from: the one at (row, col) of its matrix is the one at \n
 /// (row - down, col - right) of `of`.
 struct origin {
   operand of = operand::none;  ///< a, or product, that is a x b^T; none: not known
-  int rank = -1;               ///< whose; -1: of all ranks, combined
+  int rank = -1;               ///< whose operand; -1: of all ranks, combined
   std::int64_t down = 0;
   std::int64_t right = 0;
 
   [[nodiscard]] bool known() const noexcept { return of != operand::none; }
-  /// Of the same words, where they are put at `to` after they lay at `from`.
+  /// The origin of the same elements after they were moved from `from` to `to`.
   [[nodiscard]] origin moved(const place& from, const place& to) const noexcept {
     return known() ? origin{of, rank, down - from.row + to.row, right - from.col + to.col}
                    : origin{};
@@ -43,21 +43,21 @@ struct origin {
   [[nodiscard]] bool operator==(const origin&) const = default;
 };
 
-/// The history of one matrix of one rank, kept for the rectangles into which all accesses cut it.
+/// The history of one matrix of one rank, by the cells into which the edges of all accesses cut it.
 class matrix_map {
  public:
   explicit matrix_map(extent size);
 
-  /// First all rectangles that will ever be used are named, then `seal` lays out the cells.
+  /// Call `cut` for all rectangles that will be used, then `seal`, which makes the cells.
   void cut(std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols);
   void seal();
 
   struct cell {
     event written;
-    std::uint64_t epoch = 0;  ///< in which it was written last
-    bool complete = false;    ///< whether that was more than a partial result
-    int readers = -1;         ///< first of a list of reads since then
-    origin from = {};         ///< what was written
+    std::uint64_t epoch = 0;  ///< of the last write
+    bool complete = false;    ///< whether that write left more than a partial result
+    int readers = -1;         ///< first of a list of reads since that write
+    origin from = {};         ///< the origin of what was written
   };
 
   /// Calls `visit(cell)` for the cells of a rectangle until it returns false.
@@ -75,16 +75,16 @@ class matrix_map {
     }
   }
 
-  /// A read of the cell by a lane: remembered until the cell is written.
+  /// Records a read of the cell by a lane, until the cell is written.
   void add_read(cell& c, const event& by);
-  /// A read that does not come before `now`; an event that has not happened if there is none.
+  /// A read that does not happen before `now`; if there is none, an event that has not happened.
   [[nodiscard]] event unordered_read(const cell& c, const vector_clock& now) const;
-  /// A write of the cell.
+  /// Records a write of the cell.
   static void write(cell& c, const event& by, std::uint64_t epoch, bool complete,
                     const origin& from);
 
   [[nodiscard]] extent size() const noexcept { return size_; }
-  /// Where a cell lies.
+  /// The upper left corner and the size of a cell.
   [[nodiscard]] place corner_of(const cell& c) const;
   [[nodiscard]] extent extent_of(const cell& c) const;
 

@@ -8,7 +8,7 @@ namespace {
 constexpr std::array<operand, 4> watched = {operand::a, operand::c, operand::inbox,
                                             operand::outbox};
 
-/// Where an operand stands in `watched`; -1 for private tiles, and for b, which nobody writes.
+/// The index of an operand in `watched`; -1 for private tiles, and for b, which nobody writes.
 constexpr int slot_of(operand of) {
   for (std::size_t i = 0; i < watched.size(); ++i) {
     if (watched[i] == of) return static_cast<int>(i);
@@ -16,7 +16,7 @@ constexpr int slot_of(operand of) {
   return -1;
 }
 
-/// How many kinds of epochs there are, as far as it goes where things belong.
+/// The number of epochs that place elements differently: all, or 1 if epochs are alike.
 std::size_t kinds_of_epochs(std::span<const rank_plan> plans) {
   return plans.empty() || plans.front().epochs_are_alike()
              ? 1
@@ -74,7 +74,7 @@ void memory_map::callers_turn(int rank, std::uint64_t ended, int lane, std::uint
                               const vector_clock& now) {
   const event by{lane, time, name({rank, {}, ended, 0}, true)};
   if (ended > 0) check_result(rank, ended);
-  // Taking c away again is a write, so it also shows whether somebody may still be writing there.
+  // The caller overwrites c, which is a write: so it shows whether a worker may still write there.
   overwrite({operand::c, rank}, {}, by, ended, false, now);
   overwrite({operand::a, rank}, {operand::a, rank}, by, ended + 1, true, now);
 }

@@ -4,7 +4,7 @@
 
 #include "engines/schedule/memory_map.hpp"
 
-// The part of `memory_map` that knows what words stand for.
+// The part of `memory_map` that knows where elements are from.
 
 namespace untax::schedule {
 

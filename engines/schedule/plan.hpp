@@ -10,8 +10,8 @@
 namespace untax::schedule {
 
 /// Sizes of the caller's matrices at one rank, in elements: a [rows, its part of k], b [columns,
-/// its part of k], c [rows, columns]. The columns of b say how deep the multiplications of this
-/// rank have to reach.
+/// its part of k], c [rows, columns]. Chains of multiplications of this rank have to cover all
+/// columns of b.
 struct operand_extents {
   extent a;
   extent b;
@@ -24,8 +24,8 @@ struct worker_name {
   int worker = 0;
 };
 
-/// Everything one rank does in epochs 1..epochs, written out: what the schedule checker and the
-/// model engine work on.
+/// All steps of one rank in epochs 1..epochs: the input of the schedule checker and of the model
+/// engine.
 class rank_plan {
  public:
   /// `results`: how much of c each epoch writes, where epochs have different numbers of rows.
@@ -38,20 +38,20 @@ class rank_plan {
   [[nodiscard]] std::uint64_t epochs() const noexcept { return epochs_; }
   [[nodiscard]] extent tile() const noexcept { return tile_; }
   [[nodiscard]] const std::vector<kernel>& kernels() const noexcept { return kernels_; }
-  /// How large a matrix in memory is at this rank. Private tiles have no extent here.
+  /// The size of a matrix in memory at this rank. Private tiles have no extent here.
   [[nodiscard]] extent extent_of(operand of) const noexcept;
 
   /// The part of c, from its first row and column on, that an epoch has to complete.
   [[nodiscard]] extent result_of(std::uint64_t epoch) const noexcept {
     return results_.empty() ? operands_.c : results_[static_cast<std::size_t>(epoch - 1)];
   }
-  /// Whether that is the same in all epochs, and with it where everything belongs.
+  /// Whether that, and with it the place of every element, is the same in all epochs.
   [[nodiscard]] bool epochs_are_alike() const noexcept { return results_.empty(); }
 
   [[nodiscard]] const std::vector<step>& steps(worker_name who, std::uint64_t epoch) const {
     return programs_[index_of(who, epoch)];
   }
-  /// The same, to be changed: for mutants, and for tests that break a plan.
+  /// The same, mutable: for mutants, and for tests that break a plan.
   [[nodiscard]] std::vector<step>& steps(worker_name who, std::uint64_t epoch) {
     return programs_[index_of(who, epoch)];
   }
@@ -83,10 +83,10 @@ class rank_plan {
   std::vector<std::vector<step>> programs_;
 };
 
-/// How large a worker's panel may get: a tile high, and as deep as the multiplications.
+/// The largest panel of a worker: the rows of a tile by the depth of the multiplications.
 [[nodiscard]] extent panel_extent(const rank_plan& plan) noexcept;
 
-/// Where a step stands. `index` counts from 0 in the program of the worker in that epoch.
+/// The position of a step. `index` counts from 0 in the program of the worker in that epoch.
 struct step_position {
   int rank = 0;
   worker_name who;
@@ -100,7 +100,7 @@ struct step_position {
 /// "room 3 (rank 0 to rank 1, use 2)"
 [[nodiscard]] std::string describe(const room& r);
 
-/// "inbox of rank 1, rows 0..3, columns 4..7"; both ends belong to it.
+/// "inbox of rank 1, rows 0..3, columns 4..7"; both ends are included.
 [[nodiscard]] std::string describe(const place& at, std::int64_t rows, std::int64_t cols);
 
 /// "multiply", "copy", ...

@@ -7,8 +7,8 @@
 
 namespace untax::schedule {
 
-/// Checks that every rectangle of every step lies inside the matrix it names, that private tiles
-/// are not outgrown, that a and b are this rank's own, and that nobody writes them.
+/// Checks that every rectangle of every step lies inside its matrix or private tile, that a and b
+/// are this rank's own (`reduce` may read a of others), and that no step writes them.
 void check_rectangles(std::span<const rank_plan> plans, problem_list& problems);
 
 }  // namespace untax::schedule

@@ -25,7 +25,7 @@ signal_table::signal_table(std::span<const rank_plan> plans, problem_list& probl
         record(at, verb, r.producer, r.free + s.reader, r.use);
     });
   };
-  // In the order of values, also where a counter has one writer after the other.
+  // Epoch by epoch: in the order of values, even if a counter has a writer for each epoch.
   for (std::uint64_t epoch = 1; !plans.empty() && epoch <= plans.front().epochs(); ++epoch) {
     for (const rank_plan& plan : plans) each_step_of(plan, epoch, note);
   }

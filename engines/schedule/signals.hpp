@@ -10,12 +10,12 @@
 
 namespace untax::schedule {
 
-/// Who raises which counter to which value. Building it checks every room and every pair of verbs:
-/// * indices lie below counters(), ranks in the world, and each verb is spoken by the side it
-/// belongs to;
+/// The raises of every counter. The constructor checks every room and every pair of verbs:
+/// * indices are below counters(), ranks are in the world, and the right side of a room has the
+///   verb;
 /// * a counter has one writer, which only raises it; one in each epoch where epochs are not alike;
 /// * each acquire has its publish, by the named producer; each reserve has the retire of every
-/// reader.
+///   reader.
 class signal_table {
  public:
   struct raise {

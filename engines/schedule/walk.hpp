@@ -31,7 +31,7 @@ void each_step(const rank_plan& plan, Visit&& visit) {
   for (std::uint64_t epoch = 1; epoch <= plan.epochs(); ++epoch) each_step_of(plan, epoch, visit);
 }
 
-/// The room that a verb of a step is about.
+/// The room of a step that a verb is about.
 [[nodiscard]] constexpr room step::*room_of(channel_verb verb) noexcept {
   constexpr room step::*rooms[] = {&step::reserve, &step::acquire, &step::publish, &step::retire};
   return rooms[static_cast<std::size_t>(verb)];
@@ -51,7 +51,7 @@ void each_verb(const step& s, Visit&& visit) {
   }
 }
 
-/// Whether a verb of a step orders anything. A signal that does not is still sent and waited for.
+/// Whether a verb of a step orders accesses. A signal that does not is still sent and waited for.
 using ordering_filter = std::function<bool(const step_position&, const step&, channel_verb)>;
 
 /// A rectangle that a step reads or writes.
@@ -62,7 +62,7 @@ struct access {
   bool writes = false;
 };
 
-/// Calls `visit(access)` for what a step reads, then for what it writes.
+/// Calls `visit(access)` for each rectangle that a step reads, then for each that it writes.
 template <class Visit>
 void each_access(const step& s, Visit&& visit) {
   switch (s.what) {
@@ -75,8 +75,7 @@ void each_access(const step& s, Visit&& visit) {
     case action::multiply:
       visit(access{s.from, s.rows, s.depth, false});
       visit(access{s.weights, s.cols, s.depth, false});
-      // Engines may keep the running sum where the result goes, so every step of a chain writes
-      // there.
+      // Engines may keep the running sum in the destination, so every step of a chain writes there.
       visit(access{s.to, s.rows, s.cols, true});
       return;
     case action::add:
@@ -111,7 +110,7 @@ void each_access(const step& s, Visit&& visit) {
   }
 }
 
-/// Whether an operand is a private to the worker.
+/// Whether an operand is private to the worker.
 [[nodiscard]] constexpr bool is_private(operand of) noexcept {
   return of == operand::product || of == operand::sum || of == operand::panel;
 }

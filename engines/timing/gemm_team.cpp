@@ -19,7 +19,7 @@ void add_gemm(workload& work, int kernel, const gemm_team& team) {
         if (team.needs) team.needs(cluster, w.tile, begin, end);
         work.act({.busy = k_block * (end - begin), .way = signal_way::at_once});
       }
-      // Of the clusters that share a tile, the one that has its end finishes it.
+      // Of the clusters that share a tile, the one with its last k-block finishes it.
       if (w.end == team.order.k_blocks && team.finished) team.finished(cluster, w.tile);
     }
     if (team.after) team.after(cluster);

@@ -7,19 +7,19 @@
 
 namespace untax::timing {
 
-/// The clusters of a GEMM kernel, as workers that go through the tiles of its schedule.
+/// The clusters of a GEMM kernel, as workers that take the tiles of its schedule.
 struct gemm_team {
   gpu::tile_scheduler order;
   double seconds = 0;  ///< of the GEMM alone
   /// Adds what a cluster does before it multiplies. May be empty.
   std::function<void(int cluster)> before;
-  /// Adds what has to have come before k-blocks [begin, end) of a tile are read. May be empty.
+  /// Adds the waits before k-blocks [begin, end) of a tile are read. May be empty.
   std::function<void(int cluster, int tile, int begin, int end)> needs;
-  /// K-blocks that are waited for together, at most.
+  /// The most k-blocks that are waited for together; 0: all of a tile.
   int portion = 0;
-  /// Called behind the last k-block of a tile: adds what becomes of it.
+  /// Called after the last k-block of a tile: adds what is done with the tile. May be empty.
   std::function<void(int cluster, int tile)> finished;
-  /// Adds what a cluster does when it has multiplied. May be empty.
+  /// Adds what a cluster does after its last tile. May be empty.
   std::function<void(int cluster)> after;
 };
 

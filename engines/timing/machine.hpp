@@ -10,8 +10,8 @@ namespace untax::timing {
 
 /// How the GPUs of a host reach each other.
 enum class link_kind : std::uint8_t {
-  nvswitch,  ///< every GPU has one port, and all ports meet in a switch
-  ring,      ///< a link to either neighbour
+  nvswitch,  ///< every GPU has one port, and a switch connects all ports
+  ring,      ///< a link to each of two neighbours
   pairs,     ///< 0 and 1, 2 and 3, ... have links; others go through the host
   host,      ///< all go through the host
 };
@@ -19,27 +19,27 @@ enum class link_kind : std::uint8_t {
 /// What a machine can do. Times are in seconds, rates in units a second, of one GPU.
 struct machine_numbers {
   double processors = 0;     ///< multiprocessors
-  double hertz = 0;          ///< at which they multiply
-  double flops = 0;          ///< that a large GEMM reaches
+  double hertz = 0;          ///< clock rate while they multiply
+  double flops = 0;          ///< FLOP/s that a large GEMM reaches
   double memory_rate = 0;    ///< bytes read a second
   double launch_eager = 0;   ///< between two kernels that a host launches
   double launch_graph = 0;   ///< between two kernels of a graph
   double start = 0;          ///< from the end of a run in a graph to the first work of the next
   double link_rate = 0;      ///< bytes a second out of a GPU, and as many into it
-  double read_rate = 0;      ///< the same where the receiver reads
-  double block_rate = 0;     ///< bytes a second that one block moves
-  double store = 0;          ///< until a store, which carries its own flag, is seen by a peer
-  double release = 0;        ///< longer for a signal that is released behind data
-  double look = 0;           ///< from a signal's arrival until its waiter goes on
+  double read_rate = 0;      ///< the same for gets: the receiver reads
+  double block_rate = 0;     ///< bytes a second that one block (CTA) moves
+  double store = 0;          ///< until a peer sees a store that carries its own flag
+  double release = 0;        ///< extra time of a signal that is released after data
+  double look = 0;           ///< from a signal's arrival until its waiter proceeds
   double copy_start = 0;     ///< until a copy engine begins
-  double library_start = 0;  ///< of a collective of a library
-  double library_hop = 0;    ///< each further hop of its ring
+  double library_start = 0;  ///< start-up of a library's collective
+  double library_hop = 0;    ///< each further hop of the collective's ring
   double library_run = 0;    ///< that a host takes to launch a collective and a GEMM of libraries
   double host_rate = 0;      ///< bytes a second through the host, one way
-  double host_store = 0;     ///< what `store` is through the host
+  double host_store = 0;     ///< as `store`, through the host
   double card_rate = 0;      ///< bytes a second of a network card, one way
-  double card_store = 0;     ///< what `store` is between hosts
-  double jitter = 0;         ///< ranks begin so much apart, at most
+  double card_store = 0;     ///< as `store`, between hosts
+  double jitter = 0;         ///< the most time by which ranks begin apart
 };
 
 /// Describes a member of `machine_numbers`, as files and tables have it.
@@ -57,23 +57,23 @@ extern const std::array<number_kind, 22> number_kinds;
 struct machine {
   std::string name;    ///< "8 x H200"
   std::string device;  ///< "NVIDIA H200"
-  /// Whether times of untax on this kind of machine stand behind its numbers.
+  /// Whether its numbers come from times of untax on this kind of machine.
   bool measured = false;
   /// Its ranks are cores of one host, not GPUs: no plan of kernels is predicted for it.
   bool cores = false;
-  int gpus = 1;           ///< of all hosts, or those cores
-  int gpus_of_host = 1;   ///< that reach each other without a network
-  int cards_of_host = 0;  ///< of the network
+  int gpus = 1;           ///< GPUs of all hosts, or those cores
+  int gpus_of_host = 1;   ///< GPUs that reach each other without a network
+  int cards_of_host = 0;  ///< network cards
   link_kind links = link_kind::nvswitch;
   std::string calibration;  ///< the name of a file beside this one, "" if there is none
-  std::string judgement;    ///< the same, of how far off times come out
+  std::string judgement;    ///< the same, for the errors of predicted times
   machine_numbers numbers;
-  /// By key of `number_kinds`: measured here (and the file), a sheet, a paper.
+  /// Sources of numbers, by key of `number_kinds`: measured here (and the file), a sheet, a paper.
   std::map<std::string, std::string, std::less<>> sources;
 
   /// "8 x H200", with "(nobody measured this machine)" where that is so.
   [[nodiscard]] std::string title() const;
-  /// Seconds in which a rank can send so many bytes to the others, in equal parts, at least.
+  /// The least seconds in which a rank can send `bytes` to the others, in equal parts.
   [[nodiscard]] double seconds_to_send(double bytes, int ranks) const noexcept;
 };
 
@@ -84,7 +84,7 @@ struct machine {
 [[nodiscard]] machine parse_machine(std::string_view text, const std::string& origin);
 /// The same from a file.
 [[nodiscard]] machine load_machine(const std::string& path);
-/// What `parse_machine` reads.
+/// The text that `parse_machine` reads.
 [[nodiscard]] std::string to_json(const machine& m);
 
 }  // namespace untax::timing

@@ -41,7 +41,7 @@ network::network(const machine& m, int ranks) : m_(&m), ranks_(ranks) {
   };
   memory_ = of_each(n.memory_rate, 'm');
   if (m.links == link_kind::ring) {
-    // A link to either neighbour: outward to the next rank, and to the one before.
+    // Each rank has two links: `out_` to the next rank, and `in_` to the previous one.
     out_ = of_each(n.link_rate / 2, 'o');
     in_ = of_each(n.link_rate / 2, 'i');
   } else if (m.links != link_kind::host) {
@@ -52,7 +52,7 @@ network::network(const machine& m, int ranks) : m_(&m), ranks_(ranks) {
     host_out_ = of_each(n.host_rate, 'O');
     host_in_ = of_each(n.host_rate, 'I');
     bridge_ = static_cast<int>(lanes_.size());
-    // Of a host: pairs of its GPUs can speak to each other at the same time.
+    // One bridge for each host. Pairs of its GPUs can transfer at the same time.
     const int hosts = ceil_div(ranks, m.gpus_of_host);
     for (int host = 0; host < hosts; ++host)
       add(n.host_rate * std::max(1, std::min(ranks, m.gpus_of_host) / 2), host, 'b');
@@ -106,7 +106,7 @@ passage network::send(int from, int to, double bytes, double pace, double now, b
       break;
     case way::link:
       if (m_->links == link_kind::ring) {
-        // The shorter way round; the longer of two equal ones is never taken.
+        // Takes the shorter way round; if both are equally long, forward.
         const int size = std::min(ranks_, m_->gpus_of_host);
         const int first = from / size * size;
         const int ahead = (to - from + size) % size;

@@ -11,21 +11,21 @@ namespace untax::timing {
 struct lane {
   double rate = 0;   ///< bytes a second
   double free = 0;   ///< when the next transfer may begin
-  double busy = 0;   ///< seconds it carried something
-  double bytes = 0;  ///< that it carried
+  double busy = 0;   ///< seconds it has carried something
+  double bytes = 0;  ///< bytes that it has carried
   int rank = -1;     ///< whose it is
   char what = ' ';   ///< see `name_of_lane`
 };
 
 [[nodiscard]] const char* name_of_lane(char what) noexcept;
 
-/// When a transfer leaves its worker, and when its last byte lies at the receiver.
+/// When the worker that sends is free again, and when the last byte is at the receiver.
 struct passage {
   double left = 0;
   double arrived = 0;
 };
 
-/// A booking that a test asked to see.
+/// A booking of a lane, kept for tests.
 struct booking {
   int lane = 0;
   double begin = 0;
@@ -36,18 +36,18 @@ struct booking {
 
 /// The links of a machine, as lanes that transfers book in the order in which they begin.
 ///
-/// A lane carries one transfer after the other at its full rate, so that no two share it and no
-/// more bytes pass than its rate lets. What passes several lanes passes them at the same time, each
-/// as soon as it is free.
+/// A lane carries one transfer at a time, at its full rate. So no two transfers share it, and its
+/// rate is never exceeded. A transfer over several lanes uses them at the same time, each as soon
+/// as it is free.
 class network {
  public:
   network(const machine& m, int ranks);
 
-  /// Sends bytes at `now`, no faster than `pace`. `reads`: the receiver fetches them.
+  /// Sends bytes at `now`, no faster than `pace`. `reads`: it is a get, by the receiver.
   passage send(int from, int to, double bytes, double pace, double now, bool reads = false);
   /// Within a rank, through its memory: each byte is read and written.
   passage copy(int rank, double bytes, double pace, double now);
-  /// Until what a rank stores is seen by another one.
+  /// Seconds until another rank sees what a rank stores.
   [[nodiscard]] double flight(int from, int to) const;
 
   [[nodiscard]] const std::vector<lane>& lanes() const noexcept { return lanes_; }

@@ -55,7 +55,7 @@ class step_reader {
   }
 
   void move(double bytes, const place& from, const place& to) {
-    if (to.of == operand::panel && from.rank == rank_) return;  // read as it is multiplied
+    if (to.of == operand::panel && from.rank == rank_) return;  // multiplications read it
     current_.from = from.rank;
     current_.to = to.rank;
     const bool away = from.rank != to.rank;
@@ -70,7 +70,7 @@ class step_reader {
     current_.bytes = bytes;
     current_.pace = costs_.local_pace;
   }
-  /// Fetches what lies at others, combines, and sends what comes out to who is to have it.
+  /// Gets the addends of other ranks, combines, and puts the result to all that are to have it.
   void reduce(const step& s, double bytes) {
     for (std::int64_t i = 0; i < s.depth; ++i) {
       const place at = addend(s, i);
@@ -91,7 +91,7 @@ class step_reader {
     }
   }
 
-  /// Two results, the sum and its norm: for this rank, and, from an owner, for all others.
+  /// Two results, the sum and its norm: for this rank, and, if `everywhere`, for all others.
   void normalise(const step& s, double bytes) {
     local(bytes * 2);
     for (int i = 1; s.everywhere && i < static_cast<int>(s.depth); ++i) {
@@ -101,7 +101,7 @@ class step_reader {
     }
   }
 
-  /// What was begun is an activity of its own, without signals.
+  /// Ends the current activity, without signals.
   void next() {
     current_.way = costs_.way;
     work_.act(current_);

@@ -77,7 +77,7 @@ void simulator::advance(std::uint32_t number, double now) {
   const timed_worker& w = work_.workers()[number];
   worker_state& s = workers_[number];
   if (s.next == w.count) {
-    // A kernel has not ended before what it stored is there.
+    // A kernel ends when all that it stored has arrived.
     if (s.all_landed > now) {
       spend(number, now, s.all_landed, &time_parts::move, w.count);
       s.last = remember(now, s.all_landed, s.last, number, &time_parts::move);
@@ -119,7 +119,7 @@ void simulator::act(std::uint32_t number, const activity& a, double now) {
     const int rank = work_.workers()[number].rank;
     const double begin = at + a.begin_after;
     const passage p = net_.send(a.from, a.to, a.bytes, a.pace, begin, a.to == rank);
-    // Who fetches, has it when it has come.
+    // A get ends when its bytes have arrived.
     const bool fetches = a.from != rank;
     const double until = a.detached ? begin : fetches ? p.arrived : p.left;
     spend(number, at, until, &time_parts::move);
@@ -133,7 +133,7 @@ void simulator::act(std::uint32_t number, const activity& a, double now) {
       s.receipt = std::max(s.receipt, p.arrived + net_.flight(a.to, a.from));
     }
   }
-  // A release waits for the receipts of what was stored before.
+  // A release waits for the acknowledgements of earlier stores.
   if (a.raises > 0 && a.way == signal_way::released && !a.detached && !a.posted && s.receipt > at) {
     spend(number, at, s.receipt, &time_parts::move);
     s.last = remember(at, s.receipt, s.last, number, &time_parts::move);
@@ -151,7 +151,7 @@ void simulator::send(std::uint32_t number, const signal& what, const activity& a
   const worker_state& s = workers_[number];
   double when = seen;
   if (what.rank != rank) {
-    // A signal takes its own flight, and comes behind the data: those that carry it, or,
+    // A signal takes its own flight, and arrives after data: those that carry it, or, if it is
     // released, all that the worker has sent.
     when = std::max(seen, at + net_.flight(rank, what.rank));
     if (a.way == signal_way::inside) {

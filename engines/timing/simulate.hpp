@@ -12,7 +12,7 @@ namespace untax::timing {
 
 /// Where the time of a worker, of a rank or of the critical path goes, in seconds.
 struct time_parts {
-  double launch = 0;     ///< until its kernel works
+  double launch = 0;     ///< until its kernel begins to work
   double compute = 0;    ///< it multiplies, attends or adds
   double move = 0;       ///< it moves bytes itself
   double late_peer = 0;  ///< it waits for a signal that has not been sent
@@ -40,7 +40,7 @@ struct work_span {
   double begin = 0;
   double end = 0;
   double time_parts::*part = nullptr;
-  std::size_t activity = 0;  ///< of the worker; of a wait, that which waits
+  std::size_t activity = 0;  ///< index in its worker; of a wait: the one that waits
 };
 
 struct simulation_options {

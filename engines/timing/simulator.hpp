@@ -27,13 +27,13 @@ struct event {
   }
 };
 
-/// A counter: what it has reached, and who waits for it.
+/// A counter: its value, and the first of the workers that wait for it.
 struct counter {
   std::uint64_t value = 0;
   std::uint32_t waiters = none;
 };
 
-/// A worker that waits for a value of a counter, and the next one that does.
+/// A worker that waits for a value of a counter. `next` is the counter's next waiter.
 struct waiter {
   std::uint64_t value = 0;
   std::uint32_t worker = none;
@@ -41,13 +41,13 @@ struct waiter {
 };
 
 struct in_flight {
-  std::size_t place;  // of the counter
+  std::size_t place;  // index of the counter
   std::uint64_t value;
   double sent;
   std::uint32_t cause;
 };
 
-/// Something that was done, and what it came after: the path is followed backwards through these.
+/// Work that was done, and what it came after. The path is followed backwards through nodes.
 struct node {
   double begin;
   double end;
@@ -63,22 +63,22 @@ struct worker_state {
   double since = 0;   // when its wait began
   double ended = -1;
   int sent_to = -1;           // the last peer that it sent to
-  double landed = 0;          // when that has all arrived
-  double all_landed = 0;      // when all that it sent has
-  double receipt = 0;         // when it knows
+  double landed = 0;          // when that has arrived completely
+  double all_landed = 0;      // when all that it sent has arrived
+  double receipt = 0;         // when all that is acknowledged
   std::uint32_t last = none;  // its latest node
 };
 
 struct rank_state {
   int stage = -1;
   int running = 0;
-  double began = 0;  // the stage
+  double began = 0;  // start of the stage
   std::uint32_t last = none;
   bool ended = false;
   double end = 0;
 };
 
-/// Behind `simulate`: what all workers and ranks are at, and what is to come.
+/// The implementation of `simulate`: the state of all workers and ranks, and the events to come.
 class simulator {
  public:
   simulator(const workload& work, const machine& m, const simulation_options& options)
@@ -120,13 +120,13 @@ class simulator {
       made_.spans.push_back({number, begin, end, part, activity});
   }
 
-  /// Of the activity that is counted as begun: the one before the next one.
+  /// The index of the current activity: the next one during a wait, and else the one before it.
   [[nodiscard]] std::size_t current_of(std::uint32_t number) const {
     const worker_state& s = workers_[number];
     return s.waits || s.next == 0 ? s.next : s.next - 1;
   }
 
-  /// Starts the kernels of the next stage of a rank; it has ended if there is none.
+  /// Starts the kernels of the next stage of a rank. The rank has ended if there is none.
   void begin_stage(int rank, double now);
   void advance(std::uint32_t number, double now);
   void act(std::uint32_t number, const activity& a, double now);
@@ -136,7 +136,7 @@ class simulator {
     const waiter one{value, number, c.waiters};
     c.waiters = keep(waiters_, free_waiters_, one);
   }
-  /// Puts something into a pool; returns its place.
+  /// Puts a value into a pool and returns its index.
   template <class T>
   static std::uint32_t keep(std::vector<T>& pool, std::vector<std::uint32_t>& free, const T& one) {
     if (free.empty()) {
@@ -149,7 +149,7 @@ class simulator {
     return place;
   }
 
-  /// A worker whose signal has come looks on, unless it waits for another one, too.
+  /// Resumes a worker whose signal has arrived, unless it waits for another one, too.
   void wake(std::uint32_t number, const in_flight& one, double now);
   void end_worker(std::uint32_t number, double now);
   void finish();
@@ -200,7 +200,7 @@ class simulator {
   std::vector<std::uint32_t> free_;
   std::vector<worker_state> workers_;
   std::vector<rank_state> ranks_;
-  std::vector<std::vector<std::uint32_t>> of_rank_;  // workers
+  std::vector<std::vector<std::uint32_t>> of_rank_;  // workers of each rank
   std::vector<node> nodes_;
   simulation made_;
 };

@@ -15,19 +15,19 @@ struct signal {
 
 /// How a signal travels.
 enum class signal_way : std::uint8_t {
-  released,  ///< behind the data before it
+  released,  ///< a release: it arrives after all data before it
   inside,    ///< the data carry it
-  at_once,   ///< the data arrive with the worker's own time: within a rank
+  at_once,   ///< no release: within a rank, where it arrives with the data
 };
 
 /// What one worker does next: it waits, then computes or moves, then signals. All waits come
 /// first, and signals go when the work is done.
 struct activity {
   double busy = 0;         ///< seconds of computing
-  double bytes = 0;        ///< that move
-  double pace = 0;         ///< bytes a second that this worker can move at most; 0: any
+  double bytes = 0;        ///< bytes that it moves
+  double pace = 0;         ///< bytes a second that this worker can move at most; 0: no limit
   double begin_after = 0;  ///< seconds until the move begins, the worker being busy
-  int from = -1;           ///< of the bytes
+  int from = -1;           ///< the rank that has the bytes
   int to = -1;
   std::uint32_t first_wait = 0;
   std::uint32_t waits = 0;
@@ -35,18 +35,18 @@ struct activity {
   std::uint32_t raises = 0;
   signal_way way = signal_way::released;
   bool detached = false;  ///< the worker goes on while its bytes are on their way
-  bool posted = false;    ///< somebody else waits until its bytes are there, and signals
+  bool posted = false;    ///< another agent waits until its bytes have arrived, and signals
 };
 
 struct timed_worker {
   int rank = 0;
   int kernel = 0;
-  std::size_t first = 0;  ///< of its activities
+  std::size_t first = 0;  ///< index of its first activity
   std::size_t count = 0;
 };
 
-/// Workers that start together, `launch` seconds after all kernels of the stage before at the same
-/// rank have ended, or the rank has begun.
+/// Workers that start together, `launch` seconds after the start of their stage: that is when all
+/// kernels of the stage before at the same rank have ended, or the rank begins.
 struct timed_kernel {
   int rank = 0;
   int stage = 0;
@@ -54,7 +54,7 @@ struct timed_kernel {
   double launch = 0;
 };
 
-/// What all ranks do, as the simulation takes it: programs whose steps have costs.
+/// The input of the simulation: the activities of all ranks, with their costs.
 class workload {
  public:
   explicit workload(int ranks) : ranks_(ranks) {}
@@ -81,7 +81,7 @@ class workload {
   }
   void wait(signal s) { waits_.push_back(s); }
   void raise(signal s) { raises_.push_back(s); }
-  /// Of the waits or signals that no activity has yet.
+  /// Whether there are waits or signals that no activity has yet.
   [[nodiscard]] bool pending() const {
     return waits_taken_ < waits_.size() || raises_taken_ < raises_.size();
   }

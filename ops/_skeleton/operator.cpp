@@ -15,8 +15,8 @@ constexpr std::string_view name = "skeleton";
 
 }  // namespace
 
-// Planning: refuse what cannot be, choose what was left open, make sure that all ranks plan the
-// same, then build the engine, which allocates and clears the operator's memory.
+// Planning: refuse what is not possible, choose what the options leave open, check that all ranks
+// plan the same, then build the engine, which allocates and clears the operator's memory.
 skeleton::skeleton(world& w, const skeleton_problem& problem, const operator_options& options)
     : problem_(problem), rank_(w.rank()) {
   require_sizes(name, rank_, problem.m, problem.n, problem.k);
@@ -42,7 +42,7 @@ extent skeleton::a_shard(const skeleton_problem& problem, int world, int rank) {
   return {sharding{problem.m, world}.of(rank).size, problem.k};
 }
 
-// Running: check the arguments, bind them to the names that the protocol uses, go.
+// Running: check the arguments, bind them to the operands of the protocol, run the engine.
 void skeleton::run(const const_matrix& a, const const_matrix& weights, const matrix& c) {
   const argument_check check{name, rank_};
   check.is_whole(engine_ != nullptr);

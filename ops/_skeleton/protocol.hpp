@@ -12,18 +12,17 @@
 
 namespace untax {
 
-/// Rows of A are multiplied where they lie; each finished tile of C goes to every other rank.
+/// Each rank multiplies its own rows of A. Each finished tile of C goes to every other rank.
 ///
 /// Rooms: (source rank, tile) in the inbox of each consumer, in two sets by epoch parity.
 ///
-/// Everything a new operator has to say is in this class: what memory it needs (counters, inbox,
-/// outbox), what is launched (kernels), and for each worker the list of its steps. It holds no
-/// state and touches no data, so that the host engine, the model engine and the schedule checker
-/// can all run it.
+/// A new operator describes itself in such a class: its memory (counters, inbox, outbox), its
+/// kernels, and for each worker the list of its steps. The class holds no state and touches no
+/// data, so that the host engine, the model engine and the schedule checker can all run it.
 class skeleton_protocol {
  public:
-  // 1. Counters. Each is raised by one worker only, to absolute values; that is what makes a signal
-  //    harmless that comes twice or late. All ranks deal them in the same order.
+  // 1. Counters. One worker raises each of them, to absolute values, so that a signal which comes
+  //    twice or late does no harm. All ranks number them in the same order.
   constexpr skeleton_protocol(const skeleton_problem& problem, const protocol_plan& plan)
       : problem_(problem), plan_(plan), shards_{problem.m, plan.world} {
     const int tiles_of_full_shard = tiles_of({0, shards_.full()}).count();
@@ -100,8 +99,8 @@ class skeleton_protocol {
   [[nodiscard]] constexpr bool has_senders_beside() const noexcept {
     return plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized;
   }
-  /// How rows are cut into tiles. A library GEMM takes them all at once; with several workers, one
-  /// block of columns each.
+  /// How rows are split into tiles. A library GEMM takes them all at once; with several workers,
+  /// each has one block of columns.
   [[nodiscard]] constexpr tile_grid tiles_of(range rows) const noexcept {
     if (plan_.how == pattern::bulk_library) {
       const auto block = ceil_div<std::int64_t>(problem_.n, plan_.workers);
@@ -145,8 +144,8 @@ class skeleton_protocol {
             .readers = plan_.workers,
             .use = sets_.use_of(epoch)};
   }
-  /// Says to the senders of this rank that a tile lies in c. A flag: nobody waits for its end,
-  /// since the end of the run orders the next use.
+  /// Signals to the senders of this rank that a tile is in c. It is a flag: nothing waits until it
+  /// is free, since the end of the run orders the next use.
   [[nodiscard]] constexpr room computed(int tile, std::uint64_t epoch) const noexcept {
     if (!has_senders_beside()) return {};
     const int ready = computed_.at(0, 0, tile);
@@ -171,7 +170,7 @@ class skeleton_protocol {
               .publish = computed(tile, epoch)});
   }
 
-  /// To everybody, nearest peer first, so that at every hop each link carries one stream.
+  /// Sends to all peers, nearest first, so that at every hop each link carries one stream.
   template <class Emit>
   constexpr void send_tile(int tile, std::uint64_t epoch, Emit&& emit) const {
     const tile_grid tiles = tiles_of(rank());
@@ -215,9 +214,8 @@ class skeleton_protocol {
     collect(worker, epoch, emit);
   }
 
-  /// Takes what the others sent out of the inbox, in the order in which it arrives. A worker
-  /// retires the rooms of each source once, also those in which it read nothing: the source waits
-  /// for all readers.
+  /// Copies tiles of the others out of the inbox, in the order of arrival. A worker retires the
+  /// rooms of each source once, even if it read nothing in them: the source waits for all readers.
   template <class Emit>
   constexpr void collect(int worker, std::uint64_t epoch, Emit&& emit) const {
     for (int hop = 1; hop < world(); ++hop) {

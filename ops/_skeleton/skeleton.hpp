@@ -28,12 +28,12 @@ struct skeleton_problem {
 };
 
 /// Every rank multiplies its rows of A, and all ranks end with all rows of C. Unlike
-/// gemm_all_scatter it deals rows and not columns, and C may lie anywhere, since peers write into
-/// the operator's inbox. Planned once, run many times. ops/_skeleton/README.md draws it.
+/// gemm_all_scatter it shards rows, not columns, and C may lie anywhere, since peers write into the
+/// operator's inbox. Planned once, run many times. ops/_skeleton/README.md draws it.
 class skeleton {
  public:
-  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement` when
-  /// ranks plan different things, `out_of_memory`.
+  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement` if
+  /// ranks plan differently, `out_of_memory`.
   skeleton(world& w, const skeleton_problem& problem, const operator_options& options = {});
   skeleton(skeleton&&) noexcept;
   skeleton& operator=(skeleton&&) noexcept;

@@ -19,8 +19,8 @@ namespace untax {
 namespace untax::testing {
 namespace {
 
-// Random and fixed cases that all operators share: N(0, 1) inputs, a poisoned result, fp64
-// reference.
+// Random and fixed cases that all operators share: N(0, 1) inputs, a poisoned result, and a
+// reference in fp64.
 
 TEST(skeleton, is_right_for_random_shapes_worlds_and_patterns) {
   check_random_cases(skeleton_entry(), 1, 60);
@@ -34,8 +34,8 @@ TEST(skeleton, is_right_in_every_pattern_where_nothing_divides) {
   check_all_patterns(skeleton_entry(), 37, 53, 72, dtype::bf16);
 }
 
-// What an operator promises beyond that is tested next to it. Here: small integers come out
-// exactly, also where C is a part of a larger matrix, and the part around it stays as it was.
+// The operator's other promises. Small integers come out exactly, also where C is a part of a
+// larger matrix, and the rest of that matrix stays as it was.
 
 constexpr float untouched = -7;
 

@@ -10,41 +10,41 @@
 namespace untax {
 namespace {
 
-/// Who looks himself hears of the first rows a microsecond earlier than by a flag poller: with few
-/// rows that is more than a flag poller saves. With gather = k there are several sources to look
-/// for, one by one.
+/// With few rows there is no flag poller. A consumer that polls by itself sees the first rows a
+/// microsecond earlier, which is then more than a flag poller saves. With gather = k a consumer
+/// would have to poll several sources, one by one.
 constexpr std::int64_t few_rows = 16;
-/// A warp that moves has time to look if it has sent its part when the first rows may come.
+/// With at most so many rows, a warp that sends has sent its part when the first rows may arrive.
 constexpr std::int64_t most_rows_of_pollers_that_send = 64;
 
-/// Chunks that blocks and warps move: several for each of them.
+/// Blocks and warps that send get several chunks each.
 constexpr std::int64_t chunks_of_sender = 4;
 constexpr std::int64_t least_chunk_bytes = std::int64_t{1} << 10;
 constexpr std::int64_t most_chunk_bytes = std::int64_t{256} << 10;
 /// Copy engines take some microseconds to begin, so their chunks are large.
 constexpr std::int64_t least_copy_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t most_copy_bytes = std::int64_t{16} << 20;
-/// A shard of so many bytes goes in small chunks, by columns.
+/// A shard of at most so many bytes is sent in small chunks, by columns.
 constexpr std::int64_t most_small_bytes = std::int64_t{8} << 20;
 constexpr std::int64_t least_small_bytes = std::int64_t{4} << 10;
 constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
-/// What a warp of a block that moves sends at a time: less of rows for tall tiles, of which a block
-/// has several portions, and which all begin with the first.
+/// What a warp of a sending block sends at a time. Portions of rows for tall tiles are smaller: a
+/// block has several of them, and all tiles begin with the first ones.
 constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
 constexpr std::int64_t most_tall_portion_bytes = std::int64_t{16} << 10;
 constexpr std::int64_t least_small_columns = 128;
 constexpr std::int64_t most_small_rows = 32;
-/// What epilogue warps move, in bytes a nanosecond. They have to end with the first tile, and what
-/// its tiles wait for themselves has to come sooner. No faster than that: what fills the link, or
-/// the memory, holds up the first chunks, and the tiles.
+/// The rate at which epilogue warps send, in bytes a nanosecond. They have to end with the first
+/// tile, and what the first tiles wait for has to come sooner. The rate is no higher than that: if
+/// the link or the memory is saturated, the first chunks and the tiles are late.
 constexpr double most_rate = 300;
 constexpr double least_rate = 200;
 constexpr double over_need_awaited = 2;
-/// Of the time that the first tiles take.
+/// The part of the time of the first tiles in which epilogue warps may be busy.
 constexpr double most_busy = 0.8;
-/// A TMA tile takes an epilogue warp so long, most of it until it may be told.
+/// The time that a TMA tile takes an epilogue warp, most of it until it may be signalled.
 constexpr double tma_tile_nanoseconds = 5000;
-constexpr double cycles_in_a_nanosecond = 1.755;  // as plans count them
+constexpr double cycles_in_a_nanosecond = 1.755;  // the clock in which plans count cycles
 
 class chunker {
  public:
@@ -88,7 +88,7 @@ class chunker {
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
   [[nodiscard]] bool bulk() const { return options_.how == pattern::bulk_synchronous; }
 
-  /// Unless fewer senders were asked for.
+  /// `all`, or as many as the options ask for if these are fewer.
   [[nodiscard]] int at_most(int all) const {
     return options_.senders > 0 ? std::min(options_.senders, all) : all;
   }
@@ -114,23 +114,23 @@ class chunker {
     return plan_.who != gather_senders::warps || problem_.m <= most_rows_of_pollers_that_send;
   }
 
-  /// Whether the tiles of one source begin when those of the sources before it have ended, and
-  /// while others move: then the last source's rows may come last.
+  /// Whether the tiles of a source begin when those of earlier sources have ended, while others
+  /// still send. Then the rows of the last source may come last.
   [[nodiscard]] bool begin_in_turn() const {
     return order_.segments > 1 && order_.tiles() > order_.clusters &&
            plan_.who != gather_senders::all_ctas_first;
   }
-  /// In nanoseconds.
+  /// The time of the first tiles in nanoseconds.
   [[nodiscard]] double first_tile() const {
     return plan_.gemm.cycles / ceil_div(order_.tiles(), order_.clusters) / cycles_in_a_nanosecond;
   }
-  /// To how many ranks a shard goes, the own one included where A is collected.
+  /// The number of ranks that get a shard. The own rank is one of them where A is collected.
   [[nodiscard]] int readers() const { return p_.world - (p_.gather_own ? 0 : 1); }
-  /// What a rank has to send while the first tiles are multiplied, in bytes a nanosecond.
+  /// Bytes a nanosecond that a rank has to send while the first tiles are multiplied.
   [[nodiscard]] double need() const {
     return static_cast<double>(shard_bytes() * readers()) / first_tile();
   }
-  /// As large as the memory of an epilogue warp.
+  /// The columns of a TMA tile that is as large as the memory of an epilogue warp.
   [[nodiscard]] std::int64_t epilogue_columns() const {
     return config_.epilogue_buffers * gpu::subtile_bytes(config_) / (tma_tile_rows * 2);
   }
@@ -152,17 +152,17 @@ class chunker {
     p_.panel_k = columns;
     p_.chunk_cross = by_rows() ? columns : rows;
   }
-  /// As TMA takes them.
+  /// Chunks are TMA tiles with at most `columns` columns.
   void chunk_into_tma_tiles(std::int64_t columns) {
     cut_into(std::min(tma_tile_rows, shard_.rows), std::min(columns, shard_.cols));
   }
-  /// Chunks of rows that are multiplied at the same time.
+  /// The number of row chunks that are multiplied at the same time, as a raster group.
   [[nodiscard]] int raster_rows_of_tiles() const {
     const std::int64_t rows =
         std::int64_t{order_.raster_group} * tile_rows(config_) * config_.cluster;
     return static_cast<int>(std::max<std::int64_t>(rows / p_.tile_m, 1));
   }
-  /// Of all rows of the shard.
+  /// The number of row chunks of the whole shard.
   [[nodiscard]] int raster_rows_of_shard() const {
     return static_cast<int>(ceil_div(shard_.rows, p_.tile_m));
   }
@@ -175,9 +175,9 @@ class chunker {
     plan_.rate_limit = static_cast<int>(std::clamp(wanted, least_rate, most_rate));
   }
 
-  /// Nothing is read before everything has come, so a chunk goes to all peers when it is read.
-  /// Those that are no TMA tiles are one for each block, and lie in one place if whole rows are
-  /// large enough.
+  /// The GEMM begins when all chunks have arrived, so each chunk is read once and sent to all
+  /// peers. If chunks are not TMA tiles, each block has one. Such a chunk is contiguous if whole
+  /// rows are large enough.
   void chunk_bulk() {
     p_.fan_out = true;
     if (plan_.tma_tiles) return chunk_into_tma_tiles(tma_tile_columns);
@@ -187,14 +187,14 @@ class chunker {
     p_.senders = plan_.own_grid = share.count;
   }
 
-  /// What tiles begin with comes first: few columns, and of the rows of a tile so many that there
-  /// are not many chunks to ask for.
+  /// The chunks with which tiles begin are sent first. A chunk has few columns, and so many rows
+  /// that a tile does not wait for many chunks.
   void chunk_small() {
     const std::int64_t tile = std::min<std::int64_t>(a_tma_tile_rows(plan_.gemm), problem_.m);
     // TMA moves more at once than a warp's registers hold.
     const bool by_warps =
         plan_.who == gather_senders::all_ctas_first || plan_.who == gather_senders::warps;
-    // Of tall tiles that all begin at the same time, the fewer to look for the better.
+    // Tall tiles begin at the same time: the fewer chunks they wait for, the better.
     const bool tall_tile = tile >= tile_rows(gpu::tile_config{});
     const std::int64_t below = by_warps && by_rows() && tall_tile ? 4 : 8;
     const std::int64_t rows =
@@ -209,7 +209,7 @@ class chunker {
     cut_into(rows, std::min(columns, shard_.cols));
     p_.raster_rows = raster_rows_of_shard();
   }
-  /// Whole rows: nothing between them, with gather = rows.
+  /// Chunks of whole rows. With gather = rows a chunk is contiguous.
   void chunk_rows() {
     const std::int64_t bytes = shard_bytes();
     const std::int64_t wanted =

@@ -18,35 +18,35 @@
 namespace untax {
 namespace {
 
-/// Rows that a block multiplies, and those that the blocks of a cluster do together, where x is A.
+/// Rows that a block multiplies, and that a cluster of two blocks multiplies, without swap_ab.
 constexpr std::int64_t block_rows = tile_rows(gpu::tile_config{});
 constexpr std::int64_t tall_rows = 2 * block_rows;
-/// With so few rows x is B, and all of A is y, which has to lie in one place.
+/// With at most so many rows kernels have swap_ab, and A has to lie in one place.
 constexpr std::int64_t most_short_rows = 128;
-/// Tiles of a source end with its rows; if so much more is multiplied by that, A is collected.
+/// A tile has rows of one source. If padding makes the GEMM larger by this factor, A is collected.
 constexpr double most_waste = 1.12;
 constexpr std::int64_t most_collected_rows = 4096;
 
 constexpr int usual_comm_ctas = 8;
-constexpr int least_moving = 4;  // of blocks that move TMA tiles
+constexpr int least_moving = 4;  // blocks that send TMA tiles, at least
 constexpr int most_comm_ctas = 20;
-constexpr double worth_moving = 1.01;  // times as long may the GEMM take if more blocks move
+constexpr double worth_moving = 1.01;  // times as long the GEMM may take with more senders
 constexpr int usual_own_grid = 16;
-constexpr int usual_streams = 1;  // one after the other: what is needed first comes first
+constexpr int usual_streams = 1;  // copies run in order: what is needed first comes first
 
-/// Blocks that move TMA tiles with nothing beside them only have to fill the link, for which 16 do,
-/// and to end together: each has so many TMA tiles that one more or less is little, as many as its
-/// ring holds. More than 64 would only take places in which blocks of the GEMM get ready meanwhile.
+/// In a kernel that only sends TMA tiles, 16 blocks fill the link. All have to end together, so
+/// each has as many TMA tiles as its ring holds: one more or less then matters little. More than 64
+/// blocks would only take the places in which blocks of the GEMM get ready meanwhile.
 constexpr int least_alone = 16;
 constexpr int most_alone = 64;
 constexpr std::int64_t tma_tiles_alone = 6;
 
-/// Rows that go in packets, those of the least tile: every block reads all packets of its k-blocks,
-/// half of which are epochs. Own columns, with gather = k, are multiplied while chunks come.
+/// The most rows that go in packets: those of the least tile. Every block reads all packets of its
+/// k-blocks, half of which are epochs. By k, own columns are multiplied while chunks come.
 constexpr std::int64_t packet_rows = 16;
-/// So that packets are counted in 32 bits.
+/// So that the number of a packet has 32 bits.
 constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
-/// A rank that sends so many bytes sends them as TMA tiles.
+/// A rank that sends at least so many bytes sends them as TMA tiles.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 
 class planner {
@@ -56,10 +56,10 @@ class planner {
       : problem_(problem), options_(options), num_sms_(num_sms) {
     made_.protocol.world = world;
     made_.protocol.rank = rank;
-    // With shards that are full every rank's list has what any run has.
+    // Shards of a full run: so the list of every rank contains the chunks of any run.
     if (options.varying_rows)
       made_.protocol.capacity = by_rows() ? round_up<std::int64_t>(problem.m, world) : problem.m;
-    // To the program: senders beside one worker, in its kernel or in their own.
+    // In the protocol, senders are beside one worker: in its kernel, or in a kernel of their own.
     const bool own_grid = concurrent() || bulk();
     made_.protocol.how = own_grid ? pattern::producer_consumer : pattern::fused_specialized;
     made_.protocol.senders_acquire = bulk();
@@ -67,7 +67,7 @@ class planner {
       made_.protocol.move = options.move;
   }
 
-  /// Empty where no kernel can multiply.
+  /// Empty if no kernel can compute the problem.
   std::vector<gather_plan> make() {
     if (moves_beside() && most_beside(num_sms_) < 2) return {};
     choose_senders();
@@ -75,8 +75,8 @@ class planner {
     std::vector<gather_plan> plans;
     if (made_.tma_tiles && options_.senders == 0 && !bulk()) {
       const int most = std::min(most_comm_ctas, most_beside(num_sms_));
-      // Of those that take the same time, the one in which fewest move: the first TMA tile of a
-      // block comes later, the more others are on their way.
+      // Of plans with the same time, the one with the fewest senders comes first: the more TMA
+      // tiles are in flight, the later the first one of a block arrives.
       for (int moving = least_moving; moving <= most; moving += 2) add(plans, moving);
     } else {
       add(plans, made_.comm_ctas + made_.own_grid);
@@ -87,7 +87,7 @@ class planner {
 
  private:
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
-  /// Of the run in which all ranks have most.
+  /// The sharding of the run with the most rows.
   [[nodiscard]] sharding shards() const {
     const std::int64_t most = std::max(made_.protocol.capacity, problem_.m);
     return a_sharding(with_rows(problem_, most), made_.protocol.world);
@@ -96,7 +96,7 @@ class planner {
     return a_shard_of(problem_, made_.protocol.world, 0).elements() * 2 *
            (made_.protocol.world - 1);
   }
-  /// Plans in which so many blocks only move.
+  /// Adds plans with `moving` blocks that only send.
   void add(std::vector<gather_plan>& plans, int moving) const {
     gather_plan begun = made_;
     if (begun.comm_ctas > 0) begun.comm_ctas = moving;
@@ -120,12 +120,12 @@ class planner {
       if (!bulk()) plan.gemm.cycles = overlapped_cycles(plan, static_cast<double>(sent_bytes()));
     }
   }
-  /// Of blocks that share a tile: all begin with what is there first, the rank's own columns.
+  /// The part of k with which the blocks that share a tile begin: the rank's own columns, if by k.
   [[nodiscard]] int part_k_blocks(const gpu::gemm_plan& gemm) const {
     return by_rows() ? gemm.schedule.k_blocks : made_.segment_k_blocks;
   }
-  /// Whether A comes in the order in which a kernel adds: chunk by chunk, and by k all blocks begin
-  /// with what is there first.
+  /// Whether A arrives in the order in which a kernel adds: chunk by chunk. With gather = k all
+  /// blocks begin with the rank's own columns.
   [[nodiscard]] bool can_follow(const gpu::gemm_plan& gemm) const {
     if (gemm.schedule.range_k_blocks == 0) return true;
     if (gemm.config.warpgroup_split_k) return false;
@@ -144,7 +144,7 @@ class planner {
       case pattern::fused_specialized:
         made_.who = gather_senders::comm_ctas;
         made_.tma_tiles = goes_by_tma();
-        // Clusters of blocks start together.
+        // An even number, because clusters of blocks start together.
         made_.comm_ctas =
             std::min(asked > 0 ? round_up(asked, 2) : idle_blocks(), most_beside(num_sms_));
         break;
@@ -167,17 +167,17 @@ class planner {
       default:
         made_.tma_tiles = goes_by_tma();
         made_.own_grid = asked > 0 ? asked : made_.tma_tiles ? blocks_alone() : num_sms_;
-        // TMA tiles go by pairs, behind which clusters of the GEMM find their places.
+        // An even number: so clusters of the GEMM find places when these blocks have ended.
         made_.own_grid = made_.tma_tiles ? std::min(round_up(made_.own_grid, 2), num_sms_ / 2 * 2)
                                          : std::min(made_.own_grid, num_sms_);
     }
-    // By the kernel that multiplies, whose warpgroups split k.
+    // Packets are sent by the GEMM kernel, whose warpgroups split k.
     made_.packets = !options_.invariant && made_.who != gather_senders::elsewhere && by_rows() &&
                     made_.protocol.move == direction::push && problem_.m <= packet_rows &&
                     problem_.m * problem_.k <= most_packet_elements;
   }
 
-  /// As many blocks as multiply hardly less by moving, and a usual number at least.
+  /// The number of communication CTAs that hardly prolong the GEMM; the usual number at least.
   [[nodiscard]] int idle_blocks() const {
     const gpu::gemm_shape whole{problem_.m, problem_.n, problem_.k, problem_.type,
                                 options_.invariant};
@@ -193,13 +193,13 @@ class planner {
     return comm_ctas;
   }
 
-  /// Whether chunks are TMA tiles: where a block has many, it moves them faster so; where it has
-  /// few, it is later by the time until another warp has told what has arrived.
+  /// Whether chunks are TMA tiles. If a block has many, TMA is faster. If it has few, TMA is later,
+  /// by the time until another warp has signalled what has arrived.
   [[nodiscard]] bool goes_by_tma() const {
     return made_.protocol.move == direction::push && sent_bytes() >= least_boxed_bytes;
   }
-  /// Each has the usual number of TMA tiles at most: fewer where blocks would be too few, more
-  /// where they would be too many.
+  /// The blocks of a kernel that only sends. Each has the usual number of TMA tiles at most: fewer
+  /// where that would give too few blocks, more where it would give too many.
   [[nodiscard]] int blocks_alone() const {
     const extent shard = a_shard_of(problem_, made_.protocol.world, 0);
     const std::int64_t tma_tiles =
@@ -226,8 +226,8 @@ class planner {
       return static_cast<double>(parts * rows) /
              static_cast<double>(round_up(problem_.m, tall_rows));
     };
-    // Tiles go by source, in the order in which rows come. Where that wastes much, the blocks of a
-    // cluster may have rows of different sources, if together these fill clusters.
+    // Tiles are in the order of sources, in which rows arrive. If that wastes much, the blocks of a
+    // cluster may have rows of different sources, if all sources together fill clusters.
     std::int64_t rows = round_up(split.full(), tall_rows);
     const std::int64_t halves = round_up(split.full(), block_rows);
     if (waste(rows) > most_waste && parts * halves % tall_rows == 0) rows = halves;
@@ -240,7 +240,7 @@ class planner {
     }
   }
 
-  /// What the GEMM sees: rows and k-blocks of segments are rounded up.
+  /// The shape of the GEMM: rows and k-blocks of segments are rounded up.
   [[nodiscard]] gpu::gemm_shape shape() const {
     const auto parts = static_cast<std::int64_t>(made_.sources.size());
     return {made_.segment_rows > 0 ? parts * made_.segment_rows : problem_.m, problem_.n,
@@ -292,7 +292,7 @@ plan_lines gather_plan::agreed() const {
   const auto& [as_program, as_gemm, placement, communication_ctas, apart, dma_streams, by_packets,
                rate, by_tma_tiles, polled, all_sources, rows_of_segment, k_blocks_of_segment] =
       *this;
-  // Which sources these are follows from the rank; how many there are, from the plan.
+  // The sources follow from the rank; their number follows from the plan.
   return {fmt::format(
               "placement {}, communication CTAs {}, CTAs of their own grid {}, DMA streams {}, "
               "packets {}, rate {}, TMA tiles {}, pollers {}, sources {}, segment rows {}, "

@@ -30,7 +30,7 @@ gpu::kernel_variant variant_of(const gather_plan& plan) {
                       : gpu::variant_for<gpu::gather_kernels, io_of_chunks>(plan.gemm.config);
 }
 
-/// All patterns of own kernels.
+/// The operator, for all patterns with own kernels.
 class device_gather final : public device_operator {
  public:
   device_gather(world& w, const all_gather_gemm_problem& problem, const operator_options& options,
@@ -87,7 +87,7 @@ class device_gather final : public device_operator {
         std::max<std::size_t>(bytes.inbox + bytes.outbox, 16), "inbox");
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(protocol_.counters()), "counters");
-    // A word of each block of both kernels; then the count of blocks, and what copy engines say.
+    // An epoch for each block of both kernels, the count of blocks, and what copy engines signal.
     run.epochs = launcher_.own_words(gemm_.blocks() + plan_.own_grid + 2);
     sender_epochs_ = run.epochs + gemm_.blocks();
     io_.done = sender_epochs_ + plan_.own_grid;
@@ -118,7 +118,7 @@ class device_gather final : public device_operator {
     io_.segments = gather_segments::of(plan_, protocol_);
     io_.arrivals = arrival_grid::of(protocol_);
     io_.shard = sent_shard::of(protocol_);
-    // What a rank has of no rows is not described for TMA.
+    // An empty shard is not described for TMA, so nothing is listed.
     io_.lists = protocol_.shard(protocol_.rank()).empty() ? nothing_ : lists_;
     io_.polled = plan_.polls;
     if (plan_.packets) io_.panel = packet_panel::of(protocol_);
@@ -142,7 +142,7 @@ class device_gather final : public device_operator {
     for (int i = 1; i <= 2 * plan_.streams; ++i) launcher_.side(i).join(on);
   }
 
-  /// Of bulk_synchronous: all of A, before the GEMM.
+  /// For bulk_synchronous: gathers all of A before the GEMM.
   void gather(cudaStream_t on) {
     const bool early = launcher_.starts_early();
     if (plan_.tma_tiles)
@@ -151,7 +151,7 @@ class device_gather final : public device_operator {
     gather_all(bulk_, sender_epochs_, early, on);
   }
 
-  /// There is one set of rooms, so every run is like the first.
+  /// Epoch 1 in every run: there is one set of rooms, so all runs copy the same.
   void start_copies(cudaStream_t on) const {
     gpu::start_dma_senders(launcher_, io_.moved, io_.next_use, plan_.streams, on,
                            [&](int sender, const auto& take) {
@@ -159,7 +159,7 @@ class device_gather final : public device_operator {
                            });
   }
 
-  /// Of the caller's matrices for TMA; those of segments in the io.
+  /// Makes the tensor maps of the caller's matrices. The maps of segments are in `io_`.
   void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, problem_.type};
     const gather_maps maps = maps_of(problem_, plan_, protocol_, operands, io_.moved.run.inbox);
@@ -181,14 +181,14 @@ class device_gather final : public device_operator {
   gather_plan plan_;
   all_gather_gemm_protocol protocol_;
   gpu::gemm_launcher gemm_;
-  io_of_chunks io_;  // and what packets are gathered with
+  io_of_chunks io_;  // for packets it is passed as io_of_packets
   comm::sender_lists lists_;
   comm::sender_lists nothing_;
-  bulk_gather bulk_;  // of bulk_synchronous
+  bulk_gather bulk_;  // for bulk_synchronous
   gpu::gemm_matrices maps_{};
   gemm_operands operands_;  // what the maps describe
   std::uint64_t* sender_epochs_ = nullptr;
-  gpu::operator_launcher launcher_;  // ends first
+  gpu::operator_launcher launcher_;  // destroyed first
 };
 
 }  // namespace
@@ -196,7 +196,7 @@ class device_gather final : public device_operator {
 std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& problem,
                                                            const operator_options& options) {
-  // A copy within a GPU may need a multiprocessor, and kernels that wait have them all.
+  // A copy within a GPU may need a multiprocessor, and waiting kernels may occupy all of them.
   if (options.how == pattern::copy_engine) gpu::require_own_gpu(w, "copy engines");
   auto plans = gather_plans(problem, w.size(), w.rank(), options, gpu::num_sms_of(w));
   agree_on_lines(w, name, plans.front().agreed());

@@ -50,7 +50,7 @@ class all_gather_gemm_layout {
     return {sets_.sets * set_rows(), problem_.k};
   }
   [[nodiscard]] constexpr std::int64_t rows() const noexcept { return problem_.m; }
-  /// Of a set of rooms: as many as any run has.
+  /// The rows of a set of rooms, enough for any run.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t set_rows() const noexcept {
     return plan_.capacity > 0 ? plan_.capacity : problem_.m;
   }
@@ -84,8 +84,8 @@ class all_gather_gemm_layout {
     return plan_.move == direction::pull &&
            (plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized);
   }
-  /// With very few rows a source the GEMM of one source alone would read all weights for little
-  /// work: the rows of all sources are put together first.
+  /// Whether the rows of all sources are put together first. With very few rows a source, the GEMM
+  /// of one source alone would read all weights for little work.
   [[nodiscard]] constexpr bool together() const noexcept {
     return by_rows() && world() > 1 && shards_.full() <= few_rows && problem_.m <= plan_.tile_m;
   }
@@ -93,22 +93,22 @@ class all_gather_gemm_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool fans_out() const noexcept {
     return plan_.fan_out || !by_rows();
   }
-  /// How many chunks of a shard, one below the other, go out column by column, since the tiles that
-  /// are multiplied at the same time begin with the first ones.
+  /// The number of row chunks in a raster group of a shard. A group is sent column by column, since
+  /// the tiles that are multiplied at the same time begin with its first columns.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int raster_rows(int source) const noexcept {
     const int rows = listed_rows(source);
     return plan_.raster_rows < rows ? plan_.raster_rows : rows;
   }
-  /// How many chunks of a row go out before those behind them, equally far apart.
+  /// The number of equal parts of a row whose chunks are sent in turn, for split-K.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int k_interleave(int source) const noexcept {
     return col_chunks(source).count() % plan_.k_interleave == 0 ? plan_.k_interleave : 1;
   }
-  /// Whether the rank's own shard moves too, into its own inbox, so that all of A lies in one
+  /// Whether the rank's own shard is copied into its own inbox, too, so that all of A lies in one
   /// place.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool collected() const noexcept {
     return library() || plan_.gather_own;
   }
-  /// The first peer to send to, or to read from: hop 0 is the rank itself.
+  /// The first hop to send at, or to read from: hop 0 is the rank itself.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_hop() const noexcept {
     return collected() ? 0 : 1;
   }
@@ -128,7 +128,7 @@ class all_gather_gemm_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunks_of(int source) const noexcept {
     return row_chunks(source).count() * col_chunks(source).count();
   }
-  /// Of rank 0, whose shard is full.
+  /// The number of chunks of rank 0, whose shard is full.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int most_chunks() const noexcept {
     return chunks_of(0);
   }
@@ -138,14 +138,14 @@ class all_gather_gemm_layout {
             cols.at(index % cols.count())};
   }
 
-  /// Chunks of a shard, one below the other, in the order in which it goes out. Where runs have
-  /// different rows that is one order for all, of which each leaves out what it has not.
+  /// Row chunks of a shard in the order of sending. Runs with different rows share the order for
+  /// the capacity, and each leaves out the chunks that it does not have.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int listed_rows(int source) const noexcept {
     if (plan_.capacity == 0) return row_chunks(source).count();
     const std::int64_t rows = by_rows() ? sharding{plan_.capacity, world()}.full() : plan_.capacity;
     return static_cast<int>(ceil_div(rows, row_chunks(source).step));
   }
-  /// The chunk that goes out as number i of a shard.
+  /// The chunk of a shard that is sent as number i.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int chunk_in_turn(int source, int i) const noexcept {
     const int across = col_chunks(source).count();
     const auto at =
@@ -153,7 +153,7 @@ class all_gather_gemm_layout {
     return at.row * across + at.column;
   }
 
-  /// Which part of the sharded dimension a rank has.
+  /// The part of the sharded dimension that a rank has.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range shard(int source) const noexcept {
     return shards_.of(source);
   }
@@ -195,32 +195,32 @@ class all_gather_gemm_layout {
 
   // The rooms, and the counters that guard them.
 
-  /// Whether readers of an inbox have to say that they have read. Where every rank has a part of A,
-  /// what it sends says so: who fills a room again two epochs later has had what its reader sent in
-  /// the epoch between, after it had read. With pull it is the reader who fills it. Where runs
-  /// have different rows, nobody knows what the run between had.
+  /// Whether readers retire the rooms of an inbox. Where every rank has a part of A, that is not
+  /// needed: a source that fills a room again two epochs later has received what the reader sent in
+  /// the epoch between, after it had read. With pull the reader itself fills the room. Where runs
+  /// have different rows, the reader may have sent nothing in the epoch between.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool counts_readers() const noexcept {
     return !pulls() && (plan_.capacity > 0 || sets_.sets != 2 || last_source() < world() - 1);
   }
 
-  /// Whether a rank says to another one that it has read what that one sent: where runs have
-  /// different rows also if it sent nothing, since the next run asks for that.
+  /// Whether a rank retires the rooms of a source. Where runs have different rows it does so even
+  /// if the source sent nothing, since the source's next run reserves them.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool answers(int source) const noexcept {
     return plan_.capacity > 0 || chunks_of(source) > 0;
   }
 
-  /// The counter that tells of a chunk, in a set.
+  /// The ready counter of a chunk, in a set.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_counter(int set, int source,
                                                               int index) const noexcept {
     return ready_.at(set, 0, source * most_chunks() + index);
   }
-  /// The counter, at a source, that tells that a consumer has read; with one worker each.
+  /// The free counter of a consumer, at a source; with one worker each.
   [[nodiscard]] constexpr int free_counter(int set, int consumer) const noexcept {
     return free_.at(set, consumer);
   }
 
-  /// The room of a chunk in the inbox of `consumer`. With pull, and where it is its own chunk, it
-  /// is the consumer itself that fills it; within a rank the end of the run orders the next use.
+  /// The room of a chunk in the inbox of `consumer`. With pull, and for its own chunks, the
+  /// consumer fills it itself; within a rank the end of the run orders the next use.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room inbox_room(int source, int consumer, int index,
                                                             std::uint64_t epoch) const noexcept {
     if (!has_rooms()) return {};
@@ -248,7 +248,7 @@ class all_gather_gemm_layout {
             .use = sets_.use_of(epoch)};
   }
 
-  /// What has to be acquired before a chunk is read; nothing for the rank's own where it lies.
+  /// The room to acquire before a chunk is read; none for a chunk of the rank's own in its shard.
   [[nodiscard]] constexpr room arrival_of(const chunk& p, std::uint64_t epoch) const noexcept {
     const bool there = plan_.senders_acquire || (p.source == rank() && !collected());
     return there ? room{} : inbox_room(p.source, rank(), p.index, epoch);

@@ -28,8 +28,8 @@ sharding slab_bytes(const all_gather_gemm_problem& p, int world) {
   return a_sharding(p, world).times(each * static_cast<std::int64_t>(size_of(p.type)));
 }
 
-/// C = sum over slabs of A_s x B_s^T, where slab s [m, k_s] lies behind the others: a product for
-/// each, which adds to what those before it left in C.
+/// C = sum over slabs of A_s x B_s^T. The slabs [m, k_s] lie one behind the other. Each has a
+/// product; all but the first add to C.
 class added_products {
  public:
   added_products(const all_gather_gemm_problem& p, const sharding& shards)
@@ -48,7 +48,7 @@ class added_products {
     }
   }
 
-  /// Full slabs but the first share a product; a shorter one has its own.
+  /// The full slabs, without the first, share a product. A shorter slab has its own.
   void run(const void* slabs, const void* weights, void* c, stream_ref stream) const {
     for (int s = 0; s < shards_.parts && !shards_.of(s).empty(); ++s) {
       const bool full = shards_.of(s).size == shards_.full();
@@ -60,7 +60,7 @@ class added_products {
 
  private:
   sharding shards_;
-  std::int64_t slab_;  ///< bytes from one to the next
+  std::int64_t slab_;  ///< bytes from a slab to the next
   std::vector<library_gemm> kinds_;
 };
 
@@ -101,7 +101,7 @@ class library_all_gather_gemm final : public device_operator {
     whole_->run(joined_.data(), weights, c, stream);
   }
 
-  /// Slabs of columns can be multiplied one by one, or laid out side by side first.
+  /// Measures two ways to multiply slabs of columns: one by one, or joined side by side first.
   void choose(world& w) {
     const all_gather_gemm_problem& p = problem_;
     joined_ = scratch(bytes_of(p.m, p.k, p.type));

@@ -9,7 +9,7 @@ const std::byte* at(const void* data, std::int64_t element) {
   return static_cast<const std::byte*>(data) + element * 2;
 }
 
-/// What this rank sends, and where it lands.
+/// Describes the shard that this rank sends, and its places in all inboxes.
 void describe_tma_tiles(gather_maps& maps, const all_gather_gemm_problem& problem,
                         const all_gather_gemm_protocol& how, const void* a,
                         const symmetric<std::byte>& inbox) {
@@ -43,8 +43,8 @@ gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& p
   for (const int source : plan.sources) {
     const range part = how.shard(source);
     const std::int64_t columns = rows ? k : part.size;
-    // Of the inbox a map describes all sets: what lies beyond a source's rows is read, and left
-    // out of C.
+    // A map of the inbox covers all sets. What lies beyond a source's rows is read, but left out of
+    // C.
     if (source == how.rank() && !how.collected()) {
       maps.a.push_back({operands.a, rows ? part.size : m, columns, columns});
     } else {

@@ -19,8 +19,8 @@ struct gather_maps {
   gpu::matrix_at c;
   std::vector<gpu::matrix_at> a;       ///< by segment: the rank's own shard, or the inbox
   std::vector<gpu::matrix_at> b_or_c;  ///< by segment: B where it is k-blocks, C where it is rows
-  gpu::tma_tiles_at shard_tma_tiles;   ///< of the rank's own shard; none where it is empty
-  /// By rank: where this rank's shard lies in the inbox there, a layer for each set of rooms.
+  gpu::tma_tiles_at shard_tma_tiles;   ///< the rank's own shard; none if it is empty
+  /// By rank: the place of this rank's shard in the inbox there, a layer for each set of rooms.
   std::vector<gpu::tma_tiles_at> inbox_tma_tiles;
 };
 
@@ -28,20 +28,20 @@ struct gather_maps {
                                   const all_gather_gemm_protocol& how,
                                   const gemm_operands& operands, const symmetric<std::byte>& inbox);
 
-/// Bytes of each rank's symmetric memory: of the inbox, a multiple of 512, and of the outbox behind
-/// it.
+/// Bytes of each rank's symmetric memory: of the inbox, a multiple of 512, and of the outbox, which
+/// follows it.
 struct gather_bytes {
   std::size_t inbox = 0;
   std::size_t outbox = 0;
 };
 [[nodiscard]] gather_bytes bytes_of(const gather_plan& plan, const all_gather_gemm_protocol& how);
-/// Where what is moved lies in that, and how far the rows of a shard are apart.
+/// Sets where inbox, outbox and shard are, and the distances between their rows.
 void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,
                     const all_gather_gemm_protocol& how);
 
-/// What senders walk, of the most rows that a run has: chunks are rectangles of the rank's own
-/// shard, to all peers before the next chunk, or to one. There are no lists where packets find
-/// their places by arithmetic, or pulls and DMA engines take steps.
+/// The transfer lists of senders, for the run with the most rows. An entry is a chunk of the rank's
+/// own shard, which goes to all peers before the next chunk, or to one. There are no lists for
+/// packets, whose places are computed, or for pulls and DMA engines, which take steps.
 [[nodiscard]] comm::transfer_lists lists_of(all_gather_gemm_problem problem,
                                             const gather_plan& plan);
 

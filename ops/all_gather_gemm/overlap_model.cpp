@@ -7,16 +7,16 @@ namespace {
 
 // Measured on 4 H200.
 
-/// Until something has come.
+/// Until the first chunk has arrived.
 constexpr double first_arrival_cycles = 20'000;
-/// Bytes a cycle of a block that sends TMA tiles beside a GEMM: to one peer, and to several that
-/// each is read once for; and of all together.
+/// Bytes a cycle that a block sends as TMA tiles beside a GEMM: to one peer, or to several with one
+/// read; and that all blocks send together.
 constexpr double tma_tile_rate = 16;
 constexpr double fan_out_rate = 20;
 constexpr double link_rate = 190;
-/// Beside senders and what comes from peers, what a tile of so many columns reads takes longer than
-/// in a GEMM alone, the more so the more it is for each product: in parts of the whole, times the
-/// columns.
+/// Beside senders and arrivals, the reads of a tile take longer than in a GEMM alone, the more so
+/// the more is read for each product. The time grows by this constant divided by the columns of a
+/// tile, as a part of the whole.
 constexpr double contention_columns = 24;
 
 class timing {
@@ -28,7 +28,7 @@ class timing {
         alone_(plan.gemm.cycles) {
     if (plan.protocol.world > 1 && !plan.gemm.config.swap_ab)
       alone_ *= 1 + contention_columns / plan.gemm.config.block_n;
-    // What blocks that multiply move costs every plan as much.
+    // What is sent by blocks that multiply costs every plan the same.
     if (!plan.tma_tiles || plan.who == gather_senders::epilogue_warps) return;
     const bool by_k = plan.segment_rows == 0 && plan.sources.size() > 1;
     const bool to_all = (plan.protocol.fan_out || by_k) && peers_ > 1;
@@ -53,8 +53,8 @@ class timing {
   }
 
  private:
-  /// When those columns of a tile's rows have come that are before a k-block. Rows that are
-  /// multiplied at the same time, a raster group, come together.
+  /// When the columns before a k-block have arrived, for the rows of a tile. The rows of a raster
+  /// group, which are multiplied at the same time, arrive together.
   [[nodiscard]] double came(int tile, int k_block) const {
     const int width = order_.m_tiles / order_.segments;
     const int x = order_.at(tile).m;
@@ -71,7 +71,7 @@ class timing {
   const gather_plan& plan_;
   gpu::tile_scheduler order_;
   int peers_;
-  double alone_;  // cycles, like the next one
+  double alone_;  // in cycles, as `sending_`
   double sending_ = 0;
 };
 

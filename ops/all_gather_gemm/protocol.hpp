@@ -12,8 +12,7 @@ namespace untax {
 /// C_r = gather(A) x B_r^T, where every rank holds a shard of A: rows of it, or columns (k).
 ///
 /// Rooms: (source rank, chunk of its shard) of the gathered A at each consumer, in two sets by
-/// epoch parity. A rank's own shard is used where it lies. See README.md in this folder for the
-/// drawing.
+/// epoch parity. A rank's own shard is used in place. README.md in this folder has a drawing.
 class all_gather_gemm_protocol : public all_gather_gemm_layout {
  public:
   using all_gather_gemm_layout::all_gather_gemm_layout;
@@ -65,10 +64,10 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// Sends the rank's shard to everybody, nearest peer first; to itself too where all of A has to
-  /// lie in one place. With gather = rows, all to one peer and then all to the next, since a tile
-  /// needs rows of one source, unless all peers start at once; with gather = k chunk by chunk,
-  /// since a tile needs all sources.
+  /// Sends the rank's shard to all peers, nearest first, and to the rank itself where all of A has
+  /// to lie in one place. With gather = rows peers get all chunks one after the other, since a tile
+  /// needs rows of one source. With gather = k, or `fan_out`, each chunk goes to all peers before
+  /// the next: a tile needs all sources, or all peers start at once.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
@@ -92,7 +91,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// What one of the senders does; the steps only move.
+  /// The steps of a sender that move data.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void move(int sender, std::uint64_t epoch, Emit&& emit) const {
@@ -104,17 +103,17 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
   [[nodiscard]] constexpr int senders() const noexcept { return plan_.senders; }
-  /// All that one of the senders does in a run.
+  /// All steps of a sender in a run.
   constexpr void send(int sender, std::uint64_t epoch, auto&& emit) const {
     move(sender, epoch, [&](step s) {
-      // What the run before has reserved.
+      // The run before has reserved the rooms.
       if (plan_.reserves_next) s.reserve = room{};
       emit(s);
     });
     if (plan_.senders_acquire) await({sender, plan_.senders}, epoch, emit);
   }
 
-  /// Says that all is read that this worker reads.
+  /// Retires the rooms that this worker has read. Worker 0 may reserve those of the next run.
   constexpr void finish(int worker, std::uint64_t epoch, auto&& emit) const {
     if (!has_rooms() || !counts_readers()) return;
     for (int hop = 1; hop < world(); ++hop) {
@@ -130,8 +129,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   }
 
  private:
-  /// Acquires the chunks that the counterparts of a share send, who wait for nothing that comes
-  /// after.
+  /// Acquires the chunks of the same share at all sources. Their senders wait for nothing that
+  /// comes later here.
   constexpr void await(strided share, std::uint64_t epoch, auto&& emit) const {
     for (int i = 0; i < share.share_of(most_chunks()); ++i) {
       for (int hop = first_hop(); hop < world(); ++hop) {
@@ -142,8 +141,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// Lays the rank's shard out for the others, so that the caller's A is its own again when the run
-  /// ends.
+  /// Copies the rank's shard into its outbox, from which peers pull. So no peer reads the caller's
+  /// A after the run.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void offer(strided share, std::uint64_t epoch, Emit&& emit) const {
@@ -163,7 +162,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     return offer_room(rank(), receiver_at_hop(rank(), hop, world()), p.index, epoch);
   }
 
-  /// Fetches what the others offer; what is the rank's own where it lies, if it is collected too.
+  /// Pulls what the others offer. If A is collected, copies the rank's own shard, too.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void pull(strided share, std::uint64_t epoch, Emit&& emit) const {
@@ -199,15 +198,15 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     finish(worker, epoch, emit);
   }
 
-  /// One GEMM over the gathered A; with several workers, one for each block of columns.
+  /// One GEMM over the gathered A. With several workers, each has blocks of columns.
   constexpr void multiply_whole(strided share, std::uint64_t epoch, auto&& emit) const {
     const pieces blocks{{0, problem_.n}, ceil_div<std::int64_t>(problem_.n, plan_.workers)};
     const place all{operand::inbox, rank(), sets_.set_of(epoch) * set_rows(), 0};
     share.each(blocks.count(), [&](int block) { multiply_all(all, blocks.at(block), emit); });
   }
 
-  /// gather = rows, few rows: all chunks into the worker's panel, then one column block after the
-  /// other.
+  /// gather = rows, few rows: copies all chunks into the worker's panel, then multiplies one block
+  /// of columns after the other.
   constexpr void multiply_together(strided share, std::uint64_t epoch, auto&& emit) const {
     const pieces cols{{0, problem_.n}, plan_.tile_n};
     if (share.share_of(cols.count()) == 0) return;
@@ -227,7 +226,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     share.each(cols.count(), [&](int col) { multiply_all(all, cols.at(col), emit); });
   }
 
-  /// Columns of C, of all of A, which lies in one place.
+  /// Multiplies all of A, which lies in one place, for some columns of C.
   constexpr void multiply_all(place a, range cols, auto&& emit) const {
     emit(step{.what = action::multiply,
               .first = true,
@@ -254,8 +253,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// gather = k: every tile needs chunks of all sources, one k-panel after the other, its own
-  /// first.
+  /// gather = k: every tile needs chunks of all sources, one k-panel after the other, the rank's
+  /// own first.
   constexpr void multiply_panels(strided share, std::uint64_t epoch, auto&& emit) const {
     const tile_grid grid{{{0, problem_.m}, plan_.tile_m}, {{0, problem_.n}, plan_.tile_n}};
     share.each(grid.count(), [&](int tile) {
@@ -269,8 +268,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     });
   }
 
-  /// Adds to a tile what one row of a source's chunks contributes. `done` is how much of k there
-  /// was before.
+  /// Multiplies a tile by one row of a source's chunks. `done`: the part of k that the tile has
+  /// had.
   constexpr void multiply_chunks(int source, int row_chunk, range rows, range cols,
                                  std::int64_t& done, std::uint64_t epoch, auto&& emit) const {
     const int in_row = col_chunks(source).count();

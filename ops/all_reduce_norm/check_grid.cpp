@@ -7,11 +7,11 @@
 namespace untax {
 namespace {
 
-/// A problem, cut in one way, for a number of ranks.
+/// A problem and a plan for it, for a number of ranks.
 struct grid_case {
   all_reduce_norm_problem problem;
   protocol_plan plan;  ///< of rank 0
-  /// Rooms lie in two sets at most; so many epochs use every room twice.
+  /// Rooms lie in two sets at most, so this many epochs use every room twice.
   std::uint64_t epochs = 4;
 
   [[nodiscard]] std::string name() const {

@@ -32,8 +32,8 @@ norm_plan norm_plan_of(const all_reduce_norm_problem& problem, int world, int ra
   plan.how.hidden = static_cast<int>(problem.hidden);
   plan.how.passes_on = phases == 2 && world > 1;
   plan.how.slab_rows = plan.how.full_rows();
-  // Few rows leave multiprocessors idle: several share one then, a cluster each. Half of all, so
-  // that clusters find places beside the blocks of other ranks, or of the next kernel.
+  // Few rows leave multiprocessors idle: then a cluster of blocks shares each row. It takes half of
+  // all at most, so that clusters find places beside blocks of other ranks or of the next kernel.
   const auto idle = [&](int spread) { return 2 * problem.tokens * spread <= multiprocessors; };
   while (!plan.how.passes_on && plan.how.spread < plan.how.parts() && idle(2 * plan.how.spread))
     plan.how.spread *= 2;
@@ -63,7 +63,7 @@ schedule::operand_extents norm_model::operands() const {
   return {rows, {}, {rows.rows, 2 * rows.cols}};
 }
 
-/// Words tell of themselves that they have come; here a counter of each row does.
+/// In the kernel each word shows that it has arrived. Here a counter of each row stands for that.
 room norm_model::slot(int source, int owner, int row, std::uint64_t epoch) const {
   room r = how().slab(source, owner, epoch);
   r.ready = how().counters() + how().slab_of(source, epoch) * how().slab_rows + row -
@@ -76,7 +76,7 @@ place norm_model::in_inbox(int source, int owner, int row, std::uint64_t epoch) 
   return {operand::inbox, owner, at / how().hidden, at % how().hidden};
 }
 
-/// Rows of the own input to who adds them, the next rank's first.
+/// Sends rows of the rank's input to the ranks that add them, the next rank first.
 void norm_model::send(int block, std::uint64_t epoch, const program::sink& emit) const {
   for (int hop = 1; hop < how().world(); ++hop) {
     const int owner = receiver_at_hop(how().rank(), hop, how().world());
@@ -114,7 +114,7 @@ void norm_model::take(int row, std::uint64_t epoch, const program::sink& emit) c
             .everywhere = how().passes_on});
 }
 
-/// By the last block.
+/// The steps of the block that ends last.
 void norm_model::finish(std::uint64_t epoch, const program::sink& emit) const {
   const int rank = how().rank();
   if (!how().reserves()) return;

@@ -17,24 +17,24 @@ struct norm_plan {
   gpu::norm_rows how;
   int blocks = 1;
 
-  /// Blocks, or clusters of blocks that share each row: to the checker one does what they all do.
+  /// Blocks, or clusters of blocks that share a row: the checker takes a cluster as one worker.
   [[nodiscard]] int workers() const { return blocks / how.spread; }
   [[nodiscard]] std::string text() const;
-  /// What all ranks have to have planned alike.
+  /// The parts of the plan in which all ranks have to agree.
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 [[nodiscard]] norm_plan norm_plan_of(const all_reduce_norm_problem& problem, int world, int rank,
                                      int phases, int multiprocessors);
 
-/// A planned all_reduce_norm of one rank: see `plan_check::prove`. To the checker c has both
+/// A planned all_reduce_norm of one rank: see `plan_check::prove`. For the checker c has both
 /// results side by side, as on the host.
 class norm_model {
  public:
   explicit norm_model(const norm_plan& planned) : plan(planned) {}
 
-  /// Rows that nobody adds, or several do.
+  /// Rows that no rank adds, or too many or too few.
   [[nodiscard]] std::vector<std::string> faults() const;
-  /// What its kernel does. Outlives neither the model nor its plan.
+  /// The steps of its kernel. The model has to outlive it.
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] static int sets() { return gpu::norm_rows::sets().sets; }
@@ -42,7 +42,7 @@ class norm_model {
   norm_plan plan;
   /// Whether a rank waits until an owner has taken what it sent before.
   bool reserves = true;
-  /// Whether it waits, where owners pass rows on, until all have.
+  /// Whether a rank waits for all others at the end, where owners pass rows on.
   bool closes = true;
 
  private:
@@ -54,7 +54,7 @@ class norm_model {
   void finish(std::uint64_t epoch, const program::sink& emit) const;
 };
 
-/// Plans as ranks with such GPUs do, and proves the schedule of all of them.
+/// Makes the plans of all ranks with such GPUs, and proves their schedule.
 [[nodiscard]] device_findings check_on_gpus(const all_reduce_norm_problem& problem, int ranks,
                                             const operator_options& options, int multiprocessors);
 

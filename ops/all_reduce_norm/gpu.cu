@@ -100,7 +100,7 @@ norm_plan plan_of(const world& w, const all_reduce_norm_problem& problem, int ph
   return norm_plan_of(problem, w.size(), w.rank(), phases, gpu::num_sms_of(w));
 }
 
-/// A run goes to the first that was made for as many tokens.
+/// A run uses the first operator of a table that was made for at least as many tokens.
 class norm_for_any_tokens final : public device_norm {
  public:
   norm_for_any_tokens(world& w, const all_reduce_norm_problem& problem, const row_plans& plans,

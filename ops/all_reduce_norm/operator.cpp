@@ -86,7 +86,7 @@ all_reduce_norm& all_reduce_norm::operator=(all_reduce_norm&& other) noexcept {
 all_reduce_norm::~all_reduce_norm() { end(); }
 
 void all_reduce_norm::end() noexcept {
-  // Who leaves with an exception does not wait for its kernels, which may write there.
+  // After an exception a rank does not wait for its kernels, which may still write there.
   if (device_ && world_->unwinding()) own_.abandon();
   engine_.reset();
   device_.reset();
@@ -126,7 +126,7 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
     refuse(fmt::format("scales is null; it has to hold {} elements", size.rows));
   if (problem_.output == norm_output::e4m3 && !(inputs.scale > 0))
     refuse(fmt::format("scale is {}; it has to be positive", inputs.scale));
-  // Bytes, as if they were a row of elements of two.
+  // Bytes, as a row of elements of two bytes.
   const auto bytes = [](const void* data, std::size_t count) {
     return const_matrix(data, dtype::bf16, 1, static_cast<std::int64_t>(count / 2));
   };
@@ -188,7 +188,7 @@ void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results
   const bool by_way_of_own = plan.phases == 2 && !into_own;
   const norm_results& at = by_way_of_own ? own : results;
   if (by_way_of_own) {
-    // Peers write there while this rank still reads what it was given.
+    // Peers write into `own` while this rank still reads its input.
     const argument_check apart{name, plan_.rank};
     const const_matrix room(own.x, dtype::bf16, 1,
                             static_cast<std::int64_t>(room_of(problem_).bytes / 2));

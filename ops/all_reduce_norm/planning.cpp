@@ -13,7 +13,7 @@ namespace untax {
 namespace {
 
 constexpr std::int64_t two_phase_bytes = 64 << 10;
-/// Large enough that a signal costs little beside it, small enough for the second cache.
+/// So large that a signal costs little beside it, so small that it fits into the L2 cache.
 constexpr std::int64_t tile_bytes = 128 << 10;
 constexpr std::size_t alignment = 64;
 
@@ -21,7 +21,7 @@ std::int64_t row_bytes(const all_reduce_norm_problem& p) {
   return p.hidden * static_cast<std::int64_t>(size_of(p.type));
 }
 
-/// Rows that move as a whole.
+/// Rows that are sent as one tile.
 std::int64_t rows_of_tile(const all_reduce_norm_problem& p, std::int64_t rows, int workers) {
   const std::int64_t share = ceil_div<std::int64_t>(std::max<std::int64_t>(rows, 1), workers);
   return std::clamp<std::int64_t>(tile_bytes / row_bytes(p), 1, share);
@@ -47,10 +47,10 @@ norm_room room_of(const all_reduce_norm_problem& p) noexcept {
 
 namespace {
 
-/// With more than two ranks the second phase saves bytes on the way: of four H200 one phase is
-/// quicker with 1 MB, two with 2 MB. Between two ranks it moves as many; but a row is added and
-/// normalised once, not by both, and from so many bytes on that takes longer than the second way:
-/// of two H100 neither wins with 4.2 MB, two phases by 15 % with 8.4 MB.
+/// With more than two ranks the second phase saves bytes on the links: with 4 H200 one phase is
+/// quicker at 1 MB, two at 2 MB. With two ranks it saves none, but a row is added and normalised
+/// once instead of twice. From `normed_bytes` on that saves more time than the second hop takes:
+/// with 2 H100 both are equal at 4.2 MB, and two phases are 15 % quicker at 8.4 MB.
 int device_phases_for(const all_reduce_norm_problem& p, int world) {
   constexpr std::int64_t saved_bytes = 3 << 20;
   constexpr std::int64_t normed_bytes = 5 << 20;

@@ -12,7 +12,7 @@ namespace untax {
 
 inline constexpr std::string_view all_reduce_norm_name = "all_reduce_norm";
 
-/// Rows of `hidden` elements can be so long.
+/// The largest `hidden`.
 inline constexpr std::int64_t most_hidden = 16384;
 
 /// Chooses what the options leave open; does not compare it with other ranks. Throws
@@ -20,13 +20,13 @@ inline constexpr std::int64_t most_hidden = 16384;
 [[nodiscard]] made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
                                   const operator_options& options);
 
-/// The same for a rank that has a GPU, where one kernel has it.
+/// The same for a rank with a GPU, where the operator is one kernel.
 [[nodiscard]] made_plan plan_norm_on_gpus(int world, int rank,
                                           const all_reduce_norm_problem& problem,
                                           const operator_options& options);
 
-/// How many phases untax chooses. The second one saves bytes and takes one more way; and with fewer
-/// tokens than ranks, some ranks would add nothing.
+/// The number of phases that untax chooses. The second phase saves bytes and takes one more hop.
+/// With fewer tokens than ranks there is one phase, since some ranks would add nothing.
 [[nodiscard]] int phases_for(const all_reduce_norm_problem& problem, int world) noexcept;
 
 /// Whether the operator has a pattern.
@@ -48,7 +48,7 @@ struct norm_room {
   return p.output == norm_output::same ? size_of(p.type) : 1;
 }
 
-/// Bytes of symmetric heap for each rank that are surely enough; `phases` as in the options.
+/// An upper bound on the bytes of symmetric heap of each rank; `phases` as in the options.
 [[nodiscard]] std::size_t heap_for(const all_reduce_norm_problem& problem, int world,
                                    int phases) noexcept;
 

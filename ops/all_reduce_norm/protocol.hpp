@@ -8,12 +8,11 @@
 
 namespace untax {
 
-/// Rows go to who adds them: to everybody (one phase), or to their owner (two).
-/// Who has added rows also adds the residual and normalises them; an owner
-/// writes both results into those of everybody.
+/// Rows go to the ranks that add them: to all (one phase), or to their owner (two phases). A rank
+/// that has added rows also adds the residual and normalises them. An owner writes both results to
+/// all ranks.
 ///
-/// To the checkers c has both results side by side: the first `hidden` columns
-/// are x.
+/// For the checkers c has both results side by side: the first `hidden` columns are x.
 class all_reduce_norm_protocol : public summing_layout {
  public:
   /// Tiles of the plan are whole rows.
@@ -61,7 +60,7 @@ class all_reduce_norm_protocol : public summing_layout {
   }
 
  private:
-  /// Rows of the own input to who adds them, the next rank's first.
+  /// Sends rows of the rank's input to the ranks that add them, the next rank first.
   template <class Emit>
   constexpr void send(strided share, std::uint64_t epoch, Emit&& emit) const {
     for (int hop = 1; hop < world(); ++hop) {

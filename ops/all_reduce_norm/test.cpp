@@ -85,7 +85,7 @@ TEST(all_reduce_norm, is_right_for_sizes_that_models_have) {
   }
 }
 
-// A row is added and normalised in the same order wherever that happens, and however it is cut.
+// A row is added and normalised in the same order at every rank, and for any split into tiles.
 TEST(all_reduce_norm, has_the_same_bits_at_every_rank_in_every_way) {
   for (const auto output : {norm_output::same, norm_output::e4m3, norm_output::e4m3_per_token}) {
     std::set<std::vector<std::byte>> bits;
@@ -104,8 +104,7 @@ TEST(all_reduce_norm, has_the_same_bits_at_every_rank_in_every_way) {
   }
 }
 
-/// Results of the caller's, x in the place of the residual, twice: each run adds to what stands
-/// there.
+/// Results go to the caller's memory, x to the place of the residual. Each of two runs adds to x.
 TEST(all_reduce_norm, writes_where_the_caller_says) {
   constexpr std::int64_t tokens = 5, hidden = 4;
   for (const int phases : {1, 2}) {
@@ -123,7 +122,7 @@ TEST(all_reduce_norm, writes_where_the_caller_says) {
         for (const float value : x) EXPECT_EQ(value, 10.0F + 6.0F * static_cast<float>(run));
         for (const float value : out) EXPECT_FLOAT_EQ(value, 3.0F);
       }
-      // The residual of the next layer is what stands in the operator's own x.
+      // The residual of the next layer is the operator's own x.
       const auto own = op.result();
       op.run({{in.data(), tokens, hidden}, {x.data(), tokens, hidden}, weight.data()});
       op.run({{in.data(), tokens, hidden},
@@ -135,7 +134,7 @@ TEST(all_reduce_norm, writes_where_the_caller_says) {
   }
 }
 
-/// 257 and 259 are not numbers of bf16: x is 256 and 260, and so is what is normalised.
+/// 257 and 259 are no bf16 numbers: x is 256 and 260, and these are normalised.
 TEST(all_reduce_norm, normalises_x_as_it_is_stored) {
   run_threads(2, [](world& w) {
     all_reduce_norm op(w, {.tokens = 1, .hidden = 2, .type = dtype::bf16, .epsilon = 0});
@@ -213,7 +212,7 @@ TEST(all_reduce_norm, refuses_what_cannot_be) {
   });
 }
 
-// Scales are one for each row, so that what follows them, or ends before them, lies apart.
+// There is one scale for each row: memory right before and right behind the scales is free.
 TEST(all_reduce_norm, has_as_many_scales_as_rows) {
   constexpr std::int64_t most = 5;
   for (const std::int64_t tokens : {most, std::int64_t{2}}) {
@@ -226,7 +225,7 @@ TEST(all_reduce_norm, has_as_many_scales_as_rows) {
       const std::int64_t count = tokens * hidden;
       std::vector<float> one(40), in(10), residual(10), weight(most), x(10), out(10);
       float* const middle = one.data() + 15;
-      // What is not in the middle lies elsewhere.
+      // Matrices that are not in the middle do not overlap with it.
       const auto with_scales = [&](const float* a, float* sum, float* normed, float* scales) {
         return text_of_error([&] {
           op.run({{a, tokens, hidden}, {residual.data(), tokens, hidden}, weight.data()},
@@ -254,7 +253,7 @@ TEST(all_reduce_norm, has_as_many_scales_as_rows) {
   }
 }
 
-// Peers write into the operator's own results where owners pass on, and nowhere behind them.
+// Where owners pass rows on, peers write the operator's own results, and nothing behind them.
 TEST(all_reduce_norm, takes_inputs_right_behind_its_own_results) {
   constexpr std::int64_t tokens = 64, hidden = 32, count = tokens * hidden;
   world_options unguarded;
@@ -317,8 +316,8 @@ all_reduce_norm_problem on_gpu_of(std::int64_t tokens, std::int64_t hidden) {
   return problem;
 }
 
-/// What is found out about plans for GPUs of few multiprocessors, changed by `change`. Rows of few
-/// tokens are shared by blocks.
+/// The findings about plans for GPUs with few multiprocessors, after `change`. With few tokens
+/// blocks share rows.
 template <class Change>
 device_findings on_gpus(std::int64_t tokens, int ranks, int phases, const Change& change) {
   constexpr int multiprocessors = 9;
@@ -344,7 +343,7 @@ TEST(all_reduce_norm, is_planned_right_for_gpus) {
           return on_gpus(tokens, ranks, phases, change).faults;
         };
         EXPECT_TRUE(faults_with([](norm_model&) {}).empty());
-        // Everybody hears of everybody in each run, so nobody has to ask.
+        // Every rank receives from every rank in each run, so that no reserve is needed.
         EXPECT_TRUE(faults_with([](norm_model& m) { m.reserves = false; }).empty());
         const bool passes_on = phases == 2 && ranks > 1;
         EXPECT_EQ(faults_with([](norm_model& m) { m.closes = false; }).empty(), !passes_on);
@@ -364,13 +363,13 @@ TEST(all_reduce_norm, shares_long_rows_of_few_tokens_between_blocks) {
   const auto plan = [](std::int64_t tokens, std::int64_t hidden, int phases) {
     return norm_plan_of(on_gpu_of(tokens, hidden), 2, 0, phases, 132);
   };
-  // A block has 4096 elements at once.
+  // A block takes 4096 elements at a time.
   EXPECT_EQ(plan(1, 8, 1).how.spread, 1);
   EXPECT_EQ(plan(1, 4096, 1).how.spread, 1);
   EXPECT_EQ(plan(1, 4104, 1).how.spread, 2);
   EXPECT_EQ(plan(1, 8200, 1).how.spread, 4);
   EXPECT_EQ(plan(1, 16384, 1).how.spread, 4);
-  // At most half of the multiprocessors do.
+  // Clusters take at most half of the multiprocessors.
   EXPECT_EQ(plan(16, 16384, 1).how.spread, 4);
   EXPECT_EQ(plan(17, 16384, 1).how.spread, 2);
   EXPECT_EQ(plan(33, 16384, 1).how.spread, 2);

@@ -14,7 +14,7 @@
 namespace untax {
 namespace {
 
-/// Has what is normalised, which is about 1, use most of the range of e4m3.
+/// With this scale normalised elements, which are about 1, use most of the range of e4m3.
 constexpr float usual_scale = 1.0F / 16;
 
 struct deviation {
@@ -27,7 +27,7 @@ struct deviation {
       norm += std::pow(right[i], 2);
     }
   }
-  /// Few elements may come out near zero by chance; with N(0, 1) inputs 1 each is expected.
+  /// All of a few elements may be near zero by chance; with N(0, 1) inputs 1 each is expected.
   [[nodiscard]] double relative(double elements) const {
     return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, elements));
   }
@@ -51,7 +51,7 @@ norm_workload::norm_workload(world& w, const all_reduce_norm_problem& problem,
       op_(w, problem, options) {
   refresh(seed);
   poison_result();
-  // No rank runs while another one still takes memory.
+  // No rank may run while another one still allocates.
   if (on_gpu_) w.barrier();
 }
 
@@ -154,7 +154,7 @@ double norm_workload::relative_error() const {
       const std::vector<double> part = passed(part_of(rank), token);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
     }
-    // What is normalised is what stands in x.
+    // The stored x is normalised.
     const std::vector<double> x = sum_found(results, token);
     double squares = 0;
     for (const double value : x) squares += value * value;
@@ -212,7 +212,7 @@ trial_subject subject_of(const all_reduce_norm_problem& p, const operator_option
   subject.tolerance = tolerance_of(p);
   subject.rate_unit = "GB/s";
   subject.rate_name = "bytes_per_second";
-  // What a rank has to read and write at least: its input, the residual, and both results.
+  // The least that a rank reads and writes: its input, the residual, and both results.
   const double elements = static_cast<double>(p.tokens) * static_cast<double>(p.hidden);
   const double element = static_cast<double>(size_of(p.type));
   subject.work = [=, normed = static_cast<double>(normed_size(p))](int ranks) {

@@ -26,7 +26,7 @@ class norm_workload final : public trial {
   void refresh(std::uint64_t seed) override;
   void poison_result() override;
   void run() override { op_.run(inputs_); }
-  /// The larger one of those of x and of out.
+  /// The larger of the errors of x and of out.
   [[nodiscard]] double relative_error() const override;
   [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
   [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
@@ -36,11 +36,11 @@ class norm_workload final : public trial {
  private:
   /// The results, in memory of the host.
   [[nodiscard]] norm_results found() const;
-  /// The same memory on the GPU, where the world is one of GPUs.
+  /// `data`, or, in a world of GPUs, a copy of it in `memory`.
   [[nodiscard]] const void* passed_on(const void* data, std::size_t bytes, bulk::scratch& memory);
   [[nodiscard]] matrix own(std::vector<std::byte>& memory, std::int64_t rows) const;
   [[nodiscard]] random_matrix part_of(int rank) const noexcept;
-  /// Row `token` of a random matrix as it was passed, or of the results, in fp64.
+  /// Row `token` of a random matrix as it was passed, or of a result, in fp64.
   [[nodiscard]] std::vector<double> passed(const random_matrix& whole, std::int64_t row) const;
   [[nodiscard]] std::vector<double> sum_found(const norm_results& results,
                                               std::int64_t token) const;
@@ -63,15 +63,15 @@ class norm_workload final : public trial {
   all_reduce_norm op_;
 };
 
-/// What `untax run` makes of it.
+/// The operator as a subject of `untax run`.
 [[nodiscard]] trial_subject subject_of(const all_reduce_norm_problem& problem,
                                        const operator_options& options,
                                        memory_kind memory = memory_kind::host);
 
-/// The largest relative error that is right.
+/// The largest relative error of a correct result.
 [[nodiscard]] double tolerance_of(const all_reduce_norm_problem& problem) noexcept;
 
-/// Names all_reduce_norm to whoever checks protocols.
+/// Stands for all_reduce_norm in checks of protocols.
 struct norm_entry {
   std::string name = "all_reduce_norm";
 };

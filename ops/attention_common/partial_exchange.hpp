@@ -8,13 +8,13 @@
 
 namespace untax {
 
-/// Partial results of attention on their way from every rank to those that merge them. An item is
-/// what is sent and merged as a whole: some rows, as many from every source. A room is (source,
+/// Partial results of attention on their way from every rank to the ranks that merge them. An item
+/// is sent and merged as a whole: some rows, the same number from every source. A room is (source,
 /// item) in the inbox of a consumer, in two sets by epoch parity.
 ///
-/// Nobody has to say that a room is free: whoever fills it again two epochs later has had the
+/// Rooms need no reserve: a source that fills a room again two epochs later has received the
 /// consumer's item of the epoch between, which the consumer sent after it had read. So in every
-/// epoch each rank sends every item to each other, if only to say that it has nothing.
+/// epoch each rank sends every item to each other rank, even if the item has no rows.
 class partial_exchange {
  public:
   constexpr partial_exchange() = default;
@@ -29,7 +29,7 @@ class partial_exchange {
         has_rooms_(has_rooms),
         ready_(layout.take(sets_.sets, world, items)) {}
 
-  /// [set, item, source, row], for items of `rows` rows at most.
+  /// The inbox, [set, item, source, row], for items of `rows` rows at most.
   [[nodiscard]] constexpr extent inbox(std::int64_t rows) const noexcept {
     return {sets_.sets * items_ * world_ * rows, width_};
   }
@@ -41,7 +41,7 @@ class partial_exchange {
     return {operand::inbox, at, index * rows, 0};
   }
 
-  /// What goes to a peer: so many rows, that lie there.
+  /// What is sent to a peer: `rows` rows at `from`.
   struct part {
     place from;
     std::int64_t rows = 0;
@@ -65,7 +65,7 @@ class partial_exchange {
       }
     }
   }
-  /// Waits for what the others send of an item.
+  /// Waits until an item of all other ranks has arrived.
   template <class Emit>
   constexpr void await(int item, std::uint64_t epoch, Emit&& emit) const {
     for (int hop = 1; hop < world_ && has_rooms_; ++hop) {
@@ -73,7 +73,7 @@ class partial_exchange {
       emit(step{.acquire = arrival(source, rank_, item, epoch)});
     }
   }
-  /// Merges what all ranks have of an item of `rows` rows, in rank order.
+  /// Merges the partial results of all ranks for an item of `rows` rows, in rank order.
   template <class Emit>
   constexpr void merge(int item, std::int64_t rows, const place& to, std::uint64_t epoch,
                        Emit&& emit) const {

@@ -11,11 +11,11 @@
 
 namespace untax {
 
-/// The wait records of a rank, less the one of the rank itself and those of kernels, bound its
-/// workers.
+/// The most workers of a rank. They need wait records, of which one belongs to the rank itself, and
+/// some to kernels.
 inline constexpr int most_attention_workers = (first_kernel_slot - 1) / 2;
 
-/// Refuses, at a rank, what an operator of attention cannot be planned for: throws
+/// Refuses problems for which an operator of attention cannot be planned at a rank: throws
 /// `invalid_argument`.
 struct attention_refusal {
   std::string_view operator_name;

@@ -8,12 +8,12 @@
 
 namespace untax {
 
-/// broadcast in two phases into the callers' results: the root writes each chunk into the result of
-/// one other rank, which writes it into those of the rest.
+/// broadcast in two phases, directly into the callers' results: the root writes each chunk into the
+/// result of one other rank, its owner, which writes it into those of the rest.
 ///
-/// Everybody opens its result to the root (`first`), which begins when all have. So a chunk that
-/// comes from the root (`first` there, raised once a chunk) says that all results are open, and its
-/// owner may pass it on; `second` says that all of an owner's share has landed.
+/// Every rank opens its result to the root (`first`), which begins when all are open. So a chunk
+/// from the root (`first` at its owner, raised once a chunk) shows that all results are open, and
+/// the owner may pass it on. `second` signals that all of an owner's share has arrived.
 class direct_relay : public direct_layout {
  public:
   /// `plan.world` is 2 at least.
@@ -43,18 +43,18 @@ class direct_relay : public direct_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int owner, int lane) const noexcept {
     return span_of(owners_.of(owner), lane, span_);
   }
-  /// Chunks of a share.
+  /// The number of chunks of a share.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count_of(const range& share) const noexcept {
     return share.size == span_ ? full_count_ : chunks_of(share).count();
   }
-  /// The root's word to an owner that chunk `i` of `count` has come.
+  /// Signals to an owner that chunk `i` of `count` has arrived from the root.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room scattered(int owner, int i, int count, int lane,
                                                            std::uint64_t epoch) const noexcept {
     const int of_each_run = most_count_ > 0 ? most_count_ : count;
     const auto before = (epoch - 1) * static_cast<std::uint64_t>(of_each_run);
     return flag(first, lane, root_, owner, before + static_cast<std::uint64_t>(i) + 1);
   }
-  /// Of any owner.
+  /// The most chunks of any owner.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int most_of(int lane) const noexcept {
     int most = 0;
     for (int hop = 1; hop < world(); ++hop) {
@@ -64,7 +64,7 @@ class direct_relay : public direct_layout {
     return most;
   }
 
-  /// What the root does.
+  /// The steps of the root.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void deal(int lane, std::uint64_t epoch, Emit&& emit) const {
@@ -77,7 +77,7 @@ class direct_relay : public direct_layout {
       for (int i = 0; i < most; ++i) deal_round(i, lane, epoch, emit);
       return;
     }
-    // Between the chunks for others, so that the ways to them are not idle meanwhile.
+    // Own chunks are copied between those for others, so that the links are not idle meanwhile.
     const pieces kept = chunks_of(span_of(whole_, lane, span_for(whole_.size, lanes())));
     for (int i = 0; i < most; ++i) {
       deal_round(i, lane, epoch, emit);
@@ -97,14 +97,14 @@ class direct_relay : public direct_layout {
       copy({operand::a, rank(), 0, chunk.begin}, {operand::c, owner, 0, chunk.begin}, chunk.size,
            {}, {}, emit);
     }
-    // After all of them, so that one release serves them.
+    // Signals follow all copies, so that one release serves them.
     for (int hop = 1; hop < world(); ++hop) {
       const int owner = receiver_at_hop(rank(), hop, world());
       const int count = count_of(share(owner, lane));
       if (i < count) emit(step{.publish = scattered(owner, i, count, lane, epoch)});
     }
   }
-  /// Chunks `begin` to `end` - 1, as far as there are, of the root's own result.
+  /// Copies chunks `begin` to `end` - 1, as far as they exist, into the root's own result.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void keep(const pieces& all, int begin, int end, Emit&& emit) const {
@@ -116,7 +116,7 @@ class direct_relay : public direct_layout {
     }
   }
 
-  /// What the others do.
+  /// The steps of the other ranks.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void relay(int lane, std::uint64_t epoch, Emit&& emit) const {
@@ -143,9 +143,9 @@ class direct_relay : public direct_layout {
   range whole_;
   ownership owners_;
   int root_;
-  std::int64_t span_;  // of a share that is not the last
-  int full_count_;     // chunks of such a span
-  int most_count_;     // the same where runs have any count, of the largest; else 0
+  std::int64_t span_;  // size of a share that is not the last
+  int full_count_;     // chunks of such a share
+  int most_count_;     // the same for the largest count, where runs have any count; else 0
 };
 
 static_assert(protocol<direct_relay>);

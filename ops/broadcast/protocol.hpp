@@ -33,7 +33,7 @@ class relay_protocol : public two_phase_layout {
     run_rounds(
         mine,
         [&](int lane, int i) {
-          // To each rank what it passes on.
+          // Each rank gets what it passes on.
           const auto to = [&](int peer) { return owned_chunks(peer, lane); };
           return rank() == root_ && send_round(lane, i, epoch, to, emit);
         },
@@ -45,7 +45,7 @@ class relay_protocol : public two_phase_layout {
   }
 
  private:
-  /// The root's own result: chunk `i` of every owner.
+  /// Copies chunk `i` of every owner into the root's own result.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr bool keep_round(int lane, int i, Emit&& emit) const {
@@ -82,8 +82,8 @@ class relay_protocol : public two_phase_layout {
       }
     };
     each_other([&](const parcel& p) { emit(step{.reserve = second_ring_.asked_of(p)}); });
-    // First to the others, who wait for it, and out of the room, so that it need not have been
-    // stored before.
+    // Peers wait for the chunk, so they get it first. It is read from the room, so that it need not
+    // be stored here before.
     each_other([&](const parcel& p) { emit(moved(chunk, here, second_ring_.place_of(p))); });
     each_other([&](const parcel& p) { emit(step{.publish = second_ring_.room_of(p)}); });
     emit(moved(chunk, here, in_c(chunk.begin)));

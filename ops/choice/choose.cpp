@@ -15,19 +15,19 @@ namespace {
 
 constexpr std::size_t most_named = 3;  ///< entries that a reason names
 
-/// Of 60 problems that no table had, the best was expected within so much of the first at every
-/// one.
+/// For 60 problems that no table had, the expected time of the pattern that was best is within this
+/// factor of the shortest expected time.
 constexpr double likely_within = 1.5;
-/// A table may be older than the kernels, so one is compared with another one at least.
+/// A table may be older than the kernels, so at least so many patterns are compared.
 constexpr std::size_t least_likely = 2;
 
-/// Where no table has anything: the baseline, then the pattern that does most in one kernel.
+/// Where no table has entries: the baseline, then the pattern that does most in one kernel.
 constexpr pattern unmeasured[] = {pattern::bulk_library, pattern::fused_specialized};
 
 struct source {
   const tuning_table* table;
-  int ranks;           ///< whose entries are taken
-  std::string caveat;  ///< why it is not as good as it could be; empty if it is
+  int ranks;           ///< the rank count of the entries
+  std::string caveat;  ///< why entries do not match this device and rank count; empty if they do
 };
 
 std::optional<source> source_for(const tuned_problem& p, std::string_view device,

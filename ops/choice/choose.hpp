@@ -11,25 +11,25 @@
 
 namespace untax {
 
-/// What `automatic` stands for at one problem.
+/// The patterns that `automatic` stands for, for one problem.
 struct choice {
-  std::vector<pattern> order;  ///< the best first; the next where one is refused
-  /// Those that may turn out to be the quickest, likely ones first; only one if the problem itself
-  /// was measured.
+  std::vector<pattern> order;  ///< the best first; if one is refused, the next is taken
+  /// Patterns that may be the quickest, the likeliest first; only one if the problem itself was
+  /// measured.
   std::vector<pattern> likely;
   std::string reason;  ///< what was considered, and why; a sentence for `explain()`
 };
 
-/// Puts those of `others` that `order` lacks behind it.
+/// Appends those of `others` that `order` lacks.
 void append_others(std::vector<pattern>& order, std::span<const pattern> others);
 
 /// Chooses by the first of these that has entries of the problem's operator and gather:
 ///
-/// 1. `own`, if it is there, for the same rank count;
+/// 1. `own`, if it is not null, for the same rank count;
 /// 2. one of `tables` that was measured on `device`, for the same rank count;
-/// 3. what was measured with the nearest rank count, on `device` if there is any, or on another
-/// one:
-///    the cost model of those entries, for this problem with its rank count.
+/// 3. what was measured with the nearest rank count: in `own` if it has any entry, or else on
+///    `device`, or else on another one. The cost model of those entries is used for this problem's
+///    rank count.
 ///
 /// bulk_library is always in the order, at its end where it was not measured. Likely are patterns
 /// that are expected to take at most 1.5 times as long as the first, all where nothing was measured

@@ -10,8 +10,8 @@ namespace {
 constexpr double fixed_unit = 1e-6;  ///< seconds
 constexpr int rounds = 1000;
 
-/// The x >= 0 for which |A x - 1| is least, where `rows` are the rows of A: one coordinate after
-/// the other, again and again.
+/// The x >= 0 that minimises |A x - 1|, where `rows` are the rows of A, by cyclic coordinate
+/// descent.
 template <std::size_t N>
 std::array<double, N> least_squares(const std::vector<std::array<double, N>>& rows) {
   std::array<std::array<double, N>, N> squares{};
@@ -53,7 +53,7 @@ cost_model::cost_model(const tuning_table& table, const tuned_problem& problem, 
 
 cost_model::terms cost_model::terms_of(const tuned_problem& problem) const {
   const device_bounds bounds = rates_.bounds(problem);
-  // The first one explains what a single entry leaves open.
+  // With a single entry the first term explains all of its time.
   return {bounds.compute, bounds.link, fixed_unit};
 }
 

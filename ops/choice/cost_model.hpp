@@ -7,14 +7,14 @@
 
 namespace untax {
 
-/// What a pattern takes, roughly: something fixed, so many times the arithmetic (or the reading of
-/// the weights, whichever is longer), and so many times the transfers. The factors are those that
-/// fit a table best; none is negative. What a pattern hides behind the arithmetic has a small
-/// factor, what it waits for a large one.
+/// A rough model of a pattern's time: a fixed time, a multiple of the arithmetic (or of reading the
+/// weights, whichever is longer), and a multiple of the transfers. The factors fit a table best;
+/// none is negative. The factor is small for what a pattern hides behind the arithmetic, and large
+/// for what it waits for.
 class cost_model {
  public:
-  /// Fits the entries of `table` of the problem's operator and gather with `ranks` ranks: the sum
-  /// of the squared relative errors becomes as small as it can.
+  /// Fits the entries of `table` of the problem's operator and gather with `ranks` ranks: it
+  /// minimises the sum of the squared relative errors.
   cost_model(const tuning_table& table, const tuned_problem& problem, int ranks);
 
   /// Above 0, for any number of ranks. The model has to have the pattern.

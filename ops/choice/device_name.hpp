@@ -4,7 +4,7 @@
 
 namespace untax {
 
-/// What the current GPU is called: "NVIDIA H200".
+/// The name of the current GPU: "NVIDIA H200".
 [[nodiscard]] std::string device_name_here();
 
 }  // namespace untax

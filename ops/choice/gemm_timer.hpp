@@ -5,10 +5,10 @@
 
 namespace untax {
 
-/// Times operators of `problem` on random inputs, in graphs, weights from memory that caches do not
-/// hold. C is written to `result` or, if that is null, to memory of its own. Collective, as each
-/// timing is; empty, at every rank, where a rank lacks the memory, and where ranks share a GPU. `w`
-/// has to outlive it. Throws `unsupported` where CUDA is not compiled in.
+/// A timer for operators of `problem`: on random inputs, in graphs, with weights that caches do not
+/// hold. C is written to `result` or, if that is null, to memory of its own. This call and each
+/// timing are collective. The timer is empty, at every rank, if a rank lacks the memory or ranks
+/// share a GPU. `w` has to outlive it. Throws `unsupported` where CUDA is not compiled in.
 [[nodiscard]] operator_timer gemm_timer(world& w, const operator_entry& entry,
                                         const gemm_problem& problem, void* result);
 

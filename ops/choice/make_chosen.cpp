@@ -20,7 +20,7 @@ std::string refusal_of(pattern how, const error& e) {
   return fmt::format("; {} is not possible: {}", name_of(how), e.what());
 }
 
-/// Puts those that were timed first, the quickest before the others, and says what they took.
+/// Times the likely patterns, puts them first, quickest before others, and reports their times.
 void settle_by_timing(world& w, const std::string& name, choice& chosen, const operator_maker& make,
                       const timer_maker& timer) {
   const operator_timer seconds_of = timer();
@@ -38,7 +38,7 @@ void settle_by_timing(world& w, const std::string& name, choice& chosen, const o
       if (e.code() != errc::unsupported && e.code() != errc::out_of_memory) throw;
       refusals += refusal_of(how, e);
     }
-    // One rank may lack memory where others do not, and then nobody may run.
+    // A rank may lack memory where others do not. Then no rank may run.
     w.agree(fmt::format("{}: {} to be timed (not with {}=0)", name, name_of(how),
                         variable::measure.name),
             op ? "made" : "refused");

@@ -24,24 +24,24 @@ namespace untax {
                                            const gemm_problem& problem, const std::string& text,
                                            const operator_options& options);
 
-/// What a GEMM operator's class has in a world of GPUs.
+/// A GEMM operator in a world of GPUs, as its class keeps it.
 struct made_on_device {
   process_owned<device_runner> runner;
   pattern how = pattern::bulk_library;  ///< never `automatic`
   std::string explanation;
 };
-/// How an operator is made: in bulk_library, or of so many rows in a pattern of own kernels.
+/// How an operator is made: in bulk_library, or for `rows` rows in a pattern of own kernels.
 struct operator_makers {
   std::function<std::unique_ptr<device_operator>()> by_library;
   std::function<std::unique_ptr<device_operator>(std::int64_t rows, const operator_options&)>
       by_kernels;
 };
 /// The second half: makes the operator in the pattern that was asked for, or in the one that
-/// `automatic` stands for. Returns when all ranks have theirs: none runs while another one still
-/// takes memory or loads kernels. Collective. What is timed to choose writes C to `result` or, if
-/// that is null, to memory of its own. With `varying_rows` there is an operator for each end of a
-/// table; `automatic` stands for what tables say of each, and nothing is timed. Throws what `make`
-/// throws, and `unsupported` for options that bulk_library has not.
+/// `automatic` stands for. Returns when all ranks have theirs, so that none runs while another one
+/// allocates or loads kernels. Collective. Timings write C to `result` or, if that is null, to
+/// memory of their own. With `varying_rows` there is an operator for each end of a table;
+/// `automatic` then follows the tables for each, and nothing is timed. Throws what `make` throws,
+/// and `unsupported` for options that bulk_library does not have.
 [[nodiscard]] made_on_device make_on_device(world& w, const operator_entry& entry,
                                             const gemm_problem& problem,
                                             const operator_options& options,

@@ -21,7 +21,7 @@ double log_ratio(std::int64_t a, std::int64_t b) {
 
 using logarithms = std::map<pattern, double>;
 
-/// Of the times of an entry over the model's.
+/// The logarithms of the times of an entry over those of the model.
 logarithms of(const tuning_entry& entry, const cost_model& model) {
   logarithms made;
   for (const auto& [how, seconds] : entry.seconds)
@@ -43,7 +43,7 @@ struct line {
     const tuning_entry* high = above == entries.end() ? entries.back() : *above;
     const tuning_entry* low = above == entries.begin() ? entries.front() : *(above - 1);
     if (high->problem.m == p.m) low = high;
-    // Beyond its ends a line is further away.
+    // If m is beyond the ends of a line, the line is further away.
     const double beyond = low == high ? log_ratio(p.m, low->problem.m) : 0;
     distance = std::pow(log_ratio(p.n, low->problem.n), 2) +
                std::pow(log_ratio(p.k, low->problem.k), 2) + beyond * beyond;

@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// What decides how fast each pattern of a GEMM operator is, on a given device.
+/// What determines the speed of each pattern of a GEMM operator, on a given device.
 struct tuned_problem {
   std::string operator_name;               ///< of an operator that is tuned
   gather_axis gather = gather_axis::rows;  ///< of those that gather
@@ -35,25 +35,25 @@ struct tuned_problem {
 /// Whether only the sizes differ.
 [[nodiscard]] bool same_family(const tuned_problem& a, const tuned_problem& b) noexcept;
 
-/// How long each pattern took, in seconds of one run in a graph; what is not there was refused.
+/// The seconds of each pattern, of one run in a graph; patterns that are missing were refused.
 struct tuning_entry {
   tuned_problem problem;
   std::map<pattern, double> seconds;
 };
 
-/// Seconds that parts of a problem take at least.
+/// The least seconds of parts of a problem.
 struct device_bounds {
   double compute = 0;  ///< the arithmetic, or reading the weights
   double link = 0;     ///< what a rank sends
 };
 
-/// What the device can do at most, measured.
+/// The peak rates of the device, measured.
 struct device_rates {
   double flops = 0;   ///< additions and multiplications a second
   double memory = 0;  ///< bytes a second that are read
   double link = 0;    ///< bytes a second that a rank sends
 
-  /// Of elements of 2 bytes.
+  /// For elements of 2 bytes.
   [[nodiscard]] device_bounds bounds(const tuned_problem& problem) const;
 };
 
@@ -82,7 +82,7 @@ struct tuning_table {
 /// One line for each entry.
 [[nodiscard]] std::string to_json(const tuning_table& table);
 
-/// Those that are compiled in, from ops/choice/tables/*.json.
+/// The tables that are compiled in, from ops/choice/tables/*.json.
 [[nodiscard]] const std::vector<tuning_table>& built_in_tables();
 
 }  // namespace untax

@@ -31,7 +31,7 @@ std::vector<std::string_view> tuned_operators() {
   return names;
 }
 
-/// Reads one document; every refusal names it and the place in it.
+/// Reads one document. Every error names the document and the place in it.
 class table_reader {
  public:
   explicit table_reader(const std::string& origin) : origin_(origin) {}
@@ -151,7 +151,7 @@ class table_reader {
       known_;
 };
 
-/// Four digits are more than a measurement has.
+/// A measurement is not precise to more than four digits.
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 json from(const tuning_entry& entry) {

@@ -25,20 +25,20 @@ struct collective_variant {
   }
 };
 
-/// How a problem is cut.
+/// How a problem is split.
 struct cut {
   int workers;
   std::int64_t chunk;
   int depth;
 };
 
-/// A variant on one problem, cut in one way, for a number of ranks.
+/// A variant with a problem and a plan, for a number of ranks.
 struct grid_case {
   collective_variant what;
   collective_problem problem;
   cut by;
   int ranks;
-  /// With two rooms in turn and one chunk in each epoch every room is used twice.
+  /// With two rooms in turn and one chunk in each epoch, so many epochs use every room twice.
   std::uint64_t epochs = 4;
 
   [[nodiscard]] collective_plan plan(int rank) const {
@@ -97,7 +97,7 @@ std::vector<grid_case> model_cases(const collective_variant& what, int ranks) {
                                   // More chunks than rooms, and fewer for the last rank.
                                   make_case(what, ranks, 3 * each - 1, {1, 1, 2})};
   cases[1].epochs = cases[2].epochs = 2;
-  // The last rank has nothing to send that would show how far it has come.
+  // The last rank sends nothing that would show its progress.
   if (ranks > 1) cases.push_back(make_case(what, ranks, ranks - 1, {1, 1, 2}));
   if (ranks == 2 && what.how == pattern::fused_sequential)
     cases.push_back(make_case(what, ranks, 2 * each, {2, 1, 2}));

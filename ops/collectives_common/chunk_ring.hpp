@@ -27,7 +27,7 @@ struct chunk_deal {
   }
 };
 
-/// The chunks of a range that fall to one worker of each rank, its lane.
+/// The chunks of a range for a lane: that is one worker of each rank.
 struct lane_chunks {
   pieces all;
   strided share;
@@ -43,29 +43,29 @@ struct lane_chunks {
 struct parcel {
   int from = 0;
   int to = 0;
-  int lane = 0;              ///< of both sets, where there are two
-  std::uint64_t number = 0;  ///< of those before it on this way and lane, in all epochs
+  int lane = 0;              ///< numbered over both sets, where there are two
+  std::uint64_t number = 0;  ///< of earlier ones between these ranks on this lane, in all epochs
 };
 
-/// Rooms for chunks on their way: for each lane and source `depth` rooms in turn in the inbox of
-/// the receiver. An inbox row is a room; those of all sources with the same lane and turn lie below
-/// each other, in rank order, so that a reduction finds its addends one row apart.
+/// Rooms for chunks in flight: for each lane and source a ring of `depth` rooms in the inbox of the
+/// receiver. An inbox row is a room. The rooms of all sources with the same lane and turn are
+/// adjacent rows, in rank order, so that a reduction finds its addends one row apart.
 ///
 /// With one chunk an epoch and a depth of two these are the two sets by epoch parity of other
-/// operators; with more chunks the rooms go round within an epoch, so that the memory does not grow
-/// with the message.
+/// operators. With more chunks the ring goes round within an epoch, so that the memory does not
+/// grow with the message.
 ///
-/// Where runs have any count (`collective_plan::most`), each begins with empty rooms: runs take two
-/// sets of lanes in turn, a roll call keeps them apart, and a run counts on from the most uses that
-/// one before it can have had (chunked_layout.hpp).
+/// Where runs have any count (`collective_plan::most`), each begins with empty rooms. Runs
+/// alternate between two sets of lanes, and a roll call separates them. A run counts on from the
+/// most uses that the run before in its set can have had (chunked_layout.hpp).
 struct chunk_ring {
   int world = 1;
   int depth = 1;
-  /// The logarithm of the depth, to base 2, or -1: a division takes a kernel long.
+  /// log2 of the depth, or -1 if that is not whole: a division is slow in kernels.
   int shift = -1;
   bool has_rooms = true;  ///< false where barriers keep the order
-  bool within = false;    ///< whether what a rank sends itself goes from one worker to another
-  std::uint64_t most_chunks = 0;  ///< of a lane in a run of any count, in whole turns; else 0
+  bool within = false;    ///< whether a rank's own chunks go from one worker to another in rooms
+  std::uint64_t most_chunks = 0;  ///< of a lane in a run of any count, a multiple of depth; else 0
   std::int64_t first_row = 0;
   counter_block ready;  ///< at the receiver: [lane][turn][source]
   counter_block free;   ///< at the source: [lane][turn][receiver]
@@ -82,7 +82,7 @@ struct chunk_ring {
         ready(layout.take(lanes_of(plan), plan.depth, plan.world)),
         free(layout.take(lanes_of(plan), plan.depth, plan.world)) {}
 
-  /// Those of both sets.
+  /// The lanes of both sets.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int lanes_of(
       const collective_plan& plan) noexcept {
     return plan.most > 0 ? 2 * plan.workers : plan.workers;
@@ -94,7 +94,7 @@ struct chunk_ring {
     return std::int64_t{lanes_of(plan)} * plan.depth * plan.world;
   }
 
-  /// The room of a chunk, for who sends it: none where the run itself begins with an empty one.
+  /// The room that the sender of a chunk reserves: none if the room is empty when the run begins.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room asked_of(const parcel& p) const noexcept {
     if (most_chunks > 0 && p.number % most_chunks < static_cast<std::uint64_t>(depth)) return {};
     return room_of(p);

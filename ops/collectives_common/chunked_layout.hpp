@@ -9,9 +9,9 @@
 
 namespace untax {
 
-/// What the protocols of all collectives share: who they are, the kernels of each pattern, and the
-/// steps that carry one chunk from rank to rank. A collective has one phase (everything goes
-/// straight to where it is wanted) or two (ranks pass on what came to them).
+/// The common part of the protocols of all collectives: rank and world, the kernels of each
+/// pattern, and the steps that carry one chunk from rank to rank. A collective has one phase (data
+/// goes straight to its destination) or two (ranks pass on what they receive).
 class chunked_layout {
  public:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
@@ -35,8 +35,8 @@ class chunked_layout {
   }
 
  protected:
-  /// What a worker does of the three things there are to do: send its rank's data; receive and,
-  /// with two phases, pass on; collect what was passed on.
+  /// The parts of a worker, of three: to send its rank's data; to receive and, with two phases,
+  /// pass on; to collect what was passed on.
   struct role {
     int lane = 0;
     int end = 1;  ///< one behind the last lane
@@ -45,7 +45,7 @@ class chunked_layout {
     bool collects = false;
   };
 
-  /// Most ranges that are cut have `usual` elements.
+  /// `usual`: the size of most ranges that are split into chunks.
   UNTAX_HOST_DEVICE constexpr chunked_layout(const collective_plan& plan, int phases,
                                              std::int64_t usual) noexcept
       : plan_(plan),
@@ -74,9 +74,9 @@ class chunked_layout {
     }
     return {worker, worker + 1, kernel_index == 0, kernel_index == 2, kernel_index == 4};
   }
-  /// How many chunks receiving stays behind sending, and collecting behind receiving, where one
-  /// worker does both: with chunks on their way it need not wait for each. Less than the depth,
-  /// since a worker that waits for room to send has to have emptied that of chunks long gone.
+  /// By how many chunks receiving lags behind sending, and collecting behind receiving, where one
+  /// worker does both: with chunks in flight it need not wait for each. This is less than the
+  /// depth, since a worker that waits for a room has to have emptied those of earlier chunks.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int lag_of(bool both) const noexcept {
     return both ? plan_.depth / 2 : 0;
   }
@@ -87,7 +87,7 @@ class chunked_layout {
         whole.size == usual_.size ? usual_ : chunk_deal(whole.size, plan_.chunk, plan_.workers);
     return {{whole, plan_.chunk}, {lane, plan_.workers}, deal.each + (lane < deal.more ? 1 : 0)};
   }
-  /// Chunk `i` of `count` that go from one rank to another in each epoch, or in this one.
+  /// Chunk `i` of the `count` chunks between two ranks in each epoch, or in this one.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr parcel parcel_of(int from, int to, int lane, int i,
                                                              int count,
                                                              std::uint64_t epoch) const noexcept {
@@ -98,11 +98,11 @@ class chunked_layout {
     return {from, to, set * plan_.workers + lane, (epoch - 1) / 2 * ring_.most_chunks + at};
   }
 
-  // Where runs have any count nothing but the roll call says that a set of rooms is empty. A rank
-  // that has ended a run knows that all have begun it, so they have ended the one before, whose
-  // set the next one takes. A barrier of the bulk pattern says as much.
+  // Where runs have any count, only the roll call shows that a set of rooms is empty. A rank that
+  // has ended a run knows that all have begun it. So all have ended the run before, whose set the
+  // next run takes. In the bulk pattern a barrier shows the same.
 
-  /// What the first worker of a run does before everything else.
+  /// The first steps of the first worker: it signals to all others that this rank has begun.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void answer_roll_call(int worker, std::uint64_t epoch,
@@ -111,7 +111,7 @@ class chunked_layout {
     for (int hop = 1; hop < world(); ++hop)
       emit(step{.publish = begun(rank(), receiver_at_hop(rank(), hop, world()), epoch)});
   }
-  /// And what it does at last.
+  /// Its last steps: it waits until all others have begun.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void end_roll_call(int worker, std::uint64_t epoch,
@@ -121,8 +121,8 @@ class chunked_layout {
       emit(step{.acquire = begun(source_at_hop(rank(), hop, world()), rank(), epoch)});
   }
 
-  /// Chunk `i` of what lane `lane` sends to each peer, nearest first; false if none has so many.
-  /// `chunks_to(peer)` are the peer's.
+  /// Sends chunk `i` of lane `lane` to each peer, nearest first; false if no peer has so many.
+  /// `chunks_to(peer)` are the chunks for a peer.
   UNTAX_CALLS_ANY_SIDE
   template <class ChunksTo, class Emit>
   UNTAX_HOST_DEVICE constexpr bool send_round(int lane, int i, std::uint64_t epoch,
@@ -136,8 +136,8 @@ class chunked_layout {
         if (i < count) visit(parcel_of(rank(), peer, lane, i, count, epoch), all);
       }
     };
-    // All at first, so that they are waited for together, and all at the end, so that one release
-    // serves them: where stores to peers wait for the link, every look at memory takes long.
+    // All waits come first, so that they overlap. All signals come last, so that one release serves
+    // them: while stores to peers wait for the link, every access to memory takes long.
     each_peer(
         [&](const parcel& p, const lane_chunks&) { emit(step{.reserve = ring_.asked_of(p)}); });
     each_peer([&](const parcel& p, const lane_chunks& all) {
@@ -153,9 +153,9 @@ class chunked_layout {
         [&](const parcel& p, const lane_chunks&) { emit(step{.publish = ring_.room_of(p)}); });
     return busy;
   }
-  /// Chunk `i` of what came to a lane from every source from hop `first` on, out of the own inbox;
-  /// false if none has so many. `chunks_from(source)` are the source's, `to(source, those, chunk)`
-  /// is where one belongs.
+  /// Copies chunk `i` of a lane from every source, from hop `first` on, out of this rank's inbox;
+  /// false if no source has so many. `chunks_from(source)` are the chunks of a source, `to(source,
+  /// those, chunk)` is the destination of one.
   UNTAX_CALLS_ANY_SIDE
   template <class ChunksFrom, class To, class Emit>
   UNTAX_HOST_DEVICE constexpr bool take_all(const chunk_ring& ring, int first, int lane, int i,
@@ -170,7 +170,7 @@ class chunked_layout {
         if (i < count) visit(parcel_of(source, rank(), lane, i, count, epoch), all);
       }
     };
-    // Together, as above: a worker is done with waits and signals sooner than with bytes.
+    // Grouped as above: a worker gets through waits and signals sooner than through bytes.
     each_source(
         [&](const parcel& p, const lane_chunks&) { emit(step{.acquire = ring.room_of(p)}); });
     each_source([&](const parcel& p, const lane_chunks& all) {
@@ -210,7 +210,7 @@ class chunked_layout {
     const int index = roll_.at(0, who, 0);
     return {.producer = who, .consumer = to, .number = index, .ready = index, .use = epoch};
   }
-  /// Workers of fused_specialized that only take out of rooms.
+  /// The number of workers of fused_specialized that only copy out of rooms.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int takers() const noexcept {
     return ceil_div(plan_.workers, plan_.serves);
   }
@@ -222,12 +222,12 @@ class chunked_layout {
 
  protected:
   chunk_ring ring_;
-  chunk_ring second_ring_;  ///< where phases are two: what is passed on
+  chunk_ring second_ring_;  ///< with two phases: for chunks that are passed on
 
  private:
   barrier_steps barrier_;
   barrier_steps second_barrier_;
-  counter_block roll_;  ///< at each rank: which run another one has begun
+  counter_block roll_;  ///< at each rank: the run that another one has begun
   int counters_;
 };
 

@@ -53,7 +53,7 @@ void collective::start(world& w, const std::string& problem, const program& p,
   agree_on_lines(w, name_, {fmt::format("{}, {}", name_of(type_), problem), fields_of(plan_)});
   if (w.memory() == memory_kind::cuda) {
     device_runner_ = make_process_owned<gpu::collective_runner>(w, std::string(name_), kernels());
-    // No rank runs while another one still takes memory or loads kernels.
+    // No rank may run while another one still allocates or loads kernels.
     w.agree(name_, "made");
     return;
   }
@@ -72,7 +72,7 @@ void collective::start(world& w, const std::string& problem, const counted_progr
   explanation_ +=
       fmt::format(", any count up to {} by {} plans", plans_->capacity(), plans_->ends().size());
   if (w.memory() == memory_kind::cuda) {
-    // Runs of other counts may go another way.
+    // Peers may access other memory in runs of other counts.
     for (const std::int64_t end : plans_->ends()) show_by(plans_->at(end), by_peers_);
     device_runners_ = make_process_owned<counted_runners>(w, std::string(name_), counted);
     w.agree(name_, "made");
@@ -137,10 +137,10 @@ void collective::check_apart(const const_array_view& in, const array_view& out,
 void collective::agree_on(const void* in, const void* out, stream_ref stream) {
   const void* const shown_in = shows_input_ ? in : nullptr;
   const void* const shown_out = shows_result_ ? out : nullptr;
-  // Waiting for others is nothing that a capture can hold, and what it holds runs many times.
+  // A capture cannot contain a wait for other ranks, and what is captured runs many times.
   const bool captured = captures(stream);
   if (const auto known = agreed_.find({shown_in, shown_out}); known != agreed_.end()) {
-    // Another rank may know these, too, and pass others this time.
+    // Another rank may know these addresses, too, but pass others this time: the ledger shows that.
     if (!captured) world_->note(name_, known->second);
     return;
   }

@@ -33,8 +33,8 @@ inline std::string describe(const collective_entry& entry, const collective_case
 }
 
 /// Runs the case with fresh inputs and a poisoned result in every epoch. Every rank compares its
-/// result with fp64 and, bit for bit, with what fp32 gives in rank order; so results are the same
-/// in every run, and where they are the same thing, at every rank.
+/// result with fp64 and, bit for bit, with a combination in fp32 in rank order. So results are the
+/// same in every run and, if all ranks have the same result, at every rank.
 inline void check_case(const collective_entry& entry, const collective_case& c) {
   SCOPED_TRACE(describe(entry, c));
   const trial_subject subject = subject_of(entry, c.problem, c.options);
@@ -96,8 +96,8 @@ inline void check_random_cases(const collective_entry& entry, std::uint64_t firs
   }
 }
 
-/// Every pattern and type with as much as takes several chunks and blocks of vectors, cut as untax
-/// chooses.
+/// Every pattern and type, with a size that takes several chunks and blocks of vectors, split as
+/// untax chooses.
 inline void check_large_cases(const collective_entry& entry) {
   for (const pattern how : collective_patterns) {
     for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {

@@ -23,19 +23,19 @@ class count_plans : public row_table<collective_plan> {
   using row_table::row_table;
 };
 
-/// What a collective with a capacity is made of.
+/// The plans, programs and kernels of a collective with a capacity.
 struct counted_programs {
   std::shared_ptr<const count_plans> plans;
   row_program programs;
-  /// The kernels of a run of `count` by a plan of those; asked in a world of GPUs only.
+  /// The kernels of a run of `count` elements by one of the plans. Only called in a world of GPUs.
   std::function<gpu::transfer_code(std::int64_t count, const collective_plan&)> kernels;
 };
 
 /// A collective with a capacity in a world of GPUs: for each end of the table a runner with rooms
-/// and counters of its own. A run goes to the first that was made for as many elements.
+/// and counters of its own. A run uses the first that was made for at least as many elements.
 class counted_runners {
  public:
-  /// Collective, as each of them.
+  /// Collective, as the construction of each runner.
   counted_runners(world& w, const std::string& name, const counted_programs& counted)
       : plans_(counted.plans),
         kernels_(counted.kernels),
@@ -62,8 +62,8 @@ class counted_runners {
   std::int64_t count_ = -1;
 };
 
-/// Plans for every count up to that of the problem. Where counts vary there is a `need_of` and a
-/// `with_protocol_for` for a problem.
+/// Makes plans for every count up to that of the problem. A collective whose count varies has a
+/// `need_of` and a `with_protocol_for` for a problem.
 template <class Problem>
 [[nodiscard]] counted_programs counted(const world& w, const Problem& problem,
                                        const collective_options& options,
@@ -74,7 +74,7 @@ template <class Problem>
     p.count = count;
     return p;
   };
-  // At most one for each chunk of the result, and one that is begun.
+  // At most one for each chunk of the result, and one more.
   std::uint64_t most_uses = 1;
   const auto plans = std::make_shared<const count_plans>(problem.count, [&](std::int64_t count) {
     const collective_need need = need_of(with(count), w.size());

@@ -7,47 +7,46 @@
 namespace untax {
 namespace {
 
-// Where one way becomes better than another on 4 H200 over NVLink, as `untax bench collectives
-// --sweep` measured it there. Bytes are those that a rank sends, which makes what was measured with
-// 4 ranks a fair guess for others.
+// Thresholds between one way and another on 4 H200 over NVLink, measured by `untax bench
+// collectives --sweep`. Bytes are those that a rank sends, so that measurements with 4 ranks are a
+// fair guess for other numbers.
 
-/// Beyond, packets, which are twice the bytes, take longer than rooms do.
+/// Above this packets, which have twice the bytes, take longer than rooms.
 constexpr std::int64_t most_packet_bytes = std::int64_t{3} << 20;
 /// The same where there are no rooms, and so no second copy at the receiver.
 constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{1792} << 10;
 /// The same for a broadcast in two phases, whose root alone sends.
 constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{9} << 20;
-/// A block of packets has so many at least, as long as there are few blocks.
+/// The least bytes of a block that sends packets, up to `few_packet_blocks` blocks.
 constexpr std::int64_t least_packet_bytes = 256;
 constexpr int few_packet_blocks = 8;
-/// Beyond, one phase, in which all_reduce sends W / 2 times what it does in two and the root of a
-/// broadcast W - 1 times, takes longer than the second phase's way.
+/// Above this one phase takes longer than a second hop: in one phase all_reduce sends W / 2 times
+/// the bytes of two, and the root of a broadcast W - 1 times.
 constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
-/// Beyond, inputs of a direct all_reduce that are sent to who combines them come sooner than those
-/// that he reads.
+/// Above this the inputs of a direct all_reduce are pushed to the ranks that combine them, since
+/// that is quicker than to pull them.
 constexpr std::int64_t most_read_bytes = std::int64_t{40} << 20;
-/// Chunks of rooms: nobody takes out or passes on what has not come whole, and each takes a signal.
+/// Chunks in rooms. A chunk is read or passed on when it has arrived whole, and takes a signal.
 constexpr std::int64_t chunk_bytes = std::int64_t{60} << 10;
 constexpr std::int64_t large_chunk_bytes = std::int64_t{120} << 10;
-/// Large ones are worth it where a lane has so many.
+/// Large chunks are worth it if a lane has so many.
 constexpr std::int64_t enough_chunks = 16;
-/// Of what is read from peers, combined and then passed on: seldom, since the link takes its time
-/// to turn.
+/// Chunks that are read from peers, combined and passed on. They are large, since the link takes
+/// time to change its direction.
 constexpr std::int64_t turned_bytes = std::int64_t{512} << 10;
 constexpr std::int64_t least_chunk_bytes = std::int64_t{4} << 10;
-/// Chunks of a share that is passed on without rooms: what is left at the end, when the root has
-/// sent all, is the shorter the smaller they are.
+/// Chunks of a share that is passed on without rooms. The smaller they are, the less is left to
+/// pass on when the root has sent all.
 constexpr std::int64_t relayed_bytes = std::int64_t{15} << 10;
 constexpr int usual_depth = 4;
 /// All multiprocessors of an H200 but four, which are left to others.
 constexpr int most_blocks = 128;
-/// Copy engines fill the link with fewer, and so do blocks that only send, or that read from peers.
+/// TMA fills the link with fewer, and so do blocks that only send, or that read from peers.
 constexpr int half_of_blocks = 64;
-/// Of those that have nothing to do but to copy what stays at a rank: as many as keep up with the
-/// link.
+/// Keepers, which only copy what stays at a rank: as many blocks as keep up with the link.
 constexpr int keeping_blocks = 16;
 constexpr int keeping_blocks_of_root = 32;
-/// Below, what stays is copied while others are asked for permission.
+/// Below this a lane copies what stays while it waits for permission.
 constexpr std::int64_t least_kept_bytes = std::int64_t{8} << 20;
 
 class chooser {
@@ -61,7 +60,7 @@ class chooser {
     const bool open = made_.phases == 0;
     choose_phases();
     choose_wire();
-    // In one phase inputs are read until the end, so it could not be in place.
+    // In one phase inputs are read until the end, so the result could not be in place.
     if (open && goes_direct() && need_.by_peers == touched::both && world_ > 1) made_.phases = 2;
     choose_inputs();
     if (open_pattern && made_.wire == wire_kind::stores && can_specialize())
@@ -74,15 +73,15 @@ class chooser {
   [[nodiscard]] std::int64_t bytes(std::int64_t elements) const {
     return elements * static_cast<std::int64_t>(size_of(need_.type));
   }
-  /// What a rank sends, in one phase or in each of two.
+  /// The bytes that a rank sends, in one phase or in each of two.
   [[nodiscard]] std::int64_t sent(int phases) const {
     return bytes(phases == 1 ? need_.largest_one : need_.largest) * (world_ - 1);
   }
-  /// Two phases, of which neither combines anything.
+  /// Whether there are two phases, of which neither combines anything.
   [[nodiscard]] bool is_broadcast() const {
     return need_.can_have_two_phases && need_.by_peers == touched::result;
   }
-  /// By the pattern; ways that are asked for by name are not chosen at all.
+  /// Whether the pattern needs rooms. What is asked for by name is not chosen here at all.
   [[nodiscard]] bool asks_for_rooms() const { return made_.how != pattern::fused_sequential; }
 
   [[nodiscard]] bool is_specialized() const { return made_.how == pattern::fused_specialized; }
@@ -95,11 +94,11 @@ class chooser {
            (need_.by_peers == touched::result || made_.inputs == input_path::in_place);
   }
 
-  /// Whether all goes through rooms. Then a multiprocessor that takes out of rooms had better not
+  /// Whether all data goes through rooms. Then a multiprocessor that copies out of rooms should not
   /// send, too: its stores would wait behind those to peers, which wait for the link.
   [[nodiscard]] bool can_specialize() const {
     const bool reduces_everywhere = need_.by_peers == touched::both;
-    // It could not be in place any more.
+    // The result could not be in place any more.
     if (reduces_everywhere && made_.phases == 1) return false;
     const bool inputs_alone = need_.by_peers == touched::input && made_.inputs == input_path::rooms;
     return world_ > 1 && (!goes_direct() || inputs_alone);
@@ -117,7 +116,7 @@ class chooser {
     const std::int64_t most = is_broadcast() && made_.phases == 2 ? most_packet_bytes_of_broadcast
                               : made_.direct                      ? most_packet_bytes_beside_direct
                                                                   : most_packet_bytes;
-    // Alone there is nothing to send, and packets would have room for all of it.
+    // A single rank sends nothing, but its packets would have rooms for everything.
     const bool packets = world_ > 1 && !asks_for_rooms() && made_.phases <= need_.packet_phases &&
                          made_.phases * sent(made_.phases) <= most;
     made_.wire = packets ? wire_kind::packets : wire_kind::stores;
@@ -133,8 +132,8 @@ class chooser {
     const std::int64_t part = bytes(made_.phases == 1 ? need_.largest_one : need_.largest);
     if (made_.wire == wire_kind::packets) {
       if (made_.workers > 0) return;
-      // A packet of each message a thread, and a few blocks before a block has many warps to look
-      // after.
+      // Each thread has a packet of each message. A few blocks are used before a block gets many
+      // warps.
       const int few = blocks_for(part, least_packet_bytes, few_packet_blocks);
       made_.workers =
           std::max(few, blocks_for(part, gpu::packet_threads * 8, part_of(most_blocks)));
@@ -151,7 +150,7 @@ class chooser {
     }
     const std::int64_t share = ceil_div<std::int64_t>(part, made_.workers);
     if (is_roomless()) {
-      // In pieces, so that worker warps stay together.
+      // In chunks, so that worker warps stay together.
       if (made_.chunk_bytes == 0 && made_.phases == 1 && reads) made_.chunk_bytes = chunk_bytes;
       if (made_.chunk_bytes == 0 && made_.phases == 2 && need_.by_peers == touched::both)
         made_.chunk_bytes =
@@ -173,14 +172,14 @@ class chooser {
     if (goes_direct()) return large_chunk_bytes;
     return std::clamp(share / enough_chunks, chunk_bytes, large_chunk_bytes);
   }
-  /// What stays at a rank lies there twice if the result is not in place.
+  /// If the result is not in place, what stays at a rank is copied, too: by keepers.
   void choose_keepers() {
     if (!is_roomless() || need_.by_peers != touched::result || made_.keepers > 0) return;
     if (bytes(need_.largest) < least_kept_bytes) return;
     made_.keepers =
         part_of(is_broadcast() && made_.phases == 2 ? keeping_blocks_of_root : keeping_blocks);
   }
-  /// Chunks of at most so many bytes, all as long as each other as far as can be.
+  /// The size of chunks of at most `most` bytes, all of equal size if possible.
   static std::int64_t even_cut(std::int64_t share, std::int64_t most) {
     const std::int64_t chunks = std::max<std::int64_t>(ceil_div(share, most), 1);
     return std::max<std::int64_t>(
@@ -191,7 +190,7 @@ class chooser {
     return static_cast<int>(std::clamp<std::int64_t>(ceil_div(bytes, each), 1, std::max(most, 1)));
   }
 
-  /// Of blocks, where ranks share a GPU.
+  /// This rank's part of `blocks`, where ranks share a GPU.
   [[nodiscard]] int part_of(int blocks) const { return std::max(blocks / sharing_, 1); }
 
   int world_;

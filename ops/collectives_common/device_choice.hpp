@@ -4,8 +4,8 @@
 
 namespace untax {
 
-/// What is best on GPUs: the options with all that was left open filled in, from the bytes that
-/// move and the number of ranks, of which `sharing` have a GPU. All ranks come to the same.
+/// The best options on GPUs: fills in all that was left open, by the bytes to send and by the
+/// number of ranks, `sharing` of which share a GPU. All ranks get the same.
 [[nodiscard]] collective_options device_choice(int world, const collective_need& need,
                                                const collective_options& asked, int sharing);
 

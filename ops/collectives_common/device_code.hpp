@@ -14,10 +14,10 @@ namespace untax {
 // The kernels of collectives, for GPUs. Where CUDA is not compiled in these refuse with
 // `unsupported`.
 
-/// What is sent unchanged: all_gather, all_to_all, broadcast in one phase.
+/// Data is sent unchanged: all_gather, all_to_all, broadcast in one phase.
 [[nodiscard]] gpu::transfer_code exchange_code(const gpu::message_table& messages, dtype type,
                                                const collective_plan& plan);
-/// What is combined: reduce_scatter, all_reduce.
+/// Data is combined: reduce_scatter, all_reduce.
 [[nodiscard]] gpu::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
                                                 reduce_target target, const collective_plan& plan);
 /// broadcast in two phases.

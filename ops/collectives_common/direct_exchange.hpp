@@ -9,7 +9,7 @@ namespace untax {
 /// Data that goes from each rank straight into the results of others, unchanged: all_gather,
 /// all_to_all, broadcast in one phase. `Parts` are as in exchange_protocol.
 ///
-/// `first` opens a result to a source, `second` says that the source's part has landed there.
+/// `first` opens a result to a source, `second` signals that the source's part has arrived there.
 template <class Parts>
 class direct_exchange : public direct_layout {
  public:
@@ -28,7 +28,7 @@ class direct_exchange : public direct_layout {
       if (share(source, rank(), lane, known).empty()) continue;
       emit(step{.publish = flag(first, lane, rank(), source, epoch)});
     }
-    // What needs nobody's permission, while it is on its way.
+    // What stays at this rank needs no permission: it is copied while permissions are in flight.
     if (!has_keepers()) send(rank(), share(rank(), rank(), lane, known), emit);
     for (int hop = 1; hop < world(); ++hop) {
       const int to = receiver_at_hop(rank(), hop, world());
@@ -39,7 +39,7 @@ class direct_exchange : public direct_layout {
       const int to = receiver_at_hop(rank(), 1 + turned(i, lane, world() - 1), world());
       send(to, share(rank(), to, lane, known), emit);
     }
-    // All at the end, so that one release serves them.
+    // Signals come last, so that one release serves them.
     for (int hop = 1; hop < world(); ++hop) {
       const int to = receiver_at_hop(rank(), hop, world());
       if (share(rank(), to, lane, known).empty()) continue;

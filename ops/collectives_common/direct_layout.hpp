@@ -13,13 +13,13 @@
 
 namespace untax {
 
-/// What the protocols of collectives between the callers' own memory share. There are no rooms:
-/// flags alone keep the order, a counter for each (kind, lane, from, to). Every flag that is raised
-/// is waited for in the same epoch, so that nothing comes after the end of a run.
+/// The common part of the protocols of collectives between the callers' own memory. There are no
+/// rooms: flags alone order accesses, with a counter for each (kind, lane, from, to). Every flag
+/// that is raised is waited for in the same epoch, so that nothing arrives after the end of a run.
 ///
-/// Worker l of each rank, its lane, has the l-th span of each range, and deals with lane l of
-/// the peers only. What stays at a rank is copied by workers beside these, its keepers, if there
-/// are any: a multiprocessor whose stores to peers wait for the link has its own stores wait, too.
+/// Worker l of each rank, its lane, has the l-th span of each range, and exchanges data with lane l
+/// of peers only. What stays at a rank is copied by further workers, its keepers, if there are any:
+/// while stores of a multiprocessor to peers wait for the link, its other stores wait, too.
 class direct_layout {
  public:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
@@ -34,7 +34,7 @@ class direct_layout {
   }
 
  protected:
-  /// `first`: permission, given before anything is touched. `second`: something is done.
+  /// `first`: permission, before any access. `second`: the accesses have ended.
   enum flag_kind : int { first, second, kinds };
 
   UNTAX_HOST_DEVICE constexpr explicit direct_layout(const collective_plan& plan) noexcept
@@ -44,21 +44,21 @@ class direct_layout {
     counters_ = layout.size();
   }
 
-  /// How long spans of a range are, kept because most ranges are of one size and divisions
-  /// take a kernel long.
+  /// The length of spans of a range. It is kept, since most ranges have the same size and divisions
+  /// are slow in kernels.
   struct span {
     std::int64_t of = -1;  ///< size of the range
     std::int64_t size = 0;
   };
 
-  /// The span of a range that falls to a lane: as long as the others', and cut where lines or
-  /// vectors begin unless chunks are smaller than these.
+  /// The span of a range for a lane. Spans have equal length, and begin at cache lines or at
+  /// vectors unless chunks are smaller than these.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share_of(const range& whole, int lane,
                                                            span& known) const noexcept {
     if (known.of != whole.size) known = {whole.size, span_for(whole.size, plan_.workers)};
     return span_of(whole, lane, known.size);
   }
-  /// How long spans are if a range of `size` elements is distributed over so many.
+  /// The length of spans if a range of `size` elements is split into `parts`.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t span_for(std::int64_t size,
                                                                   int parts) const noexcept {
     const std::int64_t full = ceil_div<std::int64_t>(size, parts);
@@ -80,7 +80,7 @@ class direct_layout {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool keeps(int worker) const noexcept {
     return worker >= plan_.workers;
   }
-  /// The span of a range that falls to a keeper.
+  /// The span of a range for a keeper.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range kept_by(int worker,
                                                           const range& whole) const noexcept {
     return span_of(whole, worker - plan_.workers, span_for(whole.size, plan_.keepers));
@@ -98,8 +98,8 @@ class direct_layout {
     return {.producer = from, .consumer = to, .number = index, .ready = index, .use = use};
   }
 
-  /// The i-th of `count` hops, beginning elsewhere at each lane, so that the lanes of a rank use
-  /// all of its ways at the same time.
+  /// The i-th of `count` hops. Each lane begins at another hop, so that the lanes of a rank use all
+  /// of its links at the same time.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int turned(int i, int lane, int count) noexcept {
     return (i + lane) % count;
   }

@@ -9,13 +9,13 @@
 
 namespace untax {
 
-/// Data that is combined in rank order where it lies: reduce_scatter, and all_reduce in one phase
-/// (everybody combines everything) or two (the owner of a shard combines it and writes it into
-/// everybody's result).
+/// Data that is combined in rank order in place: reduce_scatter, and all_reduce in one phase (every
+/// rank combines everything) or two (the owner of a shard combines it and writes it into all
+/// results).
 ///
-/// `first` says that an input may be read and, with two phases, that the result may be written;
-/// `second` that the input was read or, with two phases, that a shard has landed: whoever wrote it
-/// has read what it was made of.
+/// `first` permits to read an input and, with two phases, to write the result. `second` signals
+/// that the input was read or, with two phases, that a shard has arrived: its writer has read all
+/// inputs of it.
 class direct_reduce : public direct_layout {
  public:
   UNTAX_HOST_DEVICE constexpr direct_reduce(std::int64_t count, reduction how, reduce_target target,
@@ -50,7 +50,7 @@ class direct_reduce : public direct_layout {
   }
 
  private:
-  /// What lane `lane` of `owner` combines.
+  /// The range that lane `lane` of `owner` combines.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share(int owner, int lane,
                                                         span& known) const noexcept {
     return share_of(straight_ ? whole_ : shards_.of(owner), lane, known);
@@ -87,7 +87,7 @@ class direct_reduce : public direct_layout {
     }
   }
 
-  /// That all was read or, where it is passed on, that it has landed.
+  /// Signals that all was read or, where it is passed on, that it has arrived.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void tell_all(int lane, std::uint64_t epoch, Emit&& emit) const {

@@ -12,7 +12,7 @@
 
 namespace untax::testing {
 
-/// Leaves out every acquire of one flag, and says how many there were.
+/// Leaves out every acquire of one flag, and returns their number.
 inline int leave_out(std::vector<schedule::rank_plan>& plans, const room& flag) {
   int found = 0;
   for (schedule::rank_plan& plan : plans) {
@@ -31,7 +31,7 @@ inline int leave_out(std::vector<schedule::rank_plan>& plans, const room& flag) 
   return found;
 }
 
-/// Mutants change every step of one kind. Here each flag between two lanes is left out on its own:
+/// Mutants change every step of one kind. Here each flag between two lanes is left out by itself:
 /// the schedule checker has to find that something is not ordered any more.
 inline void check_every_flag(const collective_entry& entry) {
   int flags = 0;

@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Lets a collective's class be run without knowing which one it is.
+/// Runs the class of any collective through one interface.
 template <class Operator>
 class collective_runner final : public runnable_collective {
  public:
@@ -29,7 +29,7 @@ class collective_runner final : public runnable_collective {
 };
 
 /// The part of an entry that follows from the class, and from `problem_of(problem, world)`, which
-/// makes the collective's own problem of one for any. Uses its `need_of` and `with_protocol_for`.
+/// makes the collective's own problem from one for any. Uses its `need_of` and `with_protocol_for`.
 template <class Operator, class ProblemOf>
 [[nodiscard]] collective_entry entry_of(std::string name, ProblemOf problem_of) {
   collective_entry entry;

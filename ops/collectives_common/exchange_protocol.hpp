@@ -13,7 +13,7 @@ namespace untax {
 /// where it begins in c of `to`. What a rank sends to itself is copied.
 ///
 /// In each round a worker sends one chunk to every peer, nearest first, and takes one from every
-/// peer in the order in which they come.
+/// peer in the order of arrival.
 template <class Parts>
 class exchange_protocol : public chunked_layout {
  public:
@@ -44,7 +44,7 @@ class exchange_protocol : public chunked_layout {
   }
 
  private:
-  /// Of all parts that this rank sends or gets.
+  /// The size of the largest part that this rank sends or gets.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr std::int64_t largest(
       const Parts& parts, const collective_plan& plan) noexcept {
     std::int64_t most = 0;

@@ -17,7 +17,7 @@ gpu::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind w
 
 }  // namespace
 
-// One kernel serves all: what goes where is a table, whatever the collective is called.
+// One kernel serves all of these: a table says which range goes where.
 gpu::transfer_code exchange_code(const gpu::message_table& messages, dtype type,
                                  const collective_plan& plan) {
   if (plan.wire == wire_kind::packets)

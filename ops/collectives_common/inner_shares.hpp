@@ -7,11 +7,11 @@
 
 namespace untax {
 
-/// Elements after which a line of a cache begins, for any type. What crosses such bounds
-/// everywhere takes more of a link.
+/// After so many elements a cache line begins, for any type. Transfers that cross lines everywhere
+/// take more of a link.
 inline constexpr std::int64_t line_elements = 64;
 
-/// Shares that callers do not see, so that they may begin where lines do.
+/// Shares that callers do not see, so that they may begin at cache lines.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr sharding inner_shares(std::int64_t count,
                                                                 int parts) noexcept {
   return {count, parts, count < 1024 * parts ? 1 : line_elements};

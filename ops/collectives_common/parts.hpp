@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// all_gather: everybody gets the shard of everybody.
+/// all_gather: every rank gets the shards of all ranks.
 struct gathered_parts {
   sharding shards;
 
@@ -20,7 +20,7 @@ struct gathered_parts {
   }
 };
 
-/// broadcast: everybody gets all of the root.
+/// broadcast: every rank gets all of the root's data.
 struct root_parts {
   std::int64_t count = 0;
   int root = 0;

@@ -15,20 +15,20 @@
 namespace untax {
 namespace {
 
-/// Chunks begin where vector loads may begin.
+/// Chunks are aligned for vector loads.
 constexpr std::int64_t alignment = 16;
-/// Large enough that a signal costs little beside it, small enough for the second cache.
+/// So large that a signal costs little beside it, so small that it fits into the L2 cache.
 constexpr std::int64_t usual_chunk_bytes = 128 << 10;
-/// Passing less on at once takes more signals than it is worth.
+/// Smaller chunks would not be worth their signals when they are passed on.
 constexpr std::int64_t least_relayed_bytes = 16 << 10;
 constexpr int usual_depth = 4;
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
 constexpr int most_depth = 64;
-/// Three of a lane in fused_specialized.
+/// A lane has three workers in fused_specialized.
 constexpr int most_workers = wait_slots / 3 - 1;
 /// More than any GPU holds at once; the engine knows how many that are.
 constexpr int most_blocks = 4096;
-/// From here on, the bytes that a second phase saves are worth its additional way.
+/// From here on, the bytes that a second phase saves are worth its additional hop.
 constexpr std::int64_t two_phase_bytes = 64 << 10;
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
@@ -106,7 +106,7 @@ class planner {
       refuse(fmt::format("goes by packets in one phase only, not in {}", options_.phases));
   }
 
-  /// Packets have rooms of their own, which cost less than waiting for permission.
+  /// Packets never go directly: their own rooms cost less than waiting for permission.
   void choose_way() {
     collective_plan& plan = made_.plan;
     plan.direct = options_.direct && plan.wire != wire_kind::packets;
@@ -140,7 +140,7 @@ class planner {
   void cut() {
     collective_plan& plan = made_.plan;
     const std::int64_t part = plan.phases == 2 ? need_.largest : need_.largest_one;
-    // Programs of the host have the counts of each run.
+    // On the host there are programs for the count of each run.
     if (on_device_ && options_.varying_count) plan.most = std::max<std::int64_t>(part, 1);
     if (options_.chunk_bytes > 0) {
       plan.chunk = std::max<std::int64_t>(1, options_.chunk_bytes / size());
@@ -157,7 +157,7 @@ class planner {
       plan.depth = 2;
       return;
     }
-    // Rooms lie side by side; vectors are loaded from all of them.
+    // Rooms are adjacent; vectors are loaded from all of them.
     if (on_device_ && options_.chunk_bytes % alignment == 0)
       plan.chunk = round_up<std::int64_t>(plan.chunk, alignment / size());
     const std::int64_t of_part = ceil_div(part, plan.chunk);
@@ -168,15 +168,15 @@ class planner {
                       plan.chunk, part));
     }
     const std::int64_t chunks = ceil_div<std::int64_t>(of_part, plan.workers);
-    // Two epochs fit, each in rooms of its own; where there is no room to wait for, they have to.
+    // Two epochs fit, each in rooms of its own. They have to if no room is waited for (bulk).
     const int two_epochs = static_cast<int>(std::max<std::int64_t>(2 * chunks, 1));
     const int asked = options_.depth > 0 ? options_.depth : usual_depth;
     plan.depth = is_bulk(plan.how) ? two_epochs : std::min(asked, two_epochs);
     if (roomless) plan.depth = 1;
   }
 
-  /// Without rooms a worker's share lies together, and there is something to gain from cutting it
-  /// only where others pass on what has come.
+  /// Without rooms a worker's share is contiguous. Splitting it gains something only where others
+  /// pass on what has arrived.
   [[nodiscard]] std::int64_t direct_chunk(std::int64_t part) const {
     if (made_.plan.phases == 1) return most_chunk_bytes / size();
     constexpr std::int64_t parts = 8;

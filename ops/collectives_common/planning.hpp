@@ -10,10 +10,10 @@
 
 namespace untax {
 
-/// What peers touch of the callers' memory if it goes directly.
+/// What peers access of the callers' memory if data goes directly.
 enum class touched : std::uint8_t { result, input, both };
 
-/// A collective as far as cutting it into chunks is concerned.
+/// What has to be known of a collective to split it into chunks.
 struct collective_need {
   std::string_view name;
   dtype type = dtype::f32;
@@ -21,7 +21,7 @@ struct collective_need {
   std::int64_t largest_one = 0;      ///< the same if it is carried out in one phase
   std::int64_t total = 0;            ///< elements of the result
   bool can_have_two_phases = false;  ///< and then `largest` is that of two phases
-  int packet_phases = 1;             ///< at most, if it goes by packets
+  int packet_phases = 1;             ///< the most that packets can have
   touched by_peers = touched::result;
 };
 
@@ -30,8 +30,8 @@ struct planned_collective {
   std::string explanation;
 };
 
-/// Fills in what the options leave open, for a world whose heaps lie in `memory` and of whose ranks
-/// `sharing` have a GPU. Throws `invalid_argument` for options that cannot be.
+/// Fills in what the options leave open, for a world with heaps in `memory`, `sharing` ranks of
+/// which share a GPU. Throws `invalid_argument` for options that are not possible.
 [[nodiscard]] planned_collective plan_collective(int world, int rank, const collective_need& need,
                                                  const collective_options& options,
                                                  memory_kind memory = memory_kind::host,
@@ -40,7 +40,7 @@ struct planned_collective {
 /// "4 rooms in turn", "direct, without rooms".
 [[nodiscard]] std::string way_of(const collective_plan& plan);
 
-/// What of a plan has to be the same at all ranks: see plan_agreement.hpp.
+/// The parts of a plan in which all ranks have to agree: see plan_agreement.hpp.
 [[nodiscard]] std::string fields_of(const collective_plan& plan);
 
 /// Bytes of symmetric heap that a planned collective takes from each rank, at most.

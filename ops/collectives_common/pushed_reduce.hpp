@@ -8,12 +8,12 @@
 
 namespace untax {
 
-/// all_reduce into the callers' results: shards go to their owners through rooms, as in
-/// reduce_scatter, and an owner writes what they come to into everybody's result at once. Nobody
-/// reads from a peer, which is slower than writing to it.
+/// all_reduce into the callers' results. Shards go to their owners through rooms, as in
+/// reduce_scatter, and an owner writes the combined shard into all results at once. No rank reads
+/// from a peer, which is slower than writing to it.
 ///
-/// An owner needs no permission to write: a chunk of a rank's input, sent in this epoch, says that
-/// the rank's result is open. A flag for each pair of lanes, `landed`, says that a share is there.
+/// An owner needs no permission to write: a chunk of a rank's input, sent in this epoch, shows that
+/// the rank's result is open. `landed`, a flag of each pair of lanes, says that a share is there.
 class pushed_reduce : public reduce_protocol {
  public:
   UNTAX_HOST_DEVICE constexpr pushed_reduce(std::int64_t count, reduction how,

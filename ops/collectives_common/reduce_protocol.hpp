@@ -9,12 +9,12 @@
 
 namespace untax {
 
-/// Data that is combined in rank order: reduce_scatter, and all_reduce in one phase (everybody
-/// sends everything to everybody, and all combine the same in the same order) or two (each shard
-/// goes to its owner, who combines it and passes it on).
+/// Data that is combined in rank order: reduce_scatter, and all_reduce in one phase (every rank
+/// sends everything to every rank, and all combine the same in the same order) or two (each shard
+/// goes to its owner, which combines it and passes it on).
 ///
-/// In each round a worker sends one chunk to every peer; when the chunks of all peers have come it
-/// combines them with its own, which it reads where it lies.
+/// In each round a worker sends one chunk to every peer. When the chunks of all peers have arrived
+/// it combines them with its own, which it reads in place.
 class reduce_protocol : public two_phase_layout {
  public:
   UNTAX_HOST_DEVICE constexpr reduce_protocol(std::int64_t count, reduction how,
@@ -47,7 +47,7 @@ class reduce_protocol : public two_phase_layout {
   }
 
  protected:
-  /// With rings of rooms for so many phases.
+  /// `rings`: the number of phases with rooms.
   UNTAX_HOST_DEVICE constexpr reduce_protocol(std::int64_t count, reduction how,
                                               reduce_target target, const collective_plan& plan,
                                               int rings) noexcept
@@ -60,7 +60,7 @@ class reduce_protocol : public two_phase_layout {
         everywhere_(target == reduce_target::everywhere),
         straight_(everywhere_ && plan.phases == 1) {}
 
-  /// What goes to `receiver`.
+  /// The chunks for `receiver`.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr lane_chunks chunks_for(int receiver,
                                                                    int lane) const noexcept {
     return straight_ ? chunks_of(whole_, lane) : owned_chunks(receiver, lane);
@@ -74,13 +74,13 @@ class reduce_protocol : public two_phase_layout {
         lane, i, epoch, [&](int peer) { return chunks_for(peer, lane); }, emit);
   }
 
-  /// Where chunk `i` of the own result lies in it.
+  /// The place of chunk `i` in this rank's result.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place result_place(int lane, int i) const noexcept {
     const lane_chunks all = chunks_for(rank(), lane);
     return in_c(all.at(i).begin - (everywhere_ ? 0 : all.all.whole.begin));
   }
 
-  /// Chunk `i` of all ranks to a place of this rank or, if it `fans_out`, to that of everybody.
+  /// Combines chunk `i` of all ranks into `to`: at this rank or, if it `fans_out`, at all ranks.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void combine(int lane, int i, std::uint64_t epoch, const place& to,
@@ -107,8 +107,8 @@ class reduce_protocol : public two_phase_layout {
   }
 
  private:
-  /// What chunk `i` comes to goes straight into the rooms of everybody, the own ones too, so that
-  /// it is neither stored nor read once more on its way.
+  /// Combines chunk `i` straight into the rooms of all ranks, this one included, so that the result
+  /// is neither stored nor read once more on its way.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void combine_and_pass_on(int lane, int i, std::uint64_t epoch,

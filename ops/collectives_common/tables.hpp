@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// The same table in a plan where runs have any count.
+/// The table for a plan. Where runs have any count its largest message is that of the plan.
 [[nodiscard]] inline gpu::message_table planned(gpu::message_table table,
                                                 const collective_plan& plan) {
   if (plan.most == 0) return table;
@@ -19,7 +19,7 @@ namespace untax {
   return table;
 }
 
-/// What a rank sends to be combined, and where combined parts land in its result: by packets.
+/// The packets of a rank: ranges that it sends to be combined, and where combined ranges go.
 [[nodiscard]] inline gpu::message_table reduced_messages(std::int64_t count, reduce_target target,
                                                          const collective_plan& plan) {
   const sharding shards{count, plan.world};
@@ -35,7 +35,7 @@ namespace untax {
   return table;
 }
 
-/// What goes through the hands of a rank in a broadcast in two phases, as parts of owners.
+/// The messages of a rank in a broadcast in two phases, as parts of owners.
 [[nodiscard]] inline gpu::message_table relayed_messages(const ownership& owners, int root,
                                                          const collective_plan& plan) {
   gpu::message_table table(plan.world, plan.rank);

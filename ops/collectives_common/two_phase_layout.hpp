@@ -6,13 +6,13 @@
 
 namespace untax {
 
-/// How the elements of a result are distributed over the ranks that answer for them: shard i to
-/// rank `first` + i, around the world.
+/// How the elements of a result are distributed over the ranks that own them: shard i to rank
+/// `first` + i, around the world.
 struct ownership {
   sharding shards;
   int first = 0;
   int world = 1;
-  std::int64_t full = shards.full();  ///< known, since a division takes a kernel long
+  std::int64_t full = shards.full();  ///< kept, since a division is slow in kernels
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range of(int rank) const noexcept {
     const int shard = rank < first ? rank - first + world : rank - first;
@@ -33,14 +33,14 @@ class two_phase_layout : public chunked_layout {
     return chunks_of(owners_.of(owner), lane);
   }
 
-  /// Own chunk `i` of `all` on its way to `peer` in the second phase.
+  /// This rank's chunk `i` of `all` on its way to `peer` in the second phase.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr parcel passed_on(int peer, int lane, int i,
                                                              const lane_chunks& all,
                                                              std::uint64_t epoch) const noexcept {
     return parcel_of(rank(), peer, lane, i, all.count(), epoch);
   }
 
-  /// Chunk `i` of every owner from hop `first` on, as they come; false if none has so many.
+  /// Collects chunk `i` of every owner from hop `first` on; false if no owner has so many.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr bool collect_round(int first, int lane, int i, std::uint64_t epoch,
@@ -51,8 +51,8 @@ class two_phase_layout : public chunked_layout {
   }
 
   /// Runs the rounds of a worker: `first(lane, i)` sends, `second(lane, i)` receives and passes on,
-  /// `third(lane, i)` collects what was passed on; all say whether there was something to do.
-  /// Receiving stays behind sending, and collecting behind receiving.
+  /// `third(lane, i)` collects what was passed on. Each returns whether there was something to do.
+  /// Receiving lags behind sending, and collecting behind receiving.
   UNTAX_CALLS_ANY_SIDE
   template <class First, class Second, class Third>
   UNTAX_HOST_DEVICE constexpr void run_rounds(const role& mine, First&& first, Second&& second,

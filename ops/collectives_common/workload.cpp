@@ -24,7 +24,7 @@ float rounded(dtype type, float value) {
   }
 }
 
-/// Elements of the largest of a rank's inputs or results, whatever rank.
+/// The number of elements of the largest input or result of any rank.
 std::int64_t largest_of(
     const std::function<std::int64_t(const collective_problem&, int world, int rank)>& count,
     const collective_problem& problem, int ranks) {
@@ -33,7 +33,7 @@ std::int64_t largest_of(
   return most;
 }
 
-/// What is planned on the host, or on GPUs.
+/// Bytes of symmetric heap that a plan takes, on the host or on GPUs.
 std::size_t heap_of(const collective_entry& entry, const collective_problem& problem,
                     collective_options options, pattern how, int ranks, memory_kind memory) {
   options.how = how;
@@ -41,7 +41,7 @@ std::size_t heap_of(const collective_entry& entry, const collective_problem& pro
   return heap_for(plan(problem, ranks, 0, options), problem.type);
 }
 
-/// Of the rank on a GPU that takes most.
+/// The need of the rank that takes most, on GPUs.
 memory_need device_need(const collective_entry& entry, const collective_problem& problem,
                         const collective_options& options, int ranks,
                         const std::vector<pattern>& patterns) {
@@ -58,7 +58,7 @@ memory_need device_need(const collective_entry& entry, const collective_problem&
   return need;
 }
 
-/// Of all ranks on the host; what is checked is reckoned element by element.
+/// The need of all ranks on the host. Checks compute one element after the other.
 memory_need host_need(const collective_entry& entry, const collective_problem& problem,
                       const collective_options& options, int ranks,
                       const std::vector<pattern>& patterns) {
@@ -76,7 +76,7 @@ memory_need host_need(const collective_entry& entry, const collective_problem& p
     heap += static_cast<double>(heap_of(entry, problem, options, how, ranks, memory_kind::host));
   }
   all.heaps = heap * ranks;
-  // Plans are reckoned at most; what is reckoned at least are the elements.
+  // Heaps of plans are upper bounds. A lower bound is the memory of the elements.
   if (options.direct) all.heap_of_rank = most * static_cast<double>(patterns.size());
   return all;
 }
@@ -103,7 +103,7 @@ collective_workload::collective_workload(world& w, const collective_entry& entry
       op_(entry.make(w, problem, options)) {
   refresh(seed);
   poison_result();
-  // No rank runs while another one still takes memory of GPUs.
+  // No rank may run while another one still allocates GPU memory.
   if (in_memory_.on_gpu) w.barrier();
 }
 
@@ -182,7 +182,7 @@ double collective_workload::relative_error() const {
     difference += std::pow(static_cast<double>(result(i)) - right, 2);
     norm += right * right;
   }
-  // Few elements may come out near zero by chance, where no error is small beside them.
+  // All of a few elements may be near zero by chance, where no error is small beside them.
   const double expected = static_cast<double>(out_.count) * (entry_->combines ? world_ : 1);
   return out_.count > 0 ? std::sqrt(difference / std::max(norm, expected)) : 0;
 }

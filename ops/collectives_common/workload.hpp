@@ -31,13 +31,13 @@ struct collective_problem {
 };
 
 /// Where an element of a result comes from: element `index` of rank `from`, or of all ranks,
-/// combined, if that is negative.
+/// combined, if `from` is negative.
 struct origin {
   int from = 0;
   std::int64_t index = 0;
 };
 
-/// A collective as something that can be run, whatever it is called.
+/// A collective behind an interface that is the same for all.
 class runnable_collective {
  public:
   runnable_collective() = default;
@@ -50,7 +50,7 @@ class runnable_collective {
   [[nodiscard]] virtual const std::string& explain() const = 0;
 };
 
-/// What a ring moves: bytes out of its busiest rank, and how many hops the last of them takes.
+/// The traffic of a ring: bytes out of its busiest rank, and the hops of the last of them.
 struct ring_traffic {
   double sent = 0;
   int hops = 1;
@@ -76,24 +76,24 @@ struct collective_entry {
   std::function<collective_plan(const collective_problem&, int world, int rank,
                                 const collective_options&)>
       plan;
-  /// All that a rank does in so many epochs.
+  /// All steps of a rank in `epochs` epochs.
   std::function<schedule::rank_plan(const collective_problem&, const collective_plan&,
                                     std::uint64_t epochs)>
       schedule;
-  /// What a rank does on GPUs: its plan, and the programs of one.
+  /// A rank's plan on GPUs, and the programs of a plan.
   std::function<collective_plan(const collective_problem&, int world, int rank,
                                 const collective_options&)>
       device_plan;
   std::function<program(const collective_problem&, const collective_plan&)> program_of;
-  /// Bytes that have to cross the busiest link at least: what rates are made of.
+  /// The least bytes that have to cross the busiest link. Rates are computed from them.
   std::function<double(const collective_problem&, int world)> bytes;
-  /// When a ring carries it out that moves so many bytes in all.
+  /// The traffic of a ring algorithm that moves `bytes` bytes in all.
   std::function<ring_traffic(double bytes, int world)> ring = [](double all, int world) {
     return ring_traffic{all * (world - 1.0) / world, world - 1};
   };
 };
 
-/// Pattern that collectives have.
+/// Patterns that collectives have.
 inline constexpr pattern collective_patterns[] = {
     pattern::bulk_synchronous, pattern::fused_sequential, pattern::fused_specialized};
 
@@ -112,7 +112,7 @@ class collective_workload final : public trial {
   void poison_result() override;
   /// Returns when the result is complete.
   void run() override { op_->run(as_const(in_), out_, {}); }
-  /// For sums, relative at least to what is expected of N(0, 1) inputs.
+  /// The error of sums is relative to at least the norm expected of N(0, 1) inputs.
   [[nodiscard]] double relative_error() const override;
   /// How many elements differ by a bit from the contributions combined in fp32 in rank order and
   /// rounded once.
@@ -128,9 +128,9 @@ class collective_workload final : public trial {
     owned_symmetric<std::byte> shared;
     bool on_gpu = false;
 
-    /// What the collective is given.
+    /// What is passed to the collective.
     [[nodiscard]] array_view elements(dtype type, std::int64_t count);
-    /// What the host reads and writes: the same, or a copy of what lies on a GPU.
+    /// What the host reads and writes: the same, or a copy of what is on a GPU.
     [[nodiscard]] array_view on_host(dtype type, std::int64_t count);
   };
   using count_of_rank = std::function<std::int64_t(const collective_problem&, int world, int rank)>;
@@ -138,7 +138,7 @@ class collective_workload final : public trial {
   /// Element `i` of the input of a rank, rounded to the element type.
   [[nodiscard]] float input(int rank, std::int64_t i) const;
   [[nodiscard]] float result(std::int64_t i) const;
-  /// Makes the host's copy of a result that lies on a GPU.
+  /// Makes the host's copy of a result on a GPU.
   void fetch_result() const;
   /// What element `i` of the result should be, computed as T, not rounded.
   template <class T>
@@ -164,7 +164,7 @@ class collective_workload final : public trial {
 [[nodiscard]] std::string describe(const collective_entry& entry,
                                    const collective_problem& problem);
 
-/// What `untax run` makes of it, for worlds whose heaps lie in `memory`; `entry` has to outlive it.
+/// A subject of `untax run`, for worlds with heaps in `memory`. `entry` has to outlive it.
 [[nodiscard]] trial_subject subject_of(const collective_entry& entry,
                                        const collective_problem& problem,
                                        const collective_options& options,

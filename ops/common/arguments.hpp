@@ -15,7 +15,7 @@ struct argument_check {
   std::string_view operator_name;
   int rank = 0;
 
-  /// The operator object was not moved from: it has what carries it out.
+  /// The operator object was not moved from: it still has its engine.
   void is_whole(bool has_engine) const;
   /// Right type and size, rows that do not overlap, aligned to an element; not null unless it is
   /// empty.

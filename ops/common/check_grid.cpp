@@ -16,7 +16,7 @@ struct gemm_variant {
   [[nodiscard]] std::string name() const;
 };
 
-/// A variant on one problem, cut in one way, for a number of ranks.
+/// A variant with a problem and a plan, for a number of ranks.
 struct grid_case {
   gemm_variant what;
   gemm_problem problem;
@@ -26,14 +26,14 @@ struct grid_case {
   [[nodiscard]] std::string name() const;
 };
 
-/// How a problem is cut.
+/// How a problem is split.
 struct cut {
   int workers;
   int senders;
   std::int64_t tile_m;
   std::int64_t tile_n;
   std::int64_t panel_k;
-  std::int64_t chunk_cross = 0;  // looked at where A is gathered, as the next three
+  std::int64_t chunk_cross = 0;  // used where A is gathered, as the next three
   bool gather_own = false;
   bool fan_out = false;
   int sets = 2;
@@ -47,15 +47,15 @@ struct shape {
   std::int64_t k;
 };
 
-/// Rooms lie in two sets at most, by epoch parity; so many epochs use every room twice.
+/// Rooms lie in two sets at most, by epoch parity, so this many epochs use every room twice.
 constexpr std::uint64_t enough_epochs = 4;
 
 bool can_pull(const operator_entry& entry, pattern how) {
   return entry.gathers && (how == pattern::producer_consumer || how == pattern::fused_specialized);
 }
 
-/// Where shards are multiples of several elements, so are the sizes that are sharded and cut: what
-/// was one element becomes such a unit.
+/// Where shards are multiples of `shard_granularity` elements, the sizes that are sharded or split
+/// are multiplied by it: each element becomes such a unit.
 void scale_up(const gemm_variant& variant, shape& size, cut& by) {
   constexpr std::int64_t probe = 16 * shard_granularity;
   gemm_problem problem{.m = probe, .n = probe, .k = probe};
@@ -74,7 +74,7 @@ void scale_up(const gemm_variant& variant, shape& size, cut& by) {
 grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
                     bool in_units = false) {
   if (in_units) scale_up(variant, size, by);
-  // Without rooms it is the barrier and the other set that keep one run from the next.
+  // Bulk patterns have no rooms: the barrier and the other set separate one run from the next.
   if (is_bulk(variant.how)) by.sets = 2;
   grid_case c;
   c.what = variant;
@@ -168,20 +168,20 @@ std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
   std::vector<grid_case> cases = {
       // One tile for each pair of ranks.
       make_case(variant, ranks, cube(size), plain, true),
-      // What the ranks do not divide; two workers, where the threads suffice.
+      // Sizes that the ranks do not divide; two workers, where the threads suffice.
       make_case(variant, ranks, cube(2 * size - 1), shared, true),
       // All rows in one tile, and enough tiles to fill a ring of them more than once.
       make_case(variant, ranks, {size, 3, size}, high, true)};
-  // A shard in several chunks, and the own one moves too: within a rank that takes two workers to
-  // matter.
+  // A shard in several chunks, and the rank's own one is copied, too: within a rank that matters
+  // only with two workers.
   if (variant.entry->gathers && ranks == 2) {
     cases.push_back(make_case(variant, ranks, cube(size), {2, 1, 1, 1, 1, 1, true}));
-    // Peers get chunks in turn, and a room is used again in the very next run.
+    // Each chunk goes to all peers in turn, and a room is used again in the very next run.
     cases.push_back(make_case(variant, ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1, 2}));
   }
   if (ranks > 1) {
-    // The last rank owns nothing. It sends nothing that shows how far it has come, so only here
-    // are the others held back by nothing but the rooms.
+    // The last rank owns nothing and sends nothing that shows its progress. So only here the others
+    // are held back by rooms alone.
     cases.push_back(make_case(variant, ranks, cube(size - 1), plain, true));
     // The same where the rows of all owners are computed together, through a ring that is too
     // small.

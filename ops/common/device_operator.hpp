@@ -19,29 +19,28 @@ struct gemm_operands {
   bool operator==(const gemm_operands&) const = default;
 };
 
-/// One way to carry a GEMM operator out in a world of GPUs, at one rank: what the operator's class
-/// runs. It is made for one problem, and by all ranks together; so is it destroyed. Everything that
-/// it allocates, loads or measures it does when it is made.
+/// A GEMM operator in one pattern, in a world of GPUs, at one rank: the operator's class runs it.
+/// It is made for one problem. All ranks construct it together, and destroy it together. It
+/// allocates, loads and measures only when it is constructed.
 class device_operator {
  public:
   device_operator() = default;
   device_operator(const device_operator&) = delete;
   device_operator& operator=(const device_operator&) = delete;
-  /// Waits until what it has started has ended, at all ranks; leaves memory of a stopped world
-  /// alone.
+  /// Waits until its kernels have ended at all ranks. Leaves memory of a stopped world alone.
   virtual ~device_operator() = default;
 
-  /// One epoch: only launches, and may be captured. The class has looked at the arguments: they lie
-  /// in memory that the GPU of the rank reaches, at multiples of 16 bytes, row after row without
-  /// gaps (null where there are no elements). The GPU is the current device, `stream` is never
-  /// empty.
+  /// Runs one epoch: only launches, and may be captured. The class has checked the arguments: they
+  /// lie in memory that the GPU of the rank reaches, at multiples of 16 bytes, row after row
+  /// without gaps (null where there are no elements). The GPU is the current device, `stream` is
+  /// never empty.
   virtual void run(const void* a, const void* weights, void* c, stream_ref stream) = 0;
 
-  /// How many rows of the problem runs have from here on, at least 1. Only of one that was made for
-  /// `varying_rows`, and up to what it was made for.
+  /// Sets the number of rows of the next runs, at least 1. Only for an operator made for
+  /// `varying_rows`, up to the rows that it was made for.
   virtual void set_rows(std::int64_t /*rows*/) {}
 
-  /// What it is; never `automatic`.
+  /// Its pattern; never `automatic`.
   [[nodiscard]] virtual pattern how() const = 0;
   /// What it does and, where untax chose it, what was considered: a sentence for `explain()`.
   [[nodiscard]] virtual std::string text() const = 0;

@@ -44,8 +44,8 @@ device_runner::~device_runner() {
   wait_for_device(*world_);
   op_.reset();
   try {
-    // Giving memory back may wait for kernels of peers, which could wait for this rank: nobody goes
-    // on before all have.
+    // Freeing memory may wait for kernels of peers, which may wait for this rank: so no rank goes
+    // on before all have freed it.
     if (!world_->stopped()) world_->barrier();
   } catch (const error&) {
     // The world was stopped meanwhile; nothing is left to be done.
@@ -53,7 +53,7 @@ device_runner::~device_runner() {
   }
 }
 
-/// Remembers addresses that were right, since asking takes as long as a launch.
+/// Remembers addresses that passed, since the check takes as long as a launch.
 void device_runner::require_usable(std::string_view what, const const_matrix& m) {
   if (m.empty()) return;
   const auto refuse = [&](const std::string& text) {

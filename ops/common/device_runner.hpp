@@ -21,12 +21,12 @@ namespace untax {
 void require_device_problem(std::string_view operator_name, int rank, dtype type, std::int64_t n,
                             std::int64_t k);
 
-/// Has the ledger know how many rows runs have from here on, which finds ranks that have others;
-/// not where `stream` is being captured. Throws what stopped the world.
+/// Records the number of rows of the next runs in the ledger, which finds ranks that have others;
+/// not while `stream` is captured. Throws what stopped the world.
 void note_rows(world& w, std::string_view operator_name, std::int64_t rows, stream_ref stream);
 
-/// Runs a device_operator for the operator's class: looks at the arguments as far as GPUs want more
-/// of them than the host does, chooses the stream, and waits if there is none.
+/// Runs a device_operator for the operator's class: checks what GPUs require of arguments beyond
+/// the host's requirements, chooses the stream, and waits if none is given.
 class device_runner {
  public:
   /// `w` has to outlive it.
@@ -36,9 +36,9 @@ class device_runner {
   /// Collective, as the operator's end is. Waits for what runs on the GPU.
   ~device_runner();
 
-  /// How many rows of the problem the runs have from here on, 1 to what it was planned for; only
-  /// where that was done for `varying_rows`. If they are others than before, the ledger gets them,
-  /// which finds ranks that have others; not where `stream` is being captured.
+  /// Sets the number of rows of the next runs, up to the planned one; only if that was planned for
+  /// `varying_rows`. A new number is recorded in the ledger, which finds ranks that have others;
+  /// not while `stream` is captured.
   void set_rows(std::int64_t rows, stream_ref stream);
 
   /// One epoch. Throws `invalid_argument` for rows with gaps between them, addresses that are not
@@ -50,10 +50,10 @@ class device_runner {
 
   world* world_;
   std::string name_;
-  std::int64_t rows_ = -1;  ///< of runs, where they vary
+  std::int64_t rows_ = -1;  ///< rows of runs, where they vary
   own_stream stream_;
   std::unique_ptr<device_operator> op_;
-  std::unordered_set<const void*> known_;  ///< addresses that were right
+  std::unordered_set<const void*> known_;  ///< addresses that passed
 };
 
 }  // namespace untax

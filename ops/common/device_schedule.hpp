@@ -12,24 +12,24 @@ namespace untax {
 /// The planned kernels of all ranks, lane by lane.
 using device_schedule = std::vector<schedule::lane_program>;
 
-/// Proves it, as engines/schedule/check.hpp says. `operands` are those of each rank, and `epochs`
-/// use every room at least twice. Flags that only make lanes wait order nothing.
+/// Proves the schedule, as engines/schedule/check.hpp says. `operands` are those of each rank, and
+/// `epochs` use every room at least twice. Flags that only make lanes wait order nothing.
 [[nodiscard]] schedule::schedule_report check_lanes(
     const device_schedule& ranks, const std::vector<schedule::operand_extents>& operands,
     std::uint64_t epochs);
 
-/// What was found out about one way to carry an operator out on GPUs.
+/// The findings about one plan of an operator on GPUs.
 struct device_findings {
-  std::string plan;           ///< what is planned, in words
-  std::size_t transfers = 0;  ///< entries of the lists of all ranks
+  std::string plan;           ///< the plan, in words
+  std::size_t transfers = 0;  ///< entries of the transfer lists of all ranks
   std::size_t lanes = 0;      ///< of all ranks
   std::uint64_t steps = 0;
   std::uint64_t waits = 0;
   std::vector<std::string> faults;  ///< empty: all is right
-  std::string refusal;              ///< why there is no such plan; then there is nothing else
+  std::string refusal;              ///< why there is no plan; then nothing else is set
 };
 
-/// Takes what the checker found into the findings.
+/// Adds the checker's report to the findings.
 void add_report(device_findings& found, const device_schedule& ranks,
                 const schedule::schedule_report& report);
 

@@ -8,7 +8,7 @@
 namespace untax {
 namespace {
 
-/// Additions and multiplications that a plain loop does in some tenths of a second.
+/// Additions and multiplications for which a plain loop takes some tenths of a second.
 constexpr double most_plain_operations = 1e12;
 
 std::uint64_t seed_of_a(std::uint64_t seed) { return seed * 2; }
@@ -57,7 +57,7 @@ void device_reference::compute(std::uint64_t seed, stream_ref stream) {
 
 double device_reference::error_of(const const_matrix& c, stream_ref stream) const {
   gpu::comparison found = gpu::compare(c, as_const(right_), sums_.data(), stream);
-  // Few elements may come out near zero by chance, where no error is small beside them.
+  // All of a few elements may be near zero by chance, where no error is small beside them.
   found.size = std::max(
       found.size, static_cast<double>(problem_.k) * static_cast<double>(right_.rows * right_.cols));
   return found.relative_error();
@@ -73,7 +73,7 @@ device_workload::device_workload(world& w, const operator_entry& entry, const ge
   if (c_.data == nullptr) c_ = own(c_memory_, share_.c_rows, share_.c_cols);
   refresh(seed);
   poison_result();
-  // No rank runs while another one still takes memory.
+  // No rank may run while another one still allocates.
   w.barrier();
 }
 

@@ -13,35 +13,35 @@
 
 namespace untax {
 
-/// A rank's part of the inputs of a problem, N(0, 1), the same for the same seed, whatever the
+/// Fills a rank's part of the inputs of a problem with N(0, 1), the same for the same seed at any
 /// rank. Asynchronous on a stream of the current device.
 void fill_device_inputs(const gemm_share& share, std::uint64_t seed, const matrix& a,
                         const matrix& weights, stream_ref stream);
 
-/// What a rank's part of C should be, in fp32, on the current device: by a plain loop or, where
-/// that would take too long, by cuBLASLt with fp32 results. All memory is taken at the beginning,
-/// since taking some may have to wait for kernels of peers that wait for this rank.
+/// The reference for a rank's part of C, in fp32, on the current device: by a plain loop or, where
+/// that would take too long, by cuBLASLt with fp32 results. All memory is allocated at the
+/// beginning, since an allocation may wait for kernels of peers that wait for this rank.
 class device_reference {
  public:
   device_reference(const gemm_problem& problem, const gemm_share& share);
 
   /// Computes it for the inputs of a seed. Asynchronous.
   void compute(std::uint64_t seed, stream_ref stream);
-  /// Of a result. Relative, in the Frobenius norm, where that of the reference is at least what is
-  /// expected of N(0, 1); infinity if an element is no number. Waits for the stream.
+  /// The relative error of a result, in the Frobenius norm. The reference's norm counts as at least
+  /// the one expected of N(0, 1). Infinity if an element is no number. Waits for the stream.
   [[nodiscard]] double error_of(const const_matrix& c, stream_ref stream) const;
 
  private:
   gemm_problem problem_;
   gemm_share share_;
-  bulk::scratch a_memory_;  ///< all rows of A that the part needs
+  bulk::scratch a_memory_;  ///< the rows of A that the part needs
   bulk::scratch b_memory_;
   bulk::scratch c_memory_;
   bulk::scratch sums_;
   matrix a_;
   matrix b_;
   matrix right_;
-  std::optional<bulk::library_gemm> product_;  ///< of large ones
+  std::optional<bulk::library_gemm> product_;  ///< for large problems
 };
 
 /// One rank's GEMM operator with inputs in memory of its GPU, which is the current device, and a
@@ -53,7 +53,7 @@ class device_workload final : public trial {
                   const operator_options& options, std::uint64_t seed);
 
   void refresh(std::uint64_t seed) override;
-  /// The same on a stream, asynchronously.
+  /// The same as `refresh`, asynchronously on a stream.
   void refresh_on(stream_ref stream, std::uint64_t seed);
   void poison_result() override;
   /// Returns when the result is complete.

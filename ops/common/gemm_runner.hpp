@@ -22,23 +22,22 @@
 
 namespace untax {
 
-/// What carries a GEMM operator out for its class: an engine of the host, or kernels in a world of
-/// GPUs.
+/// Runs a GEMM operator for its class: by an engine of the host, or by kernels in a world of GPUs.
 struct gemm_runner {
   explicit gemm_runner(world& w) : ranks(w.stable_view()) {}
   gemm_runner(const gemm_runner&) = delete;
   gemm_runner& operator=(const gemm_runner&) = delete;
-  /// Who leaves with an exception does not wait for its kernels, which may write to the result:
-  /// that is left to the world then.
+  /// After an exception it does not wait for its kernels, which may still write the result. The
+  /// result is then left to the world.
   ~gemm_runner();
 
-  /// A run of so many rows; the arguments were looked at. C of neighbouring ranks lie as far apart
-  /// as their results, if peers write there.
+  /// Runs with so many rows; the arguments have been checked. If peers write C, the Cs of
+  /// neighbouring ranks are as far apart as their results.
   void run(std::int64_t rows, const const_matrix& a, const const_matrix& weights, const matrix& c,
            stream_ref stream);
 
   world& ranks;
-  owned_symmetric<std::byte> result;       ///< the operator's own, if peers write it; ends last
+  owned_symmetric<std::byte> result;       ///< its own, if peers write it; destroyed last
   std::shared_ptr<const row_plans> plans;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine;
   process_owned<device_runner> device;  ///< instead, in a world of GPUs
@@ -48,15 +47,15 @@ struct gemm_runner {
 [[nodiscard]] owned_symmetric<std::byte> allocate_result(world& w, std::string_view name,
                                                          const extent& size, dtype type);
 
-/// What an operator of a GEMM does on the host: one plan, or one for each number of rows.
+/// The plan of a GEMM operator on the host: one, or one for each number of rows.
 struct planned_on_host {
   protocol_plan plan;  ///< of the most rows
   std::string explanation;
   std::shared_ptr<const row_plans> plans;  ///< where options ask for rows that vary
 };
 
-/// `make(rows)` plans for so many rows of A, of which there are `most`. Compares the problem, which
-/// `text` says, and what was planned with those of the other ranks; collective.
+/// `make(rows)` plans for so many rows of A, at most `most`. Compares the problem, as `text` has
+/// it, and what was planned with those of the other ranks; collective.
 template <class Make>
 [[nodiscard]] planned_on_host plan_on_host(world& w, std::string_view name, std::int64_t most,
                                            const std::string& text, const operator_options& options,
@@ -74,8 +73,8 @@ template <class Make>
   return all;
 }
 
-/// Its engine: `protocol(rows, plan)` is the protocol for so many rows, `most` the most; results
-/// that pass through rings (tile_ring.hpp) have `ring_columns` at a rank. Collective.
+/// Its engine. `protocol(rows, plan)` is the protocol for so many rows, at most `most`. Results
+/// that pass through rings (tile_ring.hpp) have `ring_columns` columns at a rank. Collective.
 template <class ProtocolFor>
 [[nodiscard]] auto engine_on_host(world& w, const planned_on_host& made,
                                   const host::engine_options& how, std::int64_t most,

@@ -5,27 +5,27 @@
 
 namespace untax {
 
-/// Memory that work takes, reckoned before any of it is there. Bytes are doubles: no size is too
-/// large for their sum.
+/// An estimate of the memory that work takes, made before it is allocated. Bytes are doubles: no
+/// size is too large for their sum.
 struct memory_need {
-  double weights = 0;       ///< what a model holds: weights, keys and values
+  double weights = 0;       ///< of a model: weights, keys and values
   double activations = 0;   ///< the other inputs, and results
   double heaps = 0;         ///< symmetric heaps, less results that lie there
   double work_space = 0;    ///< of workers and of checks
-  double heap_of_rank = 0;  ///< the symmetric heap of that rank that takes most, results included
+  double heap_of_rank = 0;  ///< the symmetric heap of the rank that takes most, results included
 
   [[nodiscard]] double total() const noexcept { return weights + activations + heaps + work_space; }
-  /// The sum of both, which are there together; `heap_of_rank` is added, too.
+  /// Adds a need that exists at the same time; `heap_of_rank` is added, too.
   memory_need& operator+=(const memory_need& other) noexcept;
-  /// "weights 1.5 GiB, activations 12 MiB": what there is of it, the largest first.
+  /// "weights 1.5 GiB, activations 12 MiB": the parts that are not 0, the largest first.
   [[nodiscard]] std::string text() const;
 };
 
-/// No machine has so much: what alone takes it needs no closer look, in which numbers of tiles
-/// would be too large for their types.
+/// More than any machine has. Operands of this size are not looked at any closer, since numbers of
+/// tiles would be too large for their types.
 inline constexpr double beyond_any_machine = 0x1p48;
 
-/// For sizes of allocations; what no machine has stays too large for any.
+/// A need as a size of allocations. What no machine has stays too large for any.
 [[nodiscard]] std::size_t whole_bytes(double bytes) noexcept;
 
 /// "1.5 GiB", with binary units up to EiB.

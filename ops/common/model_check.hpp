@@ -13,7 +13,7 @@ namespace untax {
 /// Executions are explored for 1 to so many ranks.
 inline constexpr int most_ranks_of_scenarios = 3;
 
-/// How hard to look.
+/// The effort of a check.
 struct check_effort {
   std::uint64_t executions = 500;   ///< at random, of each scenario and of each mutant
   std::vector<int> ranks = {2, 3};  ///< in the scenarios that are explored
@@ -21,7 +21,7 @@ struct check_effort {
   bool quick = false;
 };
 
-/// What is known about one variant of an operator.
+/// The findings about one variant of an operator.
 struct variant_findings {
   protocol_variant what;
   std::uint64_t schedules = 0;   ///< proved to end, to be complete and to be free of races
@@ -30,15 +30,15 @@ struct variant_findings {
   std::vector<std::string> failures;  ///< schedules that are wrong, executions that failed
 
   [[nodiscard]] std::uint64_t killed() const;
-  /// The mutants that can be told from the original.
+  /// The number of mutants that are not equivalent to the original.
   [[nodiscard]] std::size_t hunted() const { return mutants.size() - equivalents().size(); }
-  /// The mutants that are proved to be as right as the original with the numbers of ranks that were
-  /// looked at, while another number needs the verb.
+  /// The mutants that are proved to be as correct as the original with all numbers of ranks that
+  /// were looked at, while another number needs the verb.
   [[nodiscard]] std::vector<std::string> equivalents() const;
-  /// The failures, and the mutants that lived.
+  /// The failures, and the mutants that survived.
   [[nodiscard]] std::vector<std::string> troubles() const;
-  /// Nothing failed, and no mutant lived that can be told from the original. One that lives because
-  /// no number of ranks needs the verb counts too: such a verb does not belong into a protocol.
+  /// Nothing failed, and all mutants but `equivalents()` were killed. If no number of ranks needs
+  /// the verb of a survivor, that is a failure, too: such a verb does not belong in a protocol.
   [[nodiscard]] bool right() const { return failures.empty() && killed() == hunted(); }
 };
 
@@ -48,12 +48,12 @@ inline constexpr int most_ranks_of_schedules = 8;
 /// Proves the schedules of the grid for `ranks` ranks.
 void prove_schedules(variant_findings& found, int ranks, const check_effort& effort);
 
-/// Explores the scenarios of `ranks` ranks: at random, and where two threads are all there is, also
-/// every execution with at most two unforced switches between them.
+/// Explores the scenarios of `ranks` ranks: at random, and if there are only two threads also every
+/// execution with at most two unforced switches between them.
 void explore_executions(variant_findings& found, int ranks, const check_effort& effort);
 
-/// Hunts every mutant through the scenarios of all numbers of ranks in `effort`. For those that are
-/// harmless there it looks whether other numbers need the verb.
+/// Explores every mutant in the scenarios of all numbers of ranks in `effort`. For mutants that are
+/// harmless there it looks for another number of ranks that needs the verb.
 void hunt_mutants(variant_findings& found, const check_effort& effort);
 
 }  // namespace untax

@@ -5,7 +5,7 @@
 
 #include <untax/symmetric/symmetric.hpp>
 
-// Addresses at which nothing is: for looking at where planned kernels would read and write.
+// Addresses without memory, to find out where planned kernels would read and write.
 
 namespace untax::nowhere {
 

@@ -8,12 +8,12 @@
 
 namespace untax {
 
-/// A protocol whose products of a whole k become one for each rank's columns, in the order in which
-/// patterns that overlap take them: the rank's own first. So all patterns add in the same order.
+/// A protocol that splits products over the whole k into one for each rank's columns, in the order
+/// of patterns that overlap: the rank's own first. So all patterns add in the same order.
 template <protocol P>
 class own_columns_first : public P {
  public:
-  /// `k`: the columns of each rank; nothing where products stay as they are.
+  /// `k`: the columns of each rank; empty where products stay as they are.
   own_columns_first(const P& how, const sharding& k) : P(how), k_(k) {}
 
   template <class Emit>

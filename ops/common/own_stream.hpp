@@ -12,7 +12,7 @@ namespace untax {
 /// failed.
 void wait_for(stream_ref stream, std::string_view what);
 
-/// A stream of the current device that waits for no other, as the legacy default stream would.
+/// A stream of the current device that, unlike the legacy default stream, waits for no other.
 class own_stream {
  public:
   /// Throws `unsupported` where CUDA is not compiled in.
@@ -22,8 +22,8 @@ class own_stream {
   ~own_stream() = default;
 
   [[nodiscard]] stream_ref get() const noexcept { return stream_; }
-  /// The stream of a run: the caller's or, for one who gives none, this one, behind what the
-  /// default stream has.
+  /// The stream of a run: the caller's or, if none is given, this one, which then waits for the
+  /// work on the default stream.
   [[nodiscard]] stream_ref unless(stream_ref given) const;
   /// Returns when all that was launched has ended. Throws `internal`, with `what`, if it failed.
   void wait(std::string_view what) const { wait_for(stream_, what); }

@@ -11,14 +11,14 @@
 
 namespace untax {
 
-/// What of a plan has to be the same at all ranks: everything that decides what a kernel reads,
-/// writes, waits for or signals, and nothing that differs by rank. Each line is a list of fields,
-/// "name value, name value", that the ledger of the world keeps as a whole.
+/// The parts of a plan in which all ranks have to agree: everything that decides what a kernel
+/// reads, writes, waits for or signals, and nothing that differs by rank. Each line is a list of
+/// fields, "name value, name value", that the ledger of the world keeps as a whole.
 using plan_lines = std::vector<std::string>;
 
 /// The plan of a protocol, without the rank.
 [[nodiscard]] std::string fields_of(const protocol_plan& plan);
-/// The plan of a GEMM kernel, without what the model expects of it.
+/// The plan of a GEMM kernel, without the predictions of the model.
 [[nodiscard]] std::string fields_of(const gpu::gemm_plan& plan);
 
 /// Collective: compares the plan that this rank made with those of the others, and waits for them.

@@ -17,9 +17,9 @@
 
 namespace untax {
 
-/// The GEMM that one rank computes, as far as cutting it into tiles is concerned.
+/// The GEMM of one rank, as far as it has to be known to split it into tiles.
 struct local_gemm {
-  std::int64_t rows = 0;   ///< of one block of rows that moves as a whole: a shard, or all of C
+  std::int64_t rows = 0;   ///< of a block of rows that is sent as a whole: a shard, or all of C
   std::int64_t cols = 0;   ///< that one rank computes
   std::int64_t depth = 0;  ///< of one multiplication
   dtype type = dtype::f32;
@@ -31,11 +31,11 @@ struct made_plan {
 };
 
 /// Fills in what the options leave open: pattern, workers, tile. Throws `invalid_argument` for
-/// options that cannot be.
+/// options that are not possible.
 [[nodiscard]] made_plan make_plan(const world& w, std::string_view operator_name,
                                   const local_gemm& gemm, const operator_options& options);
 
-/// The same in a world of GPUs, where the rest is up to the kernels: zero means that untax chooses.
+/// The same in a world of GPUs. Kernels decide the rest: zero means that untax chooses.
 [[nodiscard]] protocol_plan plan_for_device(const world& w, const operator_options& options);
 
 /// What `plans_of(options, num_sms)` gives for a GPU of `num_sms` multiprocessors. Throws
@@ -54,27 +54,27 @@ template <class PlansOf>
   });
 }
 
-/// The configuration in which an operator has a kernel, of `kernels`, for the tiles of a plan of
-/// the GEMM alone. How many stages and sub-tiles of results it keeps may differ; the rest is the
-/// same. Nothing if there is no kernel for such tiles.
+/// The configuration of the kernel, among `kernels`, that has the tiles of a plan of the GEMM
+/// alone. The numbers of stages and of sub-tiles of results may differ; the rest is the same.
+/// Nothing if no kernel has such tiles.
 [[nodiscard]] std::optional<gpu::tile_config> compiled_for(
     std::span<const gpu::tile_config> kernels, const gpu::tile_config& planned);
 
-/// The plans of a GEMM by so many blocks that an operator has a kernel for, one of `kernels`, the
-/// quickest first. Those that read weights for several tiles of A are left out.
+/// The plans of a GEMM on so many blocks for which `kernels` has a kernel, the quickest first.
+/// Plans that read weights again for several tiles of A are left out.
 [[nodiscard]] std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
                                                          const gpu::gemm_shape& shape, int blocks);
-/// The same of an operator that has swap_ab for many rows, in tiles of more than 128: several of
-/// these read the same weights. Only the model of the GEMM alone knows them, so that is what plans
-/// for so many rows go by. `shares`: of the kernels, whose warpgroups have to have registers for
-/// the ranges of k that they add.
+/// The same for an operator that has swap_ab for many rows, too, in wide tiles of more than 128,
+/// several of which read the same weights. Only the model of the GEMM alone has such plans, so that
+/// model is used for many rows. `shares`: register shares of the kernels; warpgroups need registers
+/// for the ranges of k that they add.
 [[nodiscard]] std::vector<gpu::gemm_plan> plans_with_wide_tiles(
     std::span<const gpu::tile_config> kernels, const gpu::gemm_shape& shape,
     const gpu::gpu_model& gpu, const gpu::register_shares& shares);
 
-/// Blocks that only move, at most, beside two that multiply: pairs, as clusters start together.
+/// The most blocks that only send, beside two that multiply: even, as clusters start together.
 [[nodiscard]] constexpr int most_beside(int num_sms) { return (num_sms - 2) / 2 * 2; }
-/// How many blocks multiply of those that are free.
+/// The number of free blocks that multiply.
 [[nodiscard]] constexpr int multiplying(const operator_options& options, int free) {
   return options.workers > 0 && options.workers < free ? options.workers : free;
 }
@@ -90,17 +90,17 @@ void require_sizes(std::string_view operator_name, int rank, std::int64_t m, std
 /// Throws `invalid_argument` unless 0 <= phases <= 2, of an operator that has one phase or two.
 void require_phases(std::string_view operator_name, int rank, int phases);
 
-/// What is asked for: a problem, and what of the options changes bits of the result.
+/// What ranks compare: a problem, and those options that change bits of the result.
 [[nodiscard]] std::string asked_for(const std::string& problem, const operator_options& options);
 
-/// What the host's engine is built from.
+/// The options of the host's engine.
 [[nodiscard]] host::engine_options host_options(std::string_view operator_name, dtype type,
                                                 dtype partials, const operator_options& options);
 
-/// Of bulk_library on GPUs, whose libraries choose by the whole shape: throws `unsupported` if rows
-/// are to have the same bits in every batch.
+/// For bulk_library on GPUs, whose libraries choose by the whole shape: throws `unsupported` if
+/// rows are to have the same bits in every batch.
 void refuse_invariant(std::string_view operator_name, int rank, const operator_options& options);
-/// The same, or if rows vary.
+/// The same, and also if rows vary.
 void refuse_in_library(std::string_view operator_name, int rank, const operator_options& options);
 
 /// Compares what is asked for, and its plan, with those of the other ranks; collective.

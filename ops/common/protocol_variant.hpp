@@ -9,13 +9,13 @@
 
 namespace untax {
 
-/// A problem, cut in one way, for a number of ranks.
+/// A problem with a plan, for a number of ranks.
 struct schedule_case {
   std::string name;
   std::function<std::vector<schedule::rank_plan>()> plans;  ///< of all ranks
 };
 
-/// One way to carry an operator out: a protocol of its own as far as checking is concerned.
+/// One way to carry an operator out, which is checked as a protocol of its own.
 struct protocol_variant {
   std::string name;  ///< "all_gather_gemm fused_specialized, gather k, pull"
   /// The problems and plans for which its schedule is proved; `quick` leaves most of them out.

@@ -19,7 +19,7 @@ struct random_matrix {
   void fill(const matrix& to, range rows, range cols) const;
 };
 
-/// Sets every element to NaN, so that what nobody wrote is seen.
+/// Sets every element to NaN, which shows elements that are never written.
 void poison(const matrix& m);
 
 }  // namespace untax

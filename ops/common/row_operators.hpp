@@ -13,9 +13,9 @@
 namespace untax {
 
 /// An operator on GPUs that was planned for any number of rows up to a capacity: one for each end
-/// of a table (`row_ends`), made when it is planned. Each has its kernel, its lists, its counters
-/// and its rooms; so to the others a run of one of them is nothing, and what is proved of each by
-/// itself is true in any sequence. A run goes to the first that is made for as many rows.
+/// of a table (`row_ends`), made when it is planned. Each has its own kernel, lists, counters and
+/// rooms. So a run of one does not affect the others, and what is proved of each by itself holds in
+/// any sequence. A run uses the first that was made for at least as many rows.
 class row_operators final : public device_operator {
  public:
   /// `make(rows)` makes one for each of `row_table`'s ends.
@@ -30,7 +30,7 @@ class row_operators final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     now_->run(a, weights, c, stream);
   }
-  /// Of the capacity.
+  /// The pattern for the capacity.
   [[nodiscard]] pattern how() const override { return table_.at(table_.capacity())->how(); }
   [[nodiscard]] std::string text() const override {
     return fmt::format("any number of rows up to {} by {} plans; with the most: {}",

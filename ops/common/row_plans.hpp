@@ -17,7 +17,7 @@ namespace untax {
 /// The plans of an operator for every number of rows up to its capacity.
 class row_plans : public row_table<protocol_plan> {
  public:
-  /// `make(rows)` plans for so many rows. Runs have sets of their own, so plans have one.
+  /// `make(rows)` plans for so many rows. Each run has a set of its own, so plans have one set.
   template <class Make>
   row_plans(std::int64_t capacity, const Make& make)
       : row_table(capacity, [&](std::int64_t rows) {
@@ -31,7 +31,7 @@ class row_plans : public row_table<protocol_plan> {
 void agree_on_plans(world& w, std::string_view operator_name, const std::string& problem,
                     const row_plans& plans);
 
-/// Where there are plans for different numbers, the rows of an argument of a run; without, those of
+/// The rows of a run: those of an argument if there are plans for different numbers, else those of
 /// the problem. Throws `invalid_argument` for more than the capacity.
 [[nodiscard]] std::int64_t rows_of_run(std::string_view operator_name, int rank,
                                        std::string_view argument, std::int64_t given,
@@ -44,17 +44,17 @@ void agree_on_plans(world& w, std::string_view operator_name, const std::string&
 /// rows; `cols` are the columns of its result.
 [[nodiscard]] std::uint64_t most_ring_uses(const row_plans& plans, std::int64_t cols);
 
-/// On GPUs, where each of these plans is the device's own: throws `unsupported` for pulls, of which
-/// kernels take the steps for the most rows.
+/// The plans on GPUs, where each is the plan of the device. Throws `unsupported` for pulls, for
+/// which kernels take the steps of the most rows.
 [[nodiscard]] std::shared_ptr<const row_plans> rows_on_device(std::string_view operator_name,
                                                               int rank,
                                                               const operator_options& options,
                                                               const protocol_plan& plan,
                                                               std::int64_t capacity);
-/// Throws `unsupported` if the options ask for rows that vary, of what has them on hosts only.
+/// Throws `unsupported` if the options ask for rows that vary, where only hosts support it.
 void refuse_varying_rows(std::string_view operator_name, int rank, const operator_options& options);
 
-/// A problem with other rows.
+/// The problem with another number of rows.
 template <class Problem>
 [[nodiscard]] Problem with_rows(Problem problem, std::int64_t rows) {
   problem.m = rows;

@@ -8,8 +8,8 @@
 
 namespace untax {
 
-/// Numbers of rows up to which the same plan is best, more or less: at most half as much again from
-/// one to the next, and the capacity.
+/// Numbers of rows up to which the same plan is about the best: powers of two, the numbers halfway
+/// between them, and the capacity.
 [[nodiscard]] inline std::vector<std::int64_t> row_ends(std::int64_t capacity) {
   std::vector<std::int64_t> ends;
   for (std::int64_t power = 1; power < capacity; power *= 2) {

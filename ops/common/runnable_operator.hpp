@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// Lets an operator class be run without knowing which one it is.
+/// Runs any operator class through one interface.
 template <class Operator>
 class runnable_operator : public runnable {
  public:

@@ -28,7 +28,7 @@ double operations_of(const operator_entry& entry, const gemm_problem& problem, i
   return operations;
 }
 
-/// fp64 of a check: all rows of the rank's part of the result, and a block of its columns.
+/// fp64 values of a check: all rows of the rank's part of the result, and a block of its columns.
 double check_bytes(const gemm_problem& problem, const gemm_share& share) {
   constexpr double columns = 256;
   const auto rows = static_cast<double>(share.c_rows.size);
@@ -56,7 +56,7 @@ memory_need host_need(const operator_entry& entry, const gemm_problem& problem,
   return all;
 }
 
-/// Of the rank that takes most, which is the first: shards are rounded up.
+/// The need of the rank that takes most, which is rank 0: shards are rounded up.
 memory_need device_need(const operator_entry& entry, const gemm_problem& problem, int ranks,
                         std::size_t patterns) {
   const auto times = static_cast<double>(patterns);
@@ -67,7 +67,7 @@ memory_need device_need(const operator_entry& entry, const gemm_problem& problem
   need.weights *= times;
   // A result that lies in the heap is part of it.
   need.activations *= times;
-  // What a result is compared with, by one GEMM.
+  // The operands and the result of the reference, which is one GEMM.
   need.work_space = times * ((rows + cols) * static_cast<double>(problem.k) *
                                  static_cast<double>(size_of(problem.type)) +
                              rows * cols * sizeof(float));

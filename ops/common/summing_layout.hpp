@@ -28,19 +28,19 @@ class summing_layout {
     return {sets_.sets * world() * full_rows(), result_.cols};
   }
 
-  // Who adds what.
+  // Which rank adds which rows.
 
-  /// One phase: partial tiles go to everybody, and everybody adds all of them.
+  /// One phase: partial tiles go to all ranks, and every rank adds all of them.
   [[nodiscard]] constexpr bool straight() const noexcept {
     return target_ == reduce_target::everywhere && plan_.phases == 1;
   }
-  /// Two phases: the owner of rows passes their sum on to everybody.
+  /// Two phases: the owner of rows passes their sum on to all ranks.
   [[nodiscard]] constexpr bool passes_on() const noexcept {
     return target_ == reduce_target::everywhere && plan_.phases == 2;
   }
-  /// Whether a source asks for permission to fill a room again. Where the sum
-  /// is wanted everywhere, what a rank gets in a run says already that its
-  /// peers have emptied the rooms that it fills in the next run.
+  /// Whether a source reserves a room before it fills it again. Where the sum goes to all ranks,
+  /// what a rank receives in a run shows that its peers have emptied the rooms that it fills in the
+  /// next run.
   [[nodiscard]] constexpr bool reserves() const noexcept { return target_ == reduce_target::owner; }
   /// The rows that `owner` adds.
   [[nodiscard]] constexpr range rows_for(int owner) const noexcept {
@@ -63,7 +63,7 @@ class summing_layout {
   }
   [[nodiscard]] constexpr bool has_rooms() const noexcept { return !is_bulk(plan_.how); }
 
-  /// Where the partial tile of `source` lies at the owner.
+  /// The place of the partial tile of `source` at the owner.
   [[nodiscard]] constexpr place in_inbox(int source, int owner, int tile,
                                          std::uint64_t epoch) const noexcept {
     const std::int64_t block = sets_.set_of(epoch) * world() + source;
@@ -87,8 +87,7 @@ class summing_layout {
             .readers = plan_.workers,
             .use = sets_.use_of(epoch)};
   }
-  /// Says that all that `passer` of rank `from` passes on lies in the result of
-  /// rank `to`.
+  /// Signals that all that `passer` of rank `from` passes on is in the result of rank `to`.
   [[nodiscard]] constexpr room landed(int from, int to, int passer,
                                       std::uint64_t epoch) const noexcept {
     const int ready = landed_.at(0, from, passer);
@@ -111,7 +110,7 @@ class summing_layout {
         barrier_{plan.rank, plan.world, counters_.take(1, plan.world, 1)},
         closing_{plan.rank, plan.world, counters_.take(1, plan.world, passes_on() ? 1 : 0)} {}
 
-  /// sum = partial of rank 0 + partial of rank 1 + ..., whatever arrives first.
+  /// sum = partial of rank 0 + partial of rank 1 + ..., in this order whatever arrives first.
   template <class Emit>
   constexpr void add_all(int tile, place own, std::uint64_t epoch, Emit&& emit) const {
     for (int source = 0; source < world(); ++source) {
@@ -125,8 +124,7 @@ class summing_layout {
     }
   }
 
-  /// Says that all that this worker passes on has landed, and waits for its
-  /// counterparts.
+  /// Signals that all that this worker passes on has landed, and waits for its counterparts.
   template <class Emit>
   constexpr void close(int passer, std::uint64_t epoch, Emit&& emit) const {
     const auto passes = [&](int owner) {
@@ -151,12 +149,12 @@ class summing_layout {
   int passers_;
   sharding rows_;
   room_sets sets_;
-  counter_layout counters_;  ///< that protocols go on taking from
+  counter_layout counters_;  ///< protocols take further counters from it
   counter_block ready_;
   counter_block free_;
   counter_block landed_;
   barrier_steps barrier_;
-  barrier_steps closing_;  ///< behind what is passed on
+  barrier_steps closing_;  ///< after sums are passed on
 
  private:
   /// The most rows that an owner adds.

@@ -9,9 +9,9 @@
 
 namespace untax {
 
-/// What one rank has when a GEMM operator is timed on its GPU, which is the current device: inputs
-/// N(0, 1), the weights at several places, together more than three times L2, since a model's
-/// weights come from memory.
+/// The operands of one rank for timing a GEMM operator on its GPU, which is the current device:
+/// inputs N(0, 1), and several copies of the weights, together more than three times L2, since a
+/// model's weights come from memory.
 class timed_operands {
  public:
   /// Throws `out_of_memory`. Waits until the inputs are there.
@@ -19,7 +19,7 @@ class timed_operands {
                  stream_ref stream);
 
   [[nodiscard]] const_matrix a() const noexcept { return as_const(a_); }
-  /// For run `i`: runs that follow each other take other places.
+  /// The weights for run `i`: consecutive runs take different copies.
   [[nodiscard]] const_matrix weights(int i) const;
   /// For results that may lie anywhere.
   [[nodiscard]] const matrix& c() const noexcept { return c_; }
@@ -27,7 +27,7 @@ class timed_operands {
  private:
   [[nodiscard]] matrix place(int i) const;
 
-  matrix b_;  ///< at the first place
+  matrix b_;  ///< the first copy
   std::size_t b_bytes_;
   int places_;
   bulk::scratch a_memory_;

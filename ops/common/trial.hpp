@@ -29,7 +29,7 @@ class trial {
   virtual void refresh(std::uint64_t seed) = 0;
   /// The result becomes NaN.
   virtual void poison_result() = 0;
-  /// One epoch. Collective.
+  /// Runs one epoch. Collective.
   virtual void run() = 0;
   /// || result - reference || / || reference || in the Frobenius norm, reference in fp64, or in
   /// fp32 on GPUs; NaN or infinity if the result has any.
@@ -48,13 +48,13 @@ struct trial_subject {
   std::vector<std::pair<std::string, std::variant<std::int64_t, std::string>>> facts;
   std::vector<pattern> patterns;           ///< that it has, beside `automatic`
   memory_kind memory = memory_kind::host;  ///< of the worlds that it is for
-  double tolerance = 0;                    ///< the largest relative error that is right
+  double tolerance = 0;                    ///< the largest relative error of a correct result
 
   std::string rate_unit;  ///< "GFLOP/s": what 1e9 units of work a second are
   std::string rate_name;  ///< "flops_per_second", in JSON
   /// Units of work in one run.
   std::function<double(int ranks)> work;
-  /// Bytes of symmetric heap for each rank and pattern that are surely enough.
+  /// An upper bound on the bytes of symmetric heap for each rank and pattern.
   std::function<std::size_t(int ranks)> heap_bytes;
   /// Memory that these patterns take together: of all ranks on the host, of one rank on a GPU.
   std::function<memory_need(int ranks, const std::vector<pattern>&, bool verify)> need;

@@ -83,8 +83,8 @@ double workload::relative_error() const {
       }
     }
   }
-  // A result of very few elements may come out near zero by chance, where no error is small beside
-  // it; with N(0, 1) inputs its squared norm is expected to be k for each element.
+  // All of a few elements may be near zero by chance, where no error is small beside them. With
+  // N(0, 1) inputs the squared norm of the result is expected to be k for each element.
   const double expected = static_cast<double>(k) * static_cast<double>(m * share_.c_cols.size);
   return expected > 0 ? std::sqrt(difference / std::max(norm, expected)) : 0;
 }
@@ -114,7 +114,7 @@ std::size_t heap_for(const gemm_problem& problem, int world, int phases) noexcep
   const auto rows = static_cast<double>(problem.m + world);
   const double gathered = rows * static_cast<double>(problem.k + shard_granularity * world) *
                           static_cast<double>(size_of(problem.type)) * 4;
-  // In one phase everybody has the partial results of everybody. Untax chooses it where they are
+  // In one phase every rank has the partial results of all ranks. Untax chooses it where they are
   // small, or the rows fewer than the ranks.
   const double sources = phases == 1 || (phases == 0 && problem.m < world) ? world : 1;
   const double partial = rows * static_cast<double>(problem.n) * 4 * (2 + 2 * sources);
@@ -125,8 +125,8 @@ std::size_t device_heap_for(const operator_entry& entry, const gemm_problem& pro
                             int phases) noexcept {
   const std::size_t usual = heap_for(problem, world, phases);
   if (!entry.sums_to) return usual;
-  // Two sets of what every rank sends: of the rows that one adds, or all, with those of its tiles
-  // above and below them.
+  // Two sets of what every rank sends: the rows that one rank adds, or all rows, and the rest of
+  // its tiles above and below them.
   constexpr double edge = 256;
   if (phases == 0 && entry.phases) phases = entry.phases(problem, world, memory_kind::cuda);
   const bool all = entry.phases && phases == 1;

@@ -42,7 +42,7 @@ struct gemm_share {
   std::uint64_t b_of_rank = 0;  ///< ranks with different values have different B
 };
 
-/// An operator as something that can be run on given matrices, whatever it is called.
+/// An operator behind an interface that is the same for all.
 class runnable {
  public:
   runnable() = default;
@@ -50,7 +50,7 @@ class runnable {
   runnable& operator=(const runnable&) = delete;
   virtual ~runnable() = default;
 
-  /// `stream` is of worlds of GPUs only.
+  /// `stream` is only for worlds of GPUs.
   virtual void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                    stream_ref stream) = 0;
   [[nodiscard]] virtual const protocol_plan& plan() const = 0;
@@ -67,7 +67,7 @@ struct operator_entry {
   std::string name;
   std::string summary;
   bool gathers = false;  ///< it has a gather axis, and can pull
-  /// Where the sum over ranks of partial results ends; partial results have an element type.
+  /// Where sums over ranks go, if there are any; partial results have an element type.
   std::optional<reduce_target> sums_to = std::nullopt;
   bool columns_sharded = false;  ///< n counts the columns of all ranks; each multiplies its part
   bool on_gpus = false;          ///< it is there in worlds of GPUs, too
@@ -81,9 +81,9 @@ struct operator_entry {
       make;
   std::function<gemm_share(const gemm_problem&, int world, int rank)> share;
   std::function<program(const gemm_problem&, const protocol_plan&)> protocol;
-  /// Bytes that a rank sends at least.
+  /// The least bytes that a rank sends.
   std::function<double(const gemm_problem&, int world, int rank)> bytes_sent;
-  /// What is found out about the plans of ranks on GPUs (device_schedule.hpp), for a pattern of own
+  /// The findings about the plans of ranks on GPUs (device_schedule.hpp), for a pattern of own
   /// kernels. Empty where there are none.
   std::function<device_findings(const gemm_problem&, int ranks, const operator_options&,
                                 int multiprocessors)>
@@ -103,7 +103,7 @@ class workload final : public trial {
   void refresh(std::uint64_t seed) override;
   void poison_result() override;
   void run() override { op_->run(as_const(a_), as_const(b_), c_, {}); }
-  /// || reference || is at least what is expected of N(0, 1) inputs.
+  /// || reference || counts as at least the norm expected of N(0, 1) inputs.
   [[nodiscard]] double relative_error() const override;
   [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
   [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
@@ -130,11 +130,10 @@ class workload final : public trial {
   std::unique_ptr<runnable> op_;
 };
 
-/// The largest relative error that is right for a problem: rounding of the result, and of partial
-/// results.
+/// The largest relative error of a correct result: rounding of the result, and of partial results.
 [[nodiscard]] double tolerance_of(const gemm_problem& problem) noexcept;
 
-/// Bytes of symmetric heap per rank that are surely enough for one operator on this problem, any
+/// An upper bound on the bytes of symmetric heap per rank for one operator on this problem, in any
 /// pattern; `phases` as asked for in the options.
 [[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world, int phases = 0) noexcept;
 
@@ -145,13 +144,13 @@ class workload final : public trial {
 /// Memory that a rank takes for its part of A, B and C.
 [[nodiscard]] memory_need operands_need(const operator_entry& entry, const gemm_problem& problem,
                                         int world, int rank);
-/// What a rank takes beside that for one operator on the host: its part of `heaps`, and what its
+/// The further memory of a rank for one operator on the host: its part of `heaps`, and what its
 /// workers keep. Problems beyond any machine are left out.
 [[nodiscard]] memory_need operator_need(const operator_entry& entry, const gemm_problem& problem,
                                         const operator_options& options, int world, int rank);
 
-/// What `untax run` and the benchmarks make of an operator on a problem, in worlds whose heaps lie
-/// in `memory`; `entry` has to outlive it.
+/// A subject of `untax run` and of the benchmarks: an operator on a problem, in worlds whose heaps
+/// lie in `memory`. `entry` has to outlive it.
 [[nodiscard]] trial_subject subject_of(const operator_entry& entry, const gemm_problem& problem,
                                        const operator_options& options,
                                        memory_kind memory = memory_kind::host);

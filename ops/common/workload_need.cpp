@@ -64,8 +64,8 @@ memory_need operator_need(const operator_entry& entry, const gemm_problem& probl
   need.heaps = (area(steps.inbox()) + area(steps.outbox())) * static_cast<double>(size_of(moved));
   need.heap_of_rank = need.heaps;
   if (problem.type != dtype::f32) {
-    // A worker keeps a tile in fp32, and widened what it multiplies for it, of the weights as much
-    // as a cache holds.
+    // A worker keeps a tile in fp32, and widened operands for it: of the weights as much as a cache
+    // holds.
     const extent tile = steps.tile_extent();
     const double widened = static_cast<double>(tile.rows) * static_cast<double>(problem.k);
     const double weights = static_cast<double>(problem.n) * static_cast<double>(problem.k);

@@ -8,7 +8,7 @@ namespace untax {
 
 inline constexpr std::string_view flash_attention_name = "flash_attention";
 
-/// What carries the operator out on a kind of memory. Operands have been checked.
+/// Runs the operator on one kind of memory. Operands have been checked.
 class flash_attention_backend {
  public:
   flash_attention_backend() = default;

@@ -11,7 +11,7 @@
 namespace untax {
 namespace {
 
-/// Some rows of a matrix, and of these the columns of a head.
+/// The columns of a head in some rows of a matrix.
 const_matrix part_of(const const_matrix& m, std::int64_t row, std::int64_t rows, std::int64_t head,
                      std::int64_t width) {
   const auto* const data =
@@ -26,7 +26,7 @@ struct row_range {
   std::int64_t count;
 };
 
-/// In fp64, row by row: the reference.
+/// The reference: row by row, in fp64.
 class host_backend final : public flash_attention_backend {
  public:
   host_backend(const flash_attention_problem& problem, int rank) : problem_(problem), rank_(rank) {}
@@ -72,7 +72,7 @@ class host_backend final : public flash_attention_backend {
       o.log_sums[row * problem_.heads + head] = static_cast<float>(result.log_sum);
   }
 
-  /// What kernels cannot be asked on a GPU can be looked at here.
+  /// Checks values that on a GPU cannot be checked before a kernel runs.
   void check(std::string_view name, const std::int32_t* begins, std::int64_t most,
              std::int64_t rows) const {
     const auto refuse = [&](const std::string& text) {

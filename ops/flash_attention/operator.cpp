@@ -12,7 +12,7 @@
 namespace untax {
 namespace {
 
-/// Refuses what cannot be; the problem with its scale.
+/// Refuses problems that are not possible; returns the problem with its scale.
 flash_attention_problem sensible(flash_attention_problem p, int rank) {
   const auto refuse = [rank](const std::string& text) {
     throw error(errc::invalid_argument,
@@ -63,7 +63,7 @@ void flash_attention::check(const flash_attention_operands& o) const {
   };
   if ((o.query_begins == nullptr) != (o.key_begins == nullptr))
     refuse("one of query_begins and key_begins is null; give both or none");
-  // Where lengths differ, the matrices say how many rows there are.
+  // Where lengths vary, the numbers of rows are those of the matrices.
   const bool vary = o.query_begins != nullptr;
   const extent queries{vary ? o.q.rows : problem_.batch * problem_.queries,
                        problem_.heads * problem_.head_dim};

@@ -7,14 +7,14 @@
 
 namespace untax {
 
-/// What one query comes to.
+/// The result of one query.
 struct attended_row {
   std::vector<double> out;  ///< head_dim elements; zeros where it sees no keys
   double log_sum = 0;       ///< of the exponentials of scaled logits; minus infinity without keys
 };
 
-/// Keys and values of one head of a sequence, to which rows attend in fp64, by the definition: the
-/// maximum first, then the sums.
+/// Keys and values of one head of a sequence, to which rows attend in fp64 by the definition: first
+/// the maximum, then the sums.
 class attended_keys {
  public:
   /// Both [keys, head_dim], with strides.
@@ -29,7 +29,7 @@ class attended_keys {
   double scale_;
 };
 
-/// How many keys row `row` of `queries` sees where causal: the last one sees all.
+/// The number of keys that row `row` of `queries` sees. If causal, the last row sees all.
 [[nodiscard]] std::int64_t seen_keys(std::int64_t row, std::int64_t queries, std::int64_t keys,
                                      bool causal) noexcept;
 

@@ -1,4 +1,4 @@
-// Attention of many queries: the host engine against plain loops, and the tiles that kernels do.
+// Attention of many queries: the host engine against plain loops, and the tiles of the kernels.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -62,7 +62,7 @@ struct case_of_attention {
             .key_begins = vary ? key_begins.data() : nullptr};
   }
 
-  /// Everything again, by loops that share nothing with the library.
+  /// Computes everything again, by loops that share nothing with the library.
   void expect_right() const {
     const auto width = static_cast<int>(problem.head_dim);
     const auto heads = static_cast<int>(problem.heads);
@@ -76,7 +76,7 @@ struct case_of_attention {
           std::vector<double> sum(static_cast<std::size_t>(width));
           double total = 0;
           for (int k = 0; k < all; ++k) {
-            // Counted from the end, where the last query sees the last key.
+            // Counted from the end: the last query sees the last key.
             if (problem.causal && all - k < queries - i) continue;
             const int key = (key_begins[b] + k) * kv_heads + h / (heads / kv_heads);
             double logit = 0;
@@ -153,7 +153,7 @@ TEST(flash_attention, of_random_problems_is_what_loops_say) {
   }
 }
 
-/// Log-sum-exp is what results over parts of the keys are merged with.
+/// Results over parts of the keys are merged by their log-sum-exp.
 TEST(flash_attention, over_two_halves_merges_to_the_whole) {
   const flash_attention_problem p{.heads = 2, .head_dim = 16, .queries = 9, .keys = 20};
   case_of_attention whole(p, {9}, {20}, 5);
@@ -186,7 +186,7 @@ TEST(flash_attention, rounds_once) {
   std::vector<bf16> out(width);
   for (std::size_t j = 0; j < width; ++j) {
     values[j] = bf16(1.0F);
-    values[width + j] = bf16(1.0078125F);  // the next one
+    values[width + j] = bf16(1.0078125F);  // the next bf16 number
   }
   const flash_attention_problem p{.head_dim = width, .queries = 1, .keys = 2};
   run_threads(1, [&](world& w) {
@@ -195,7 +195,7 @@ TEST(flash_attention, rounds_once) {
                                .values = {values.data(), 2, width},
                                .out = {out.data(), 1, width}});
   });
-  // Between two numbers of bf16: to the even one.
+  // In the middle between two bf16 numbers: rounded to the even one.
   for (const bf16 element : out) EXPECT_EQ(static_cast<float>(element), 1.0F);
 }
 
@@ -246,7 +246,7 @@ TEST(flash_attention, refuses) {
   });
 }
 
-/// What a tile says that its rows see, against the definition; and each row is in one tile.
+/// Compares the keys that rows of a tile see with the definition. Each row is in one tile.
 TEST(flash_attention_tiles, have_each_row_once_and_all_that_it_sees) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -288,12 +288,12 @@ TEST(flash_attention_tiles, have_each_row_once_and_all_that_it_sees) {
           sees += !shape.causal || keys[b].count - k >= queries[b].count - in_sequence ? 1 : 0;
         ASSERT_EQ(t.seen_by(i, shape.causal), sees);
         ASSERT_LE(sees, t.blocks * width);
-        // Nothing is hidden from it in blocks that are taken for whole.
+        // Blocks that are taken for whole contain no key that the row does not see.
         const int group = i / gpu::flash_group_rows * gpu::flash_group_rows;
         ASSERT_LE(t.seen_blocks(group, width, shape.causal) * width, sees);
       }
       if (t.rows > 0 && t.blocks > 0) {
-        // And no block is read that nobody sees.
+        // No block is read that no row sees.
         ASSERT_GT(t.seen_by(t.rows - 1, shape.causal), (t.blocks - 1) * width);
       }
     }
@@ -337,7 +337,7 @@ TEST(flash_attention_tiles, of_a_section_share_l2) {
   EXPECT_EQ(table[8 * 32 + 12], 8 * 32 + 30);
 }
 
-/// With many multiprocessors a few heads leave some idle at the end: then more heads end together.
+/// With many multiprocessors few heads would leave some idle at the end: so more end together.
 TEST(flash_attention_tiles, of_the_last_section_end_together) {
   const gpu::flash_shape shape{
       .batch = 4, .heads = 8, .kv_heads = 8, .queries = 2520, .keys = 2520, .causal = true};

@@ -8,8 +8,8 @@
 
 namespace untax {
 
-/// What carries flash_decode out on a kind of machine. Arguments are checked already, as far as
-/// they can be seen from the host.
+/// Runs flash_decode on one kind of machine. Arguments have been checked as far as the host can see
+/// them.
 class attention_backend {
  public:
   attention_backend() = default;
@@ -32,7 +32,7 @@ class attention_backend {
                                                                 const flash_decode_problem& problem,
                                                                 const flash_decode_plan& plan);
 
-/// A problem as the kernels know it.
+/// A problem in the form of the kernels.
 [[nodiscard]] gpu::attention_shape device_shape(const flash_decode_problem& problem);
 
 }  // namespace untax

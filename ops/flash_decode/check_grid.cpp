@@ -6,11 +6,11 @@
 namespace untax {
 namespace {
 
-/// A problem, cut in one way, for a number of ranks.
+/// A problem with a plan, for a number of ranks.
 struct grid_case {
   flash_decode_problem problem;
   flash_decode_plan plan;  ///< of rank 0
-  /// Rooms lie in two sets; so many epochs use every room twice.
+  /// Rooms lie in two sets, so this many epochs use every room twice.
   std::uint64_t epochs = 4;
 
   [[nodiscard]] std::string name() const {

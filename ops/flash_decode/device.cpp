@@ -25,7 +25,7 @@ std::uintptr_t address(const void* p) {
 }
 
 /// On the GPU of a rank. In the bulk patterns partial results are gathered between two kernels: by
-/// NCCL, or by our own all_gather.
+/// NCCL, or by all_gather.
 class device_backend final : public attention_backend {
  public:
   device_backend(world& w, const flash_decode_problem& problem, const flash_decode_plan& plan)
@@ -66,7 +66,7 @@ class device_backend final : public attention_backend {
   }
 
  private:
-  /// In place: a rank's own part lies where it belongs.
+  /// In place: a rank's own part is where the gather puts it.
   void gather(stream_ref stream) {
     std::uint32_t* const all = engine_.gathered();
     std::uint32_t* const mine = all + plan_.rank * shard_;
@@ -77,7 +77,7 @@ class device_backend final : public attention_backend {
     }
   }
 
-  /// Rows are read in pieces of `bytes`.
+  /// Rows are read in units of `bytes`.
   void require_aligned(std::string_view what, const const_matrix& m, std::size_t bytes) const {
     const auto stride = static_cast<std::size_t>(m.stride) * size_of(m.type);
     if (m.empty() || (address(m.data) % bytes == 0 && stride % bytes == 0)) return;

@@ -38,7 +38,7 @@ device_attention_workload::device_attention_workload(world& w, const attention_w
       op_(w, work.problem, options) {
   refresh(seed);
   poison_result();
-  // No rank runs while another one still takes memory.
+  // No rank may run while another one still allocates.
   w.barrier();
 }
 
@@ -84,8 +84,8 @@ double device_attention_workload::relative_error() const {
 }
 
 std::size_t device_heap_for(const flash_decode_problem& p, int world) {
-  // Two sets of packets, partial results gathered, and packets of an all_gather, of twice their
-  // data.
+  // Two sets of packets, gathered partial results, and packets of an all_gather, which have twice
+  // the bytes of their data.
   constexpr std::size_t copies = 8;
   constexpr std::size_t of_blocks = std::size_t{64} << 20U;
   const auto rows = static_cast<std::size_t>(p.batch * p.heads) * static_cast<std::size_t>(world);

@@ -45,7 +45,7 @@ class device_attention_workload final : public trial {
   flash_decode op_;
 };
 
-/// Bytes of symmetric heap that any pattern takes from a rank on GPUs, at most.
+/// An upper bound on the bytes of symmetric heap of a rank on GPUs, in any pattern.
 [[nodiscard]] std::size_t device_heap_for(const flash_decode_problem& problem, int world);
 
 }  // namespace untax

@@ -49,7 +49,7 @@ class host_backend final : public attention_backend {
   }
 
  private:
-  /// What kernels cannot be asked on a GPU can be looked at here.
+  /// Checks values that on a GPU cannot be checked before a kernel runs.
   void check(const attention_shard& shard) const {
     const auto refuse = [&](const std::string& text) {
       throw error(errc::invalid_argument,

@@ -12,10 +12,10 @@
 namespace untax {
 namespace {
 
-/// Which of the random matrices.
+/// The index of a random matrix.
 enum : std::uint64_t { of_queries, of_keys, of_values, of_lengths };
 
-/// A softmax over what comes, one key after the other, for one query head.
+/// A softmax for one query head, updated with one key after the other.
 class running_softmax {
  public:
   explicit running_softmax(std::int64_t width) : sum_(static_cast<std::size_t>(width)) {}
@@ -41,7 +41,7 @@ class running_softmax {
   std::vector<double> sum_;
 };
 
-/// A row of elements, as they are rounded.
+/// A row of elements, rounded to their type.
 class rounded_row {
  public:
   rounded_row(dtype type, std::int64_t width)
@@ -176,7 +176,7 @@ double relative_error(const const_matrix& result, const attention_inputs::refere
     difference += std::pow(static_cast<double>(found[i]) - right.values[i], 2);
     norm += std::pow(right.values[i], 2);
   }
-  // A result of very few elements may come out near zero by chance.
+  // All elements of a very small result may be near zero by chance.
   const double least = std::max(norm, right.expected);
   return difference == 0 ? 0 : std::sqrt(difference / least);
 }

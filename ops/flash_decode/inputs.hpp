@@ -12,12 +12,12 @@ namespace untax {
 /// A problem, and how the keys are sharded.
 struct attention_work {
   flash_decode_problem problem;
-  /// Each rank holds a random number of keys of each sequence, sometimes none, not as many as it
-  /// can.
+  /// Each rank holds a random number of keys of each sequence, sometimes none, rather than as many
+  /// as it can.
   bool uneven = false;
 };
 
-/// What all ranks hold, from N(0, 1): any rank can make any part of it.
+/// The data of all ranks, from N(0, 1): any rank can make any part of it.
 class attention_inputs {
  public:
   attention_inputs(const attention_work& work, int world, std::uint64_t seed)
@@ -26,11 +26,10 @@ class attention_inputs {
   [[nodiscard]] std::int32_t length(int rank, std::int64_t sequence) const;
   /// q, as wide as the result.
   void fill_queries(const matrix& to) const;
-  /// The cache of a rank; what no key lies in is NaN. `table` gets random pages.
+  /// The cache of a rank. Rows without a key are NaN. `table` gets random pages.
   void fill_cache(int rank, const matrix& keys, const matrix& values,
                   std::vector<std::int32_t>& lengths, std::vector<std::int32_t>& table) const;
-  /// The result in fp64, [batch * heads, head_dim], and what the squared norm of it is expected to
-  /// be.
+  /// The result in fp64, [batch * heads, head_dim], and the expected value of its squared norm.
   struct reference {
     std::vector<double> values;
     double expected = 0;
@@ -38,7 +37,7 @@ class attention_inputs {
   [[nodiscard]] reference result() const;
 
  private:
-  /// Row `key` of what a rank holds of a sequence, of all heads.
+  /// Row `key` of a rank's part of a sequence, of all heads.
   void fill_row(std::uint64_t which, int rank, std::int64_t sequence, std::int64_t key,
                 const matrix& to) const;
 
@@ -47,10 +46,10 @@ class attention_inputs {
   std::uint64_t seed_;
 };
 
-/// The largest relative error that is right.
+/// The largest relative error of a correct result.
 [[nodiscard]] double tolerance_of(const flash_decode_problem& problem) noexcept;
 
-/// || result - reference || / || reference || in the Frobenius norm; `result` lies densely.
+/// || result - reference || / || reference || in the Frobenius norm; `result` has no gaps.
 [[nodiscard]] double relative_error(const const_matrix& result,
                                     const attention_inputs::reference& right);
 

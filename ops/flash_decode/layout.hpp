@@ -12,8 +12,8 @@
 
 namespace untax {
 
-/// Where partial results lie, and which counters guard them. An item is what one head of the keys
-/// of one sequence has to do: its group of query heads, `group()` rows of q and of the result.
+/// Where partial results lie, and which counters guard them. An item is the work of one head of the
+/// keys of one sequence: its group of query heads, `group()` rows of q and of the result.
 class flash_decode_layout {
  public:
   constexpr flash_decode_layout(const flash_decode_problem& problem, const flash_decode_plan& plan)
@@ -29,7 +29,7 @@ class flash_decode_layout {
   [[nodiscard]] constexpr int rank() const noexcept { return plan_.rank; }
   [[nodiscard]] constexpr int world() const noexcept { return plan_.world; }
   [[nodiscard]] constexpr int counters() const noexcept { return counters_; }
-  /// Partial results on their way: [set, item, source, query head].
+  /// Partial results that ranks send: [set, item, source, query head].
   [[nodiscard]] constexpr extent inbox() const noexcept { return exchange_.inbox(group()); }
   /// Partial results of splits: [item, split, query head].
   [[nodiscard]] constexpr extent outbox() const noexcept {
@@ -51,8 +51,8 @@ class flash_decode_layout {
   [[nodiscard]] constexpr bool has_senders() const noexcept {
     return plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized;
   }
-  /// Who sends partial results and combines what arrives; item i is sent by sender i mod senders()
-  /// of one rank, and combined by the one of that number at another.
+  /// The number of workers that send and combine partial results. Sender i mod senders() of a rank
+  /// sends item i, and the sender of that number at another rank combines it.
   [[nodiscard]] constexpr int senders() const noexcept {
     return has_senders() ? plan_.senders : plan_.workers;
   }
@@ -66,7 +66,7 @@ class flash_decode_layout {
   [[nodiscard]] constexpr place result(int item) const noexcept {
     return {operand::c, rank(), item * group(), 0};
   }
-  /// Where the partial result of `source` lies at rank `at`.
+  /// The place of the partial result of `source` at rank `at`.
   [[nodiscard]] constexpr place slot(int at, int item, int source,
                                      std::uint64_t epoch) const noexcept {
     return exchange_.slot(at, group(), item, source, epoch);
@@ -76,13 +76,13 @@ class flash_decode_layout {
             (static_cast<std::int64_t>(item) * plan_.splits + split) * group(), 0};
   }
 
-  /// Says that a split was attended to; nothing where nobody else needs to know.
+  /// Signals that a split was attended to; no room if no other worker waits for it.
   [[nodiscard]] constexpr room attended(int item, int split, std::uint64_t epoch) const noexcept {
     if (plan_.how == pattern::bulk_synchronous || plan_.splits == 1) return {};
     if (worker_of(item, split) == item % plan_.workers) return {};
     return flag(attended_.at(0, item, split), epoch);
   }
-  /// Says that this rank's partial result of an item is whole, where a sender waits for it.
+  /// Signals that this rank's partial result of an item is complete, if there are senders.
   [[nodiscard]] constexpr room merged(int item, std::uint64_t epoch) const noexcept {
     return has_senders() ? flag(merged_.at(0, item), epoch) : room{};
   }

@@ -20,7 +20,7 @@ flash_decode::flash_decode(world& w, const flash_decode_problem& problem,
   agree_on_lines(w, flash_decode_name, {describe(problem), fields_of(plan_)});
   backend_ = w.memory() == memory_kind::cuda ? device_attention(w, problem_, plan_)
                                              : host_attention(w, problem_, plan_, options);
-  // No rank runs while another one still takes memory or loads kernels.
+  // No rank may run while another one still allocates or loads kernels.
   if (w.memory() == memory_kind::cuda) w.agree(flash_decode_name, "made");
 }
 flash_decode::flash_decode(flash_decode&&) noexcept = default;

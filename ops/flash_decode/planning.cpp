@@ -16,7 +16,7 @@ namespace untax {
 namespace {
 
 constexpr std::int64_t most_items = std::int64_t{1} << 20;
-/// A split that is shorter costs more than it saves.
+/// A shorter split costs more than it saves.
 constexpr std::int64_t least_keys_of_split = 64;
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }

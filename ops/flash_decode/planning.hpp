@@ -14,7 +14,7 @@ namespace untax {
 
 inline constexpr std::string_view flash_decode_name = "flash_decode";
 
-/// Throws `invalid_argument` unless the sizes of the problem fit each other.
+/// Throws `invalid_argument` unless the sizes of the problem are consistent.
 void require_sensible(const flash_decode_problem& problem, int rank);
 
 /// Whether flash_decode has a pattern, on GPUs or on the host.
@@ -25,11 +25,11 @@ struct planned_flash_decode {
   std::string explanation;
 };
 
-/// Fills in what the options leave open. Throws `invalid_argument` for options that cannot be.
+/// Fills in what the options leave open. Throws `invalid_argument` for impossible options.
 [[nodiscard]] planned_flash_decode make_plan(const world& w, const flash_decode_problem& problem,
                                              const flash_decode_options& options);
 
-/// What of a plan has to be the same at all ranks: see plan_agreement.hpp.
+/// The parts of a plan in which all ranks have to agree: see plan_agreement.hpp.
 [[nodiscard]] std::string fields_of(const flash_decode_plan& plan);
 
 /// "batch 1, heads 32 / 8 of 128, 4096 keys, pages of 16, bf16".
@@ -39,13 +39,13 @@ struct planned_flash_decode {
 [[nodiscard]] extent cache_extent(const flash_decode_problem& problem) noexcept;
 /// Entries of the page table for a sequence; 0 where there are no pages.
 [[nodiscard]] std::int64_t pages_of_sequence(const flash_decode_problem& problem) noexcept;
-/// What logits are scaled by.
+/// The factor by which logits are scaled.
 [[nodiscard]] float scale_of(const flash_decode_problem& problem) noexcept;
-/// What a rank holds of keys and values, which count as weights, of queries and of the result.
+/// A rank's memory for keys and values, which count as weights, for queries and for the result.
 [[nodiscard]] memory_need operands_need(const flash_decode_problem& problem) noexcept;
-/// About as many splits as an operator on the host makes that is not told.
+/// About as many splits as an operator on the host chooses.
 [[nodiscard]] int usual_splits(const flash_decode_problem& problem, int world) noexcept;
-/// Bytes of symmetric heap that an operator takes from a rank, at most.
+/// An upper bound on the bytes of symmetric heap that an operator takes from a rank.
 [[nodiscard]] std::size_t heap_for(const flash_decode_problem& problem, int world, int splits);
 
 }  // namespace untax

@@ -9,8 +9,7 @@ namespace untax {
 /// Attention to keys and values that are sharded over the ranks by position.
 ///
 /// Rooms: (source rank, item) of partial results at each consumer, in two sets by epoch parity. A
-/// rank's own partial result is combined where it lies. See README.md in this folder for the
-/// drawing.
+/// rank's own partial result is combined in place. README.md in this folder has a drawing.
 class flash_decode_protocol : public flash_decode_layout {
  public:
   using flash_decode_layout::flash_decode_layout;
@@ -82,7 +81,7 @@ class flash_decode_protocol : public flash_decode_layout {
   }
 
  private:
-  /// The kernels behind the local ones of the bulk patterns.
+  /// The kernels of the bulk patterns after the local ones.
   [[nodiscard]] constexpr kernel exchange_kernel(int i, int first_stage) const noexcept {
     return i == 0   ? kernel{"gather", first_stage, plan_.workers}
            : i == 1 ? kernel{"barrier", first_stage + 1, 1}
@@ -116,7 +115,7 @@ class flash_decode_protocol : public flash_decode_layout {
     combine(sender, epoch, emit);
   }
 
-  /// This worker's splits. Where nothing is split the partial result goes where it is combined.
+  /// Attends to this worker's splits. Without splits a partial result goes where it is combined.
   template <class Emit>
   constexpr void attend(int worker, std::uint64_t epoch, Emit&& emit) const {
     strided{worker, plan_.workers}.each(items() * plan_.splits, [&](int unit) {
@@ -150,7 +149,7 @@ class flash_decode_protocol : public flash_decode_layout {
               .publish = merged(item, epoch)});
   }
 
-  /// Sends a partial result to everybody, nearest peer first.
+  /// Sends a partial result to all peers, nearest first.
   template <class Emit>
   constexpr void push(int item, std::uint64_t epoch, Emit&& emit) const {
     const partial_exchange::part mine{slot(rank(), item, rank(), epoch), group()};

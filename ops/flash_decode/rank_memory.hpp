@@ -11,14 +11,14 @@
 
 namespace untax {
 
-/// Memory of the host for what a rank gives to flash_decode and gets from it.
+/// Memory of the host for the operands and results of flash_decode at a rank.
 class attention_memory {
  public:
   explicit attention_memory(const flash_decode_problem& problem);
   attention_memory(const attention_memory&) = delete;
   attention_memory& operator=(const attention_memory&) = delete;
 
-  /// What rank `rank` holds of `inputs`.
+  /// Fills it with a rank's part of `inputs`.
   void fill(const attention_inputs& inputs, int rank);
   void poison_result() const;
   /// Collective.

@@ -119,7 +119,7 @@ TEST(flash_decode, of_what_nobody_holds_is_zero) {
 }
 
 TEST(flash_decode, takes_logits_that_no_exponential_takes) {
-  // exp(300) is no fp32; the running maximum keeps it out of sight.
+  // exp(300) overflows fp32; the running maximum avoids it.
   run_threads(2, [](world& w) {
     const flash_decode_problem problem{.batch = 1,
                                        .heads = 1,

@@ -44,10 +44,10 @@ memory_need attention_need(const flash_decode_problem& p, double heap, memory_ki
   need.activations *= times;
   need.heaps = need.heap_of_rank = heap * times;
   if (memory == memory_kind::cuda) return need;
-  // At least: one partial result of each rank.
+  // A lower bound: one partial result of each rank.
   need.heap_of_rank = times * sizeof(float) * static_cast<double>(p.batch) *
                       static_cast<double>(p.heads * p.head_dim) * ranks;
-  // The reference is all of the result in fp64.
+  // The reference has all of the result in fp64.
   const double check = verify ? sizeof(double) * static_cast<double>(p.batch) *
                                     static_cast<double>(p.heads * p.head_dim)
                               : 0;
@@ -84,7 +84,7 @@ trial_subject subject_of(const attention_work& work, const flash_decode_options&
   subject.tolerance = tolerance_of(p);
   subject.rate_unit = "GB/s";
   subject.rate_name = "bytes_per_second";
-  // What all ranks read of keys and values, as if every sequence were as long as it can be.
+  // The keys and values that all ranks read, if every sequence has its greatest length.
   subject.work = [p](int ranks) {
     return 2.0 * ranks * static_cast<double>(p.batch * p.keys) *
            static_cast<double>(p.kv_heads * p.head_dim) * static_cast<double>(size_of(p.type));

@@ -40,11 +40,11 @@ class attention_workload final : public trial {
   flash_decode op_;
 };
 
-/// What `untax run` makes of it.
+/// The operator as a subject of `untax run`.
 [[nodiscard]] trial_subject subject_of(const attention_work& work,
                                        const flash_decode_options& options, memory_kind memory);
 
-/// Names flash_decode to whoever checks protocols.
+/// Stands for flash_decode in checks of protocols.
 struct attention_entry {
   std::string name = "flash_decode";
 };

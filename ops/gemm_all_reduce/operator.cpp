@@ -17,7 +17,7 @@ summed_problem summed(const gemm_all_reduce_problem& p) {
   return {name, p.m, p.n, p.k, p.type, p.partials};
 }
 
-/// What of a plan `make_plan` does not choose. Throws `invalid_argument`.
+/// Chooses what `make_plan` leaves open in a plan. Throws `invalid_argument`.
 std::string choose_phases(const world& w, const gemm_all_reduce_problem& problem,
                           const operator_options& options, protocol_plan& plan) {
   require_phases(name, plan.rank, options.phases);

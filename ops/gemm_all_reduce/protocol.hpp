@@ -11,9 +11,9 @@ namespace untax {
   return {{problem.m, problem.n, problem.k, reduce_target::everywhere}, plan};
 }
 
-/// How many phases untax chooses. The second one saves bytes and takes one more way; and with fewer
-/// rows than ranks, some ranks would add nothing. Between two GPUs it saves no bytes, only half of
-/// the additions.
+/// The number of phases that untax chooses. The second phase saves bytes and takes one more hop.
+/// With fewer rows than ranks some ranks would add nothing. Between two GPUs it saves no bytes,
+/// only half of the additions.
 [[nodiscard]] constexpr int phases_for(const gemm_all_reduce_problem& problem, int world,
                                        memory_kind memory) {
   constexpr std::int64_t two_phase_bytes = 64 << 10;

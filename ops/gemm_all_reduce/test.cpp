@@ -8,8 +8,8 @@
 namespace untax::testing {
 namespace {
 
-// With tiles of one size products have the same bits, and what is added in rank order has them,
-// too, also where partial results are rounded on their way.
+// With tiles of one size products have the same bits. So have sums in rank order, even if partial
+// results are rounded before they are sent.
 TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_in_both_ways) {
   for (const dtype partials : {dtype::f32, dtype::bf16}) {
     for (const std::int64_t m : {1, 3, 64, 100}) {
@@ -30,7 +30,7 @@ TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_in_both_ways) {
   }
 }
 
-/// A run with C of the caller's, whose rows lie apart, and one into the operator's own.
+/// One run into a C of the caller whose rows have gaps, and one into the operator's own.
 TEST(gemm_all_reduce, writes_where_the_caller_says) {
   constexpr std::int64_t m = 9, n = 5, k = 16, stride = n + 3;
   for (const int phases : {1, 2}) {

@@ -17,48 +17,48 @@ namespace {
 
 constexpr int least_moving = 4;
 constexpr int most_moving = 16;
-constexpr int usual_streams = 2;  // while one begins its next copy, the other is on its way
+constexpr int usual_streams = 2;  // one begins its next copy while the other transfers
 constexpr int most_row_splits = 16;
-/// A row split's rows are those of whole tiles.
+/// A row split has whole tiles.
 constexpr std::int64_t split_unit = 256;
 
 // Measured on H200, in cycles of 1755 MHz.
 constexpr double link_bytes_per_cycle = 188;  // out of a rank
-// Of a block that moves TMA tiles beside a GEMM: to read a byte, and to store it to a peer.
+// A block that sends TMA tiles beside a GEMM: to read a byte, and to store it to a peer.
 constexpr double read_cycles_per_byte = 0.03;
 constexpr double store_cycles_per_byte = 0.033;
-constexpr double between_kernels = 3500;  // from one's last result to the next one's first k-block
+constexpr double between_kernels = 3500;  // from the last result to the next one's first k-block
 constexpr double to_begin_a_copy = 7000;  // from a kernel's end
 
-/// How often each cluster finishes tiles.
+/// The number of tiles that each cluster finishes.
 int rounds_of(const gpu::tile_schedule& order) {
   return std::max(ceil_div(order.tiles(), order.clusters), 1);
 }
 
-/// Cycles that it takes to send what becomes of so many tiles, at a rate in bytes per cycle.
+/// Cycles to send the results of so many tiles, at a rate in bytes per cycle.
 double sending(const gpu::gemm_plan& plan, int world, int tiles,
                double rate = link_bytes_per_cycle) {
   const double tile = 2.0 * tile_rows(plan.config) * plan.config.block_n * plan.config.cluster;
   return tiles * tile * (world - 1) / rate;
 }
 
-/// Until the last results have left at this rate.
+/// Cycles until the last results have left at this rate.
 double last_left(const gpu::gemm_plan& plan, int world, double rate) {
   const gpu::tile_schedule& order = plan.schedule;
   const double round = plan.cycles / rounds_of(order);
   const int whole = order.whole_tiles();
-  double free = 0;  // when what was finished so far has been sent
+  double free = 0;  // when all that was finished so far has been sent
   double now = 0;
   for (int tile = 0; tile < whole; tile += order.clusters) {
     now += round;
     free = std::max(free, now) + sending(plan, world, std::min(order.clusters, whole - tile), rate);
   }
-  // Those that clusters share are finished by all at the end.
+  // Tiles that clusters share (stream-K) are all finished at the end.
   return std::max(free, plan.cycles) + sending(plan, world, order.stream_k_tiles, rate);
 }
 
-/// Cycles until the last results of a plan have left, if they leave as tiles are finished: by the
-/// blocks that multiply, or by those that move.
+/// Cycles until the last results of a plan have left, if they are sent as tiles are finished: by
+/// the blocks that multiply, or by senders.
 double drain_cycles(const scatter_plan& plan, int world) {
   if (plan.way == scatter_way::store_to_peers)
     return last_left(plan.gemm, world, link_bytes_per_cycle);
@@ -81,12 +81,12 @@ class planner {
     if (options.varying_rows) made_.protocol.capacity = problem.m;
   }
 
-  /// Empty where no kernel can multiply.
+  /// Empty if no kernel can compute the problem.
   std::vector<scatter_plan> make() {
     int free = gpu_.num_sms;
     protocol_plan& p = made_.protocol;
-    // To the protocol, tiles that are flagged pass from one kernel to another, and those that a
-    // block sends itself do not.
+    // In the protocol, flagged tiles pass from one kernel to another. Tiles that a block sends
+    // itself do not.
     switch (options_.how) {
       case pattern::fused_specialized:
       case pattern::producer_consumer:
@@ -105,7 +105,7 @@ class planner {
         made_.way = scatter_way::local_only;
         p.how = pattern::copy_engine;
         p.senders = made_.streams = options_.senders > 0 ? options_.senders : usual_streams;
-        // Who waits for the peers needs a place beside those that multiply.
+        // The block that waits for peers needs a place beside those that multiply.
         free -= 2;
         add(made_, free, problem_.m);
         add_row_splits(free);
@@ -119,8 +119,8 @@ class planner {
   }
 
  private:
-  /// Where blocks move tiles as these are flagged: so many of the kernel that multiplies, or of
-  /// another one. They are pairs, as clusters of blocks start together.
+  /// Plans with blocks that send flagged tiles: in the GEMM kernel, or in a kernel of their own.
+  /// Their number is even, as clusters of blocks start together.
   void add_with_senders() {
     const int most = most_beside(gpu_.num_sms);
     const int asked = most > 0 ? options_.senders : 0;
@@ -141,8 +141,8 @@ class planner {
     }
   }
 
-  /// GEMMs of so many rows each, of a full shard: all ranks have the same, also those whose shard
-  /// is short, or empty.
+  /// Adds plans with GEMMs of so many rows and a full shard: the same at all ranks, even if their
+  /// shard is short or empty.
   void add(const scatter_plan& made, int free, std::int64_t rows) {
     const int world = made.protocol.world;
     for (const gpu::gemm_plan& gemm : plans_with_wide_tiles(
@@ -159,27 +159,26 @@ class planner {
     }
   }
 
-  /// Where tiles are whole C columns of weights, a tile of the protocol is what one block
-  /// multiplies.
+  /// Where senders send flagged tiles, a tile of the protocol is what one block multiplies.
   void cut(scatter_plan& plan) const {
     const gpu::tile_config& c = plan.gemm.config;
     protocol_plan& p = plan.protocol;
     plan.parts = storing_warpgroups(c);
     p.tile_m = c.swap_ab ? c.block_n : tile_rows(c);
     p.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
-    // Where x is A, as many rows of tiles are multiplied before those below them; elsewhere the
-    // order of numbers is as good, as there are few rows.
+    // Without swap_ab the tiles of a raster group are multiplied before those below them. With it
+    // the numbering is as good an order, as there are few rows.
     if (plan.way == scatter_way::tile_flags && !c.swap_ab)
       p.raster_rows = plan.gemm.schedule.raster_group * c.cluster;
     if (plan.way != scatter_way::local_only) return;
     if (plan.streams > 0) {
-      // What DMA engines send at a time is a tile to the program.
+      // In the protocol a tile is what DMA engines send at a time.
       p.tile_m = plan.split_rows;
       p.tile_n = columns_;
       return;
     }
-    // All of a shard leaves at once: a block has one tile of it, and as few blocks as there is work
-    // for have any.
+    // All of a shard is sent at once: a block has one tile of it, and there are as few blocks as
+    // there is work for.
     constexpr std::int64_t unit = 64;
     const gpu::block_share share = gpu::share_of_block(problem_.m, columns_, plan.own_grid, unit);
     p.tile_m = share.rows;

@@ -16,41 +16,41 @@ namespace untax {
 
 /// How a gemm_all_scatter is carried out on a GPU.
 struct scatter_plan {
-  protocol_plan protocol;  ///< as the protocol sees it: the blocks that multiply are one worker
+  protocol_plan protocol;  ///< as the protocol has it: the blocks that multiply are one worker
   gpu::gemm_plan gemm;
   scatter_way way = scatter_way::store_to_peers;
-  int comm_ctas = 0;  ///< blocks that only move, in the kernel that multiplies
-  int own_grid = 0;   ///< blocks of a kernel that only moves
-  int streams = 0;    ///< of copy engines
-  int parts = 1;      ///< of a tile of the protocol, each stored by one thread
-  /// Kernels that multiply, one after the other, so many rows of A each. With copy engines, what
-  /// one has stored is sent while the next ones multiply.
+  int comm_ctas = 0;  ///< communication CTAs: blocks of the GEMM kernel that only send
+  int own_grid = 0;   ///< blocks of a separate kernel of senders
+  int streams = 0;    ///< streams of copy engines
+  int parts = 1;      ///< parts of a tile of the protocol, each stored by one thread
+  /// The number of kernels that multiply, one after the other, `split_rows` rows of A each. With
+  /// copy engines, the results of one are sent while the next ones multiply.
   int row_splits = 1;
   std::int64_t split_rows = 0;
 
   [[nodiscard]] std::string text() const;
-  /// What all ranks have to have planned alike.
+  /// The parts of the plan in which all ranks have to agree.
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
-/// Plans for a GPU, or the part of one that a rank has, the one that the model of the GEMM, or of
-/// when its results have left, likes best first. `options.how` is a pattern of own kernels, not
+/// Plans for a GPU, or the part of one that a rank has. The first has the shortest predicted time,
+/// of its GEMM or until its results have left. `options.how` is a pattern of own kernels, not
 /// `automatic`.
 [[nodiscard]] std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
                                                       int world, int rank,
                                                       const operator_options& options,
                                                       const gpu::gpu_model& gpu);
 
-/// Cycles until the last results have left if copy engines send what so many GEMMs of this plan
-/// store, one after the other, each when it has ended: the model. `world` ranks store to each
-/// other.
+/// The predicted cycles until the last results have left, if so many GEMMs of this plan run one
+/// after the other, and copy engines send the results of each when it has ended. `world` ranks
+/// store to each other.
 [[nodiscard]] double drain_cycles_of_copies(const gpu::gemm_plan& plan, int row_splits, int world);
 
-// The operator in a world of GPUs. The class has refused problems that no pattern can do: fp32, and
-// n or k that are not multiples of 8. The C that `run` gets is this rank's; it lies in the
+// The operator in a world of GPUs. Its caller has refused problems that no pattern can do: fp32,
+// and n or k that are not multiples of 8. The C that `run` gets is this rank's; it lies in the
 // symmetric heap, at the same offset at all ranks, `between` bytes from one rank to the next.
-// Collective; the rank's GPU is the current device. Throws `unsupported` for a pattern that there
-// is not, or not here, with the reason, and `out_of_memory`.
+// Collective; the rank's GPU is the current device. Throws `unsupported`, with the reason, for a
+// pattern that does not exist here, and `out_of_memory`.
 
 /// Every pattern but bulk_library and `automatic`.
 [[nodiscard]] std::unique_ptr<device_operator> gemm_all_scatter_on_device(

@@ -24,7 +24,7 @@ constexpr std::string_view name = "gemm_all_scatter";
 
 using io = scatter_io<gemm_all_scatter_protocol>;
 
-/// All patterns of own kernels.
+/// The operator, for all patterns with own kernels.
 class device_scatter final : public device_operator {
  public:
   device_scatter(world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
@@ -35,7 +35,7 @@ class device_scatter final : public device_operator {
         io_{{{{.how = gemm_all_scatter_protocol(problem, plan_.protocol)}}}},
         launcher_(w, name, {.side = 1 + plan_.streams}) {
     launcher_.require_at_most(gpu::most_ranks);
-    // A rank without columns of its own takes part in the meetings.
+    // A rank without columns of its own has no GEMM, but takes part in the meetings.
     if (!sharding{problem.n, w.size(), shard_granularity}.of(w.rank()).empty())
       gemm_.emplace(plan_.gemm, problem.type,
                     gpu::variant_for<gpu::scatter_kernels, io>(plan_.gemm.config), plan_.comm_ctas,
@@ -67,7 +67,7 @@ class device_scatter final : public device_operator {
         if (gemm_ && how_ == pattern::copy_engine)
           return all.all_of([&] { multiply_and_copy(on); });
         if (gemm_) return multiply(on);
-        // Without columns there is nothing to multiply; others wait for this rank's publishers.
+        // Without columns there is no GEMM, but others wait for signals of this rank's publishers.
         if (plan_.way == scatter_way::tile_flags)
           return move_scattered(io_, moved_, plan_.protocol.senders, on);
         all([&] { meet_scattered(io_, scatter_meeting::opens, opened_, on); });
@@ -75,8 +75,8 @@ class device_scatter final : public device_operator {
     }
   }
 
-  /// Tiles are flagged, and gone through, as for the most rows that a run has: those beyond its
-  /// rows are written nowhere. Else tiles are those that there are.
+  /// Flagged tiles are those of the most rows that a run has: rows beyond a run's own are written
+  /// nowhere. Otherwise tiles are those of the run.
   void set_rows(std::int64_t rows) override {
     if (rows == problem_.m) return;
     problem_.m = rows;
@@ -99,7 +99,7 @@ class device_scatter final : public device_operator {
     run.between = between;
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(io_.how.counters()), "counters");
-    // A word of each block of both kernels, and of both meetings; the count of blocks, and of
+    // An epoch for each block of both kernels, and for both meetings; the count of blocks, and of
     // parts.
     run.epochs =
         launcher_.own_words(blocks() + plan_.protocol.senders + 3 + io_.how.tiles().count());
@@ -137,8 +137,8 @@ class device_scatter final : public device_operator {
     if (gemm_) gemm_->launch(row_splits_.front(), &io_, on);
   }
 
-  /// What a row split's kernel has stored goes to all peers while the next ones multiply. The end
-  /// of a kernel is the signal.
+  /// The results of each row split are sent to all peers while the next ones multiply. The end of a
+  /// kernel is the signal.
   void multiply_and_copy(cudaStream_t on) {
     const gpu::side_stream& side = launcher_.side();
     side.fork(on);
@@ -162,7 +162,7 @@ class device_scatter final : public device_operator {
     }
   }
 
-  /// For TMA.
+  /// Makes the tensor maps.
   void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, problem_.type};
     const scatter_maps maps = maps_of(problem_, plan_, io_.how, operands);
@@ -186,12 +186,12 @@ class device_scatter final : public device_operator {
   scatter_plan plan_;
   std::optional<gpu::gemm_launcher> gemm_;
   io io_;
-  std::vector<gpu::gemm_matrices> row_splits_;  // maps of the matrices of each
-  gemm_operands operands_;                      // what they describe
+  std::vector<gpu::gemm_matrices> row_splits_;  // the tensor maps of each
+  gemm_operands operands_;                      // what the maps describe
   std::uint64_t* moved_ = nullptr;
   std::uint64_t* opened_ = nullptr;
   std::uint64_t* closed_ = nullptr;
-  gpu::operator_launcher launcher_;  // ends first
+  gpu::operator_launcher launcher_;  // destroyed first
 };
 
 }  // namespace
@@ -200,7 +200,7 @@ std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& problem,
                                                             const operator_options& options,
                                                             std::int64_t between) {
-  // A copy within a GPU may need a multiprocessor, and kernels that wait have them all.
+  // A copy within a GPU may need a multiprocessor, and waiting kernels may occupy all of them.
   if (options.how == pattern::copy_engine) gpu::require_own_gpu(w, "copy engines");
   auto plans = scatter_plans(problem, w.size(), w.rank(), options,
                              {gpu::num_sms_of(w), gpu::gpu_here().costs});

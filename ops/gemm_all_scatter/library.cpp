@@ -12,10 +12,9 @@
 namespace untax {
 namespace {
 
-/// The GEMM writes the rank's columns as a slab [m, n_r], where an all-gather in place wants it.
-/// What it leaves are slabs, and C is to be row-major, so they are laid out side by side at the
-/// end: a collective moves no rectangles, and the other way round, C transposed, would have to be
-/// turned.
+/// The GEMM writes the rank's columns as a slab [m, n_r], in the place for an all-gather in place.
+/// The gathered slabs are joined side by side at the end, since C is row-major: a collective sends
+/// no rectangles, and a transposed C would have to be transposed back.
 class library_gemm_all_scatter final : public device_operator {
  public:
   library_gemm_all_scatter(world& w, const gemm_all_scatter_problem& p)

@@ -104,9 +104,9 @@ void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
                             "into it; pass result(), or memory from world.allocate",
                             rank, name, fmt::ptr(c.data), c.span_bytes()));
   }
-  // Waiting for others is nothing that a capture can hold.
+  // A capture cannot contain a wait for other ranks.
   if (runner_->device && is_captured(stream)) return;
-  // Peers write where this rank's C is in their own view, so the offsets have to be the same.
+  // A peer writes to the offset of its own C, so all ranks must have the same offset.
   const auto offset = static_cast<const std::byte*>(c.data) - runner_->result->local();
   world_->agree(name, fmt::format("c at offset {} from result(), row stride {}", offset, c.stride));
   agreed_ = c.stride == problem_.n ? c.data : nullptr;
@@ -120,7 +120,7 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
   const std::int64_t rows = rows_of_run(name, rank, "a", a.rows, problem_.m, runner_->plans.get());
   check.gemm(a, {rows, problem_.k}, weights, weights_shard(problem_, plan_.world, rank), c,
              {rows, problem_.n}, problem_.type);
-  // Whoever has another number of rows still writes into memory that is there for it.
+  // It has to hold the most rows: a rank with another number of rows may write there.
   agree_on(rows_of(c, problem_.m), stream);
   runner_->run(rows, a, weights, c, stream);
 }

@@ -14,9 +14,8 @@ namespace untax {
 
 /// C = A x B^T at every rank, where rank r computes the columns of C that belong to its shard of B.
 ///
-/// The room is C itself, which a rank opens for each epoch and which is filled by (source rank,
-/// worker). Nobody but the caller reads C, so one signal from each worker of each source at the end
-/// of its tiles is enough.
+/// The room is C itself. A rank opens it for each epoch, and (source rank, worker) fills it. Only
+/// the caller reads C, so one signal from each worker of each source after its tiles is enough.
 class gemm_all_scatter_protocol {
  public:
   constexpr gemm_all_scatter_protocol(const gemm_all_scatter_problem& problem,
@@ -117,12 +116,12 @@ class gemm_all_scatter_protocol {
     }
   }
 
-  /// Those that only move. Where workers store to everybody there are none.
+  /// The number of workers that only send. There are none if workers store to all peers.
   [[nodiscard]] constexpr int senders() const noexcept {
     return plan_.how == pattern::fused_sequential ? 0 : plan_.senders;
   }
   [[nodiscard]] static constexpr room_sets sets() noexcept { return {1}; }
-  /// What one of the senders of a kernel of their own does in a run.
+  /// The steps of a sender in a kernel of senders, in a run.
   constexpr void send(int sender, std::uint64_t epoch, auto&& emit) const {
     program(plan_.how == pattern::copy_engine ? 2 : 1, sender, epoch, emit);
   }
@@ -131,7 +130,7 @@ class gemm_all_scatter_protocol {
     if (plan_.how == pattern::copy_engine) return 1;
     return plan_.how == pattern::fused_sequential ? plan_.workers : plan_.senders;
   }
-  /// A library GEMM computes all rows at once; with several workers, each a block of columns.
+  /// A library GEMM computes all rows at once; with several workers, each has a block of columns.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_grid tiles_of(range cols) const noexcept {
     if (plan_.how == pattern::bulk_library) {
       return {{{0, problem_.m}, problem_.m},
@@ -150,12 +149,12 @@ class gemm_all_scatter_protocol {
     if (row >= problem_.m || column >= grid.cols.whole.size) return -1;
     return static_cast<int>(row / plan_.tile_m + column / plan_.tile_n * grid.rows.count());
   }
-  /// Tiles, one below the other, that go out column by column before those below them do.
+  /// The row tiles of a raster group, which is sent column by column before the next one.
   [[nodiscard]] constexpr int raster_rows() const noexcept {
     const int rows = tiles().rows.count();
     return plan_.raster_rows > 1 && plan_.raster_rows < rows ? plan_.raster_rows : rows;
   }
-  /// The tile that goes out when so many went before.
+  /// The tile that is sent as number `turn`.
   [[nodiscard]] constexpr int tile_in_turn(int turn) const noexcept {
     const int rows = tiles().rows.count();
     const auto at = raster_grid{rows, tiles().cols.count(), raster_rows()}.at(turn);
@@ -177,7 +176,7 @@ class gemm_all_scatter_protocol {
             .use = epoch,
             .credit = 0};
   }
-  /// Says that a tile lies in this rank's own C. Within a rank the end of the run orders its next
+  /// Signals that a tile is in this rank's own C. Within a rank the end of the run orders its next
   /// use.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room tile_flag(int tile,
                                                            std::uint64_t epoch) const noexcept {
@@ -186,7 +185,7 @@ class gemm_all_scatter_protocol {
     return {.producer = rank(), .consumer = rank(), .number = ready, .ready = ready, .use = epoch};
   }
 
-  /// Allows everybody to write into this rank's C; the caller has handed it over.
+  /// Permits all peers to write into this rank's C, which the caller has handed over.
   constexpr void open(int worker, std::uint64_t epoch, auto&& emit) const {
     if (worker != 0) return;
     for (int hop = 1; hop < world(); ++hop) {
@@ -194,7 +193,7 @@ class gemm_all_scatter_protocol {
     }
   }
 
-  /// Says that this worker's share is complete everywhere, and waits for its counterparts.
+  /// Signals that this worker's share is complete at all ranks, and waits for its counterparts.
   constexpr void close(int publisher, std::uint64_t epoch, auto&& emit) const {
     for (int hop = 1; hop < world(); ++hop) {
       emit(step{.publish =
@@ -205,7 +204,7 @@ class gemm_all_scatter_protocol {
     }
   }
 
-  /// Allows everybody to write here, and waits until everybody does.
+  /// Permits all peers to write here, and waits until all peers permit it.
   constexpr void meet(std::uint64_t epoch, auto&& emit) const {
     open(0, epoch, emit);
     for (int hop = 1; hop < world(); ++hop) {
@@ -214,7 +213,7 @@ class gemm_all_scatter_protocol {
     }
   }
 
-  /// Tile after tile, and hop after hop, the copies of all tiles take turns among the senders.
+  /// All copies, tile after tile and hop after hop, are distributed over the senders in turn.
   constexpr void copy_in_turn(int sender, std::uint64_t epoch, auto&& emit) const {
     const int hops = world() - 1;
     for (int turn = 1; turn <= tiles().count() * hops; ++turn) {
@@ -225,7 +224,7 @@ class gemm_all_scatter_protocol {
     }
   }
 
-  /// Sends this share of the tiles to everybody.
+  /// Sends this share of the tiles to all peers.
   constexpr void scatter(strided share, std::uint64_t epoch, auto&& emit) const {
     for (int i = 0; i < share.share_of(tiles().count()); ++i) {
       const int tile = tile_in_turn(share.at(i));
@@ -294,7 +293,7 @@ class gemm_all_scatter_protocol {
     });
   }
 
-  /// Sends each tile of the ring to all copies of C, its own last.
+  /// Sends each tile of the ring to all copies of C, this rank's own last.
   constexpr void scatter_from_ring(int sender, std::uint64_t epoch, auto&& emit) const {
     const auto count_of = [&](int worker) {
       return strided{worker, plan_.workers}.share_of(tiles().count());

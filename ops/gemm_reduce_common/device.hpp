@@ -11,30 +11,30 @@
 
 namespace untax {
 
-// Sums of a GEMM over the ranks of a world of GPUs. Classes have refused problems that no pattern
+// Sums of a GEMM over the ranks of a world of GPUs. Callers have refused problems that no pattern
 // can do: fp32 operands, and n or k that are not multiples of 8. Collective; the rank's GPU is the
-// current device. Throws `unsupported` for a pattern that there is not, or not here, with the
-// reason, and `out_of_memory`.
+// current device. Throws `unsupported`, with the reason, for a pattern that does not exist here,
+// and `out_of_memory`.
 
-/// This rank's C that peers write into; that of the next rank lies `between` bytes further.
+/// This rank's C that peers write. The next rank's C is `between` bytes further.
 struct symmetric_result {
   void* data = nullptr;
   std::int64_t between = 0;
 };
 
-/// Patterns of own kernels, but not `automatic`. Where sums are passed on, they go to `result`, and
-/// are copied to another C that `run` gets.
+/// Patterns of own kernels, but not `automatic`. Where sums are passed on they go to `result`;
+/// `run` copies them if it gets another C.
 [[nodiscard]] std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                               const operator_options& options,
                                                               const symmetric_result& result);
 
-/// The same of the pattern fused_warp_specialized: see `row_sums_plan`.
+/// The same for the pattern fused_warp_specialized: see `row_sums_plan`.
 [[nodiscard]] std::unique_ptr<device_operator> row_sums_on_device(world& w, const device_sum& sum,
                                                                   const operator_options& options,
                                                                   const symmetric_result& result);
 
-/// The same in a world of one rank, where it has to be no pattern: the GEMM alone, which sends
-/// itself nothing.
+/// The same in a world of one rank, which needs no pattern: it runs the GEMM alone and sends
+/// nothing.
 [[nodiscard]] std::unique_ptr<device_operator> lonely_sum_on_device(world& w, const device_sum& sum,
                                                                     pattern how);
 

@@ -18,9 +18,9 @@ namespace {
 
 constexpr int usual_adding = 8;
 
-/// Where sums are passed on it is free who adds which rows. A row tile of two owners is multiplied
-/// last by the one, who keeps the other waiting, so owners have whole tiles of clusters, or of
-/// blocks, or of warpgroups, but none has a quarter more than its share.
+/// Where sums are passed on, any rank may add any rows. A row tile of two owners is multiplied last
+/// by one of them, which keeps the other waiting. So an owner has whole tiles of clusters, of
+/// blocks, or of warpgroups, as long as this gives none over a quarter more than its share.
 int owner_step_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
   if (!how.passes_on || how.swap_ab) return 1;
   const int share = (how.m + how.ranks - 1) / how.ranks;
@@ -29,7 +29,7 @@ int owner_step_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
   return step;
 }
 
-/// With which a rank begins. Clusters stay whole: from the first that has none of the own rows.
+/// The row tile with which a rank begins: of the first whole cluster without rows of its own.
 int first_row_tile_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
   const int cluster = gemm.config.cluster;
   const int cluster_rows = cluster * how.tile_m;
@@ -37,7 +37,7 @@ int first_row_tile_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm)
          cluster;
 }
 
-/// Where fragments of a planned GEMM lie, and who adds them.
+/// Where fragments of a planned GEMM lie, and which rank adds them.
 gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
                                 const gpu::gemm_plan& gemm) {
   const gpu::tile_config& c = gemm.config;
@@ -84,7 +84,7 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
                              gpu::registers_with_sums)) {
     sums_plan plan = made;
     plan.gemm = gemm;
-    // An owner's rows are gone through before the next one's.
+    // The tiles of an owner come before those of the next one.
     gpu::tile_schedule& of = plan.gemm.schedule;
     if (!gemm.config.swap_ab && (sum.target == reduce_target::owner || sum.phases == 2))
       of.raster_group = std::min(of.raster_group, (of.m_tiles + world - 1) / world);
@@ -105,8 +105,8 @@ void sums_plan::set_rows(std::int64_t rows) {
 
 pattern usual_pattern(const device_sum& sum, int world) {
   const bool passes_on = sum.target == reduce_target::everywhere;
-  const std::int64_t few_rows = passes_on ? 128 : 64;  // of an owner
-  // Of whole tiles, those of clusters of 256 rows, sums leave while others are multiplied.
+  const std::int64_t few_rows = passes_on ? 128 : 64;  // rows of an owner
+  // If tiles are whole, sums of clusters of 256 rows are sent while others are multiplied.
   const bool whole_tiles = sum.m % (256 * world) == 0;
   const bool as_rows = sum.partials != dtype::f32 && sum.m >= few_rows * std::max(world, 2) &&
                        !(passes_on && (sum.phases == 1 || (sum.m >= 4096 && !whole_tiles)));

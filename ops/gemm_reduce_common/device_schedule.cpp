@@ -33,7 +33,7 @@ sum_strip strip_of(const sum_fragments& how, int owner, const sum_fragment& firs
           common(row, row + (how.swap_ab ? along : 16), how.first_row(owner), how.end_row(owner)),
           common(col, col + (how.swap_ab ? 16 : along), 0, how.n)};
 }
-/// Calls `visit(strip)` for those of a block's tile that an owner wants.
+/// Calls `visit(strip)` for the strips of a block's tile that belong to an owner.
 template <class Visit>
 void each_strip(const sum_fragments& how, int owner, int row_tile, int col_tile,
                 const Visit& visit) {
@@ -45,7 +45,7 @@ void each_strip(const sum_fragments& how, int owner, int row_tile, int col_tile,
   }
 }
 
-/// What blocks of a rank send.
+/// Checks the fragments that blocks of a rank send.
 class fragment_check {
  public:
   explicit fragment_check(const sums_plan& plan) : plan_(plan), how_(plan.how) {}
@@ -61,7 +61,7 @@ class fragment_check {
     if (!right && faults_.size() < most_faults) faults_.push_back(what);
   }
 
-  /// An owner takes every fragment of its rows once, each from a slot of its own.
+  /// An owner takes each fragment of its rows once, from a slot of its own.
   void expect_taken(int owner) {
     std::vector<bool> slots(static_cast<std::size_t>(how_.of_slab()));
     std::int64_t elements = 0;
@@ -83,7 +83,7 @@ class fragment_check {
            fmt::format("owner {} takes {} elements instead of {}", owner, elements, all));
   }
 
-  /// The tiles that blocks finish are all tiles, each once, where the own rows come last.
+  /// Blocks finish each tile exactly once, in an order in which the rank's own rows come last.
   void expect_sent() {
     std::map<std::pair<int, int>, int> tiles;
     gpu::each_read(plan_.gemm, [&](const gpu::cta_read& of) {
@@ -109,7 +109,7 @@ class fragment_check {
            "tiles do not cover C");
   }
 
-  /// What a rank sends an owner is what that takes, and puts back: nothing to an owner of no rows.
+  /// A rank sends an owner the rows that the owner takes and resets; no rows to an owner of none.
   void expect_sent_to(int owner) {
     const int step = how_.fragment_rows();
     const int strips = how_.row_tiles * (how_.tile_m / step);
@@ -146,7 +146,7 @@ std::int64_t sums_model::depth() const {
 std::int64_t sums_model::slab_rows() const {
   return std::int64_t{how().tiles_of_slab()} * how().tile_m;
 }
-/// Words tell of themselves that they have come; here a counter of each strip does.
+/// In the kernel words show that they have arrived. Here a counter of each strip stands for that.
 int sums_model::strips() const {
   return how().tiles_of_slab() * how().col_tiles * how().groups * sum_fragments::warps;
 }
@@ -173,7 +173,7 @@ schedule::operand_extents sums_model::operands() const {
   return {{sum.m, depth()}, {sum.n, depth()}, {rows, sum.n}};
 }
 
-/// The GEMM, whose tiles are sent by who has them whole.
+/// The GEMM. A tile is sent by the block that has it whole.
 plan_check::gemm_lanes sums_model::gemm() const {
   using plan_check::factors;
   plan_check::gemm_lanes all;
@@ -200,7 +200,7 @@ plan_check::gemm_lanes sums_model::gemm() const {
   return all;
 }
 
-/// A tile that has been multiplied.
+/// Sends a tile that has been multiplied.
 void sums_model::send(const range& rows, const range& cols, std::uint64_t epoch,
                       const program::sink& emit) const {
   const int rank = how().rank();
@@ -222,7 +222,7 @@ void sums_model::send(const range& rows, const range& cols, std::uint64_t epoch,
   }
 }
 
-/// Products of no columns of A.
+/// Sends products over no columns of A: zeros.
 void sums_model::send_zeros(int me, int all, std::uint64_t epoch, const program::sink& emit) const {
   for (int tile = me; tile < how().row_tiles * how().col_tiles; tile += all) {
     const int row = tile / how().col_tiles * how().tile_m;
@@ -262,15 +262,15 @@ void sums_model::add_strip(const sum_strip& s, std::uint64_t epoch,
               .to = {operand::c, receiver_at_hop(rank, copy, how().world()),
                      s.rows.begin - (how().passes_on ? 0 : how().first_row(rank)), s.cols.begin}});
 }
-/// In the order of an owner, each of `adders` its share.
+/// Each of `adders` adds its share, in the order of the owner.
 void sums_model::add_share(int me, int adders, std::uint64_t epoch,
                            const program::sink& emit) const {
   for (int i = me; i < how().fragments_of(how().rank()) / how().parts; i += adders)
     add_strip(strip_of(how(), how().rank(), how().fragment_of(how().rank(), i * how().parts)),
               epoch, emit);
 }
-/// What a block has multiplied, as late as it may: behind all that it sends. What has come it adds
-/// earlier, without a wait.
+/// Adds a block's own tiles as late as possible: after it has sent all. The kernel adds what has
+/// arrived earlier, without a wait.
 void sums_model::add_own(int block, std::uint64_t epoch, const program::sink& emit) const {
   gpu::each_read(plan.gemm, block, [&](const gpu::cta_read& of) {
     if (of.finishes)
@@ -278,7 +278,7 @@ void sums_model::add_own(int block, std::uint64_t epoch, const program::sink& em
                  of.b.begin / how().tile_n, [&](const sum_strip& s) { add_strip(s, epoch, emit); });
   });
 }
-/// By the last warp to have added.
+/// The steps of the last warp to have added.
 void sums_model::finish(std::uint64_t epoch, const program::sink& emit) const {
   const int rank = how().rank();
   const int peers = how().world() - 1;
@@ -301,7 +301,7 @@ schedule::lane_program sums_model::lanes() const {
        {},
        {how().tile_m, how().tile_n}});
   const bool multiplies = depth() > 0;
-  // Blocks that have multiplied add, each after its own sends; or others do.
+  // Blocks that have multiplied also add, each after its own sends; or other blocks do.
   const bool itself = multiplies && plan.comm_ctas == 0 && !plan.beside;
   const int adders = itself                             ? plan.gemm.blocks()
                      : multiplies && plan.comm_ctas > 0 ? plan.comm_ctas

@@ -11,8 +11,7 @@
 
 namespace untax {
 
-/// The fragments of a warp of a tile, as far as an owner wants them: what is sent, and added, at
-/// once.
+/// The fragments of a warp of a tile that belong to one owner. They are sent, and added, at once.
 struct sum_strip {
   gpu::sum_fragment first;
   range rows;
@@ -22,15 +21,15 @@ struct sum_strip {
 /// A planned sum of one rank: see `plan_check::prove`.
 class sums_model {
  public:
-  /// Of a run of `what.m` rows.
+  /// For a run of `what.m` rows.
   sums_model(const device_sum& what, const sums_plan& planned) : sum(what), plan(planned) {
     plan.set_rows(what.m);
   }
 
-  /// Translation validation: all that differs between the fragments that blocks of the rank send,
-  /// those that owners take, and the elements of C that there are. Nothing if they are the same.
+  /// Translation validation: all differences between the fragments that blocks of the rank send,
+  /// those that owners take, and the elements of C. Empty if there are none.
   [[nodiscard]] std::vector<std::string> faults() const;
-  /// What its kernels do. Outlives neither the model nor its plan.
+  /// The steps of its kernels. The model has to outlive it.
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] static int sets() { return gpu::sum_fragments::sets().sets; }
@@ -38,7 +37,7 @@ class sums_model {
   device_sum sum;
   sums_plan plan;
   /// Whether a rank waits until an owner has taken what it sent before. Only a rank that adds
-  /// nothing, and so hears nothing of the owners, has to.
+  /// nothing needs that, because it receives nothing from owners.
   bool reserves = true;
 
  private:
@@ -59,8 +58,8 @@ class sums_model {
   void finish(std::uint64_t epoch, const program::sink& emit) const;
 };
 
-/// Plans as ranks with such GPUs do; validates what each would send and take, and proves the
-/// schedule of all of them.
+/// Makes the plans of all ranks with such GPUs, validates what each sends and takes, and proves
+/// their schedule.
 [[nodiscard]] device_findings check_on_gpus(const device_sum& sum, int ranks,
                                             const operator_options& options, int multiprocessors);
 

@@ -21,7 +21,7 @@
 namespace untax {
 namespace {
 
-/// All patterns of own kernels.
+/// The operator, for all patterns with own kernels.
 class device_sums final : public device_operator {
  public:
   device_sums(world& w, const device_sum& sum, const operator_options& options, sums_plan plan,
@@ -34,7 +34,7 @@ class device_sums final : public device_operator {
         depth_(sharding{sum.k, w.size(), shard_granularity}.of(w.rank()).size),
         launcher_(w, name_, {.side = 1}) {
     launcher_.require_at_most(gpu::most_ranks);
-    // A rank that has nothing of k sends zeros.
+    // A rank without a part of k sends zeros.
     if (depth_ > 0)
       gemm_.emplace(plan_.gemm, sum.type,
                     gpu::variant_for<gpu::sums_kernels, gpu::summed_io>(plan_.gemm.config),
@@ -56,7 +56,7 @@ class device_sums final : public device_operator {
     launcher_.copy_result(c, io_.moved.run.out, sum_.result_bytes(), all, on);
   }
 
-  /// Slabs and tiles are those of the most rows; rows beyond those of a run are nobody's.
+  /// Slabs and tiles are those of the most rows. Rows beyond those of a run have no owner.
   void set_rows(std::int64_t rows) override {
     if (rows == sum_.m) return;
     sum_.m = rows;
@@ -95,7 +95,7 @@ class device_sums final : public device_operator {
     io_.comm_ctas = plan_.comm_ctas;
     io_.mma_ctas_add = plan_.comm_ctas == 0 && !plan_.beside;
     io_.own_in_registers = io_.mma_ctas_add && how.halves && how.world() == 2;
-    // Behind a block's last tile nothing is multiplied: there stores from registers end sooner.
+    // No GEMM follows the last tile of a block: there stores from registers end sooner.
     io_.sends_by_tma = how.halves && !how.everywhere && !has_one_tile();
     io_.lands_by_tma = lands();
     io_.polls = polls();
@@ -109,14 +109,14 @@ class device_sums final : public device_operator {
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(how.counters()), "counters");
     io_.moved.c_stride = sum_.n;
-    // A word of each block of both kernels, and the count of warps.
+    // An epoch for each block of both kernels, and the count of warps.
     const int blocks = gemm_ ? gemm_->blocks() : 0;
     run.epochs = launcher_.own_words(blocks + plan_.own_grid + 1);
     added_ = run.epochs + blocks;
     io_.done = added_ + plan_.own_grid;
   }
 
-  /// Each block, at most.
+  /// Whether each block has one tile at most.
   [[nodiscard]] bool has_one_tile() const {
     const gpu::tile_schedule& order = plan_.gemm.schedule;
     return order.tiles() <= order.clusters;
@@ -129,8 +129,8 @@ class device_sums final : public device_operator {
     return plan_.how.everywhere ? 0 : 1;
   }
 
-  /// Whether TMA brings what peers have of own rows, and stores the sums. Of a block's only tile,
-  /// if it is narrow, all words of a peer are sooner in registers.
+  /// Whether TMA loads the partials of peers for own rows, and stores the sums. If a block has one
+  /// narrow tile only, registers get all words of a peer sooner.
   [[nodiscard]] bool lands() const {
     const gpu::sum_fragments& how = io_.how;
     if (io_.own_in_registers && has_one_tile() && how.parts <= most_parts_in_registers)
@@ -142,7 +142,7 @@ class device_sums final : public device_operator {
     return io_.how.end_row(io_.how.rank()) - io_.how.first_row(io_.how.rank());
   }
 
-  /// For TMA. Results pass through it where sums land, into this rank's C or that of all ranks.
+  /// Makes the tensor maps. Sums that TMA stores go into this rank's C, or into that of all ranks.
   void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
     map.describe_operands(maps_, {operands.a, sum_.m, depth_, depth_},
@@ -171,9 +171,9 @@ class device_sums final : public device_operator {
   std::optional<gpu::gemm_launcher> gemm_;
   gpu::summed_io io_;
   gpu::gemm_matrices maps_;
-  gemm_operands operands_;  // what they describe
+  gemm_operands operands_;  // what the maps describe
   std::uint64_t* added_ = nullptr;
-  gpu::operator_launcher launcher_;  // ends first
+  gpu::operator_launcher launcher_;  // destroyed first
 };
 
 /// The product, which is the sum of one rank.

@@ -23,7 +23,7 @@ namespace {
 using io = row_sums_io<gemm_all_scatter_protocol>;
 using sums_io = row_sums<gemm_all_scatter_protocol>;
 
-/// A GEMM whose parts go to the owners of rows, which add them, or a kernel behind it does.
+/// A GEMM whose parts go to the owners of rows, which add them, or a kernel after it does.
 class device_row_sums final : public device_operator {
  public:
   device_row_sums(world& w, const device_sum& sum, const operator_options& options,
@@ -57,8 +57,7 @@ class device_row_sums final : public device_operator {
     launcher_.copy_result(c, sums, sum_.result_bytes(), all, on);
   }
 
-  /// Slabs are those of the most rows, and so are the tiles: those beyond the rows of a run are
-  /// stored nowhere.
+  /// Slabs and tiles are those of the most rows. Tiles beyond the rows of a run are stored nowhere.
   void set_rows(std::int64_t rows) override {
     if (rows == sum_.m) return;
     sum_.m = rows;
@@ -82,7 +81,7 @@ class device_row_sums final : public device_operator {
         static_cast<std::size_t>(plan_.slab_bytes(sum_.n) * plan_.world), "inbox");
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(io_.how.counters()), "counters");
-    // A word of each block, and the counts of blocks.
+    // An epoch for each block, and the counts of blocks.
     const int blocks = gemm_.blocks();
     run.epochs = launcher_.own_words(blocks + 3);
     io_.sent_all = run.epochs + blocks;
@@ -117,10 +116,10 @@ class device_row_sums final : public device_operator {
     add_rows(adds, 1, false, on);
   }
 
-  /// For TMA.
+  /// Makes the tensor maps.
   void describe_matrices(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
-    // A rank that has nothing of k multiplies zeros.
+    // A rank without a part of k multiplies zeros.
     const bool multiplies = depth_ > 0;
     const std::int64_t depth = multiplies ? depth_ : zero_columns;
     map.describe_operands(matrices_, {multiplies ? operands.a : zeros_, sum_.m, depth, depth},
@@ -129,10 +128,10 @@ class device_row_sums final : public device_operator {
       const gpu::matrix_at slab = plan_.slab_at(io_.moved.run.inbox, hop, sum_.n);
       if (slab.rows > 0) io_.c[hop] = map.c(slab);
     }
-    matrices_.c = matrices_.a;  // which nobody writes through
+    matrices_.c = matrices_.a;  // not used for stores
     operands_ = operands;
   }
-  /// Own rows of C, or all rows of the results of all ranks.
+  /// Makes the maps of own rows of C, or of all rows of the results of all ranks.
   void describe_sums(const void* sums) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
     const int rank = plan_.rank;
@@ -157,10 +156,10 @@ class device_row_sums final : public device_operator {
   io io_;
   sums_io adds_;
   gpu::gemm_matrices matrices_;
-  gemm_operands operands_;      // what they describe
-  const void* sums_ = nullptr;  // the same, of `io_.sums`
+  gemm_operands operands_;      // what the maps describe
+  const void* sums_ = nullptr;  // what the maps in `io_.sums` describe
   const std::uint64_t* zeros_ = nullptr;
-  gpu::operator_launcher launcher_;  // ends first
+  gpu::operator_launcher launcher_;  // destroyed first
 };
 
 }  // namespace

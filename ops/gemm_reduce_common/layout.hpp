@@ -16,8 +16,8 @@ struct summed_gemm {
   reduce_target target = reduce_target::owner;
 };
 
-/// What is multiplied at once, where products lie on their way, and in which
-/// result they end.
+/// Which tiles are multiplied at once, where products lie until they are added, and in which result
+/// they end.
 class gemm_reduce_layout : public summing_layout {
  public:
   constexpr gemm_reduce_layout(const summed_gemm& problem, const protocol_plan& plan)
@@ -53,43 +53,43 @@ class gemm_reduce_layout : public summing_layout {
   }
   [[nodiscard]] constexpr bool has_senders() const noexcept { return has_senders(plan_.how); }
 
-  /// Whether one multiplication makes the tiles with one number of all owners: they want the same
-  /// rows; or so few that a GEMM for one owner alone would read all weights for little work.
+  /// Whether one multiplication makes the tiles of one number for all owners: these want the same
+  /// rows, or so few that a GEMM for one owner alone would read all weights for little work.
   [[nodiscard]] constexpr bool shares_products() const noexcept {
     return straight() || (world() > 1 && rows_.full() <= few_rows && result_.rows <= plan_.tile_m);
   }
-  /// What is multiplied at once, if products are shared.
+  /// The tiles that are multiplied at once, if products are shared.
   [[nodiscard]] constexpr tile_grid products() const noexcept {
     return {{{0, result_.rows}, straight() ? plan_.tile_m : result_.rows},
             {{0, result_.cols}, plan_.tile_n}};
   }
 
-  /// This rank's partial result, where the whole of it is kept.
+  /// The place of a tile in this rank's partial result, where all of that is kept.
   [[nodiscard]] constexpr place in_outbox(int owner, int tile) const noexcept {
     return {operand::outbox, rank(), rows_of(owner, tile).begin, cols_of(owner, tile).begin};
   }
-  /// A tile that this rank adds, in the result of rank `at`.
+  /// The place of a tile that this rank adds, in the result of rank `at`.
   [[nodiscard]] constexpr place in_result(int at, int tile) const noexcept {
     const bool shard = target_ == reduce_target::owner;
     return {operand::c, at, rows_of(rank(), tile).begin - (shard ? rows_.of(rank()).begin : 0),
             cols_of(rank(), tile).begin};
   }
 
-  /// Says that a partial tile lies in the outbox; or, of an own tile, that its sum lies in the own
-  /// result. Within a rank the end of the run orders the next use of either.
+  /// Signals that a partial tile is in the outbox; or, for an own tile, that its sum is in this
+  /// rank's result. Within a rank the end of the run orders the next use of either.
   [[nodiscard]] constexpr room tile_flag(int owner, int tile, std::uint64_t epoch) const noexcept {
     if (!has_rooms()) return {};
     const int ready = tile_done_.at(0, owner, tile);
     return {.producer = rank(), .consumer = rank(), .number = ready, .ready = ready, .use = epoch};
   }
 
-  // What a worker passes through its ring.
+  // The tiles that a worker passes through its ring.
 
-  /// How many tiles of `owner` fall to a worker.
+  /// The number of tiles of `owner` that a worker has.
   [[nodiscard]] constexpr int share_of(int worker, int owner) const noexcept {
     return strided{worker, plan_.workers}.share_of(tiles_of(owner).count());
   }
-  /// How many tiles a worker passes through its ring in an epoch.
+  /// The number of tiles that a worker passes through its ring in an epoch.
   [[nodiscard]] constexpr int sent_by(int worker) const noexcept {
     if (straight()) return world() > 1 ? share_of(worker, rank()) : 0;
     int count = 0;
@@ -98,7 +98,7 @@ class gemm_reduce_layout : public summing_layout {
     return count;
   }
 
-  /// A tile, and who adds it; this rank, if all do.
+  /// A tile, and the rank that adds it; this rank, if all do.
   struct owned_tile {
     int owner = 0;
     int tile = 0;

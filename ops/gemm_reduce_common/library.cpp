@@ -17,9 +17,9 @@
 namespace untax {
 namespace {
 
-/// One GEMM whose result is the rank's partial, then NCCL's reduction in the type of partials, in
-/// an order of its own. It scatters full shards, so that there are rows behind the last one; what
-/// is not C as it is wanted goes there at the end.
+/// One GEMM makes the rank's partial. Then NCCL reduces in the type of partials, in an order of its
+/// own. A reduce-scatter needs full shards, so there are rows after the last one. A result that is
+/// not yet C, in type or in size, is copied or converted to it at the end.
 class library_sum final : public device_operator {
  public:
   library_sum(world& w, const device_sum& sum)
@@ -34,7 +34,7 @@ class library_sum final : public device_operator {
     if (ranks_) {
       const std::size_t bytes = partial_rows() * row_bytes();
       partial_ = bulk::scratch(bytes);
-      // Rows behind the last one, and everything where there is nothing of k, are never written.
+      // Rows after the last one, and all rows of a rank without a part of k, are never written.
       bulk::copy_and_wait(partial_.data(), std::vector<std::byte>(bytes).data(), bytes);
       if (!direct()) summed_ = bulk::scratch(static_cast<std::size_t>(shard_rows()) * row_bytes());
     }
@@ -72,7 +72,7 @@ class library_sum final : public device_operator {
     return static_cast<std::size_t>(scatters_ ? rows_.full() * rows_.parts : sum_.m);
   }
   [[nodiscard]] std::int64_t shard_rows() const { return scatters_ ? rows_.full() : sum_.m; }
-  /// Whether NCCL writes what C is to be.
+  /// Whether NCCL writes C itself.
   [[nodiscard]] bool direct() const { return sum_.partials == sum_.type && own_ == shard_rows(); }
 
   void reduce(void* to, stream_ref stream) {

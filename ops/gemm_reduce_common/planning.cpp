@@ -73,7 +73,7 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
         problem.operator_name, rows,         problem.n,         problem.k, problem.type,
         problem.partials,      where.target, where.phases(rows)};
   };
-  // Each number of rows has its own.
+  // Each number of rows has its own pattern.
   const auto of_rows = [&](std::int64_t rows, operator_options with) {
     if (options.how == pattern::automatic) with.how = usual_pattern(sum_of(rows), w.size());
     return with;

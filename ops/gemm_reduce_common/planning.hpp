@@ -20,7 +20,7 @@
 
 namespace untax {
 
-/// What the operators have in common that sum a GEMM over ranks.
+/// The common part of the problems of operators that sum a GEMM over ranks.
 struct summed_problem {
   std::string_view operator_name;
   std::int64_t m = 0;
@@ -30,12 +30,12 @@ struct summed_problem {
   dtype partials = dtype::f32;
 };
 
-/// How much of the reduction dimension a rank has.
+/// The part of the reduction dimension that a rank has.
 [[nodiscard]] std::int64_t k_shard_of(std::int64_t k, int world, int rank);
 
-/// Plans it on the host: `choose(rows, plan)` adds what of a plan is the operator's own, and says
-/// what. Compares problem and plan with those of the other ranks; collective. Throws
-/// `invalid_argument` for sizes, types and options that cannot be.
+/// Plans it on the host: `choose(rows, plan)` sets the operator's own fields of a plan, and
+/// describes them. Compares problem and plan with those of the other ranks; collective. Throws
+/// `invalid_argument` for sizes, types and options that are not possible.
 [[nodiscard]] planned_on_host plan_summed_on_host(
     world& w, const summed_problem& problem, const operator_options& options,
     const std::function<std::string(std::int64_t rows, protocol_plan& plan)>& choose =
@@ -45,17 +45,17 @@ struct summed_problem {
 struct summed_on_device {
   reduce_target target = reduce_target::owner;
   symmetric_result result = {};
-  /// Of a sum of so many rows that is wanted everywhere.
+  /// The phases for so many rows, where the sum goes to all ranks.
   std::function<int(std::int64_t rows)> phases = [](std::int64_t) { return 1; };
 };
-/// What the class of such an operator has there.
+/// What the class of such an operator keeps there.
 struct made_sum {
   made_on_device made;
   protocol_plan plan;
   std::shared_ptr<const row_plans> plans;  ///< with `varying_rows`, else null
 };
 /// Plans and makes it there. Collective. Throws as `plan_summed_on_host`, `invalid_argument` for
-/// what no kernel multiplies, `disagreement`, `unsupported` for a pattern that there is not,
+/// what no kernel multiplies, `disagreement`, `unsupported` for a pattern that does not exist here,
 /// `out_of_memory`.
 [[nodiscard]] made_sum make_summed_on_device(world& w, const operator_entry& entry,
                                              const summed_problem& problem,

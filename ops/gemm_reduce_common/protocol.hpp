@@ -6,12 +6,12 @@
 
 namespace untax {
 
-/// Every rank computes a partial C from its shard of k; the owner of each row
-/// block adds them all in rank order, its own unrounded. It ends with the sum,
-/// or passes it on to everybody; or everybody owns all rows.
+/// Every rank computes a partial C from its shard of k. The owner of each row block adds all
+/// partials in rank order. It keeps the sum, or passes it on to all ranks; or every rank owns all
+/// rows.
 ///
-/// Rooms: (source rank, tile) in the inbox of the owner. Tiles of the next rank
-/// are computed first, own tiles last.
+/// Rooms: (source rank, tile) in the inbox of the owner. Tiles of the next rank are computed first,
+/// own tiles last.
 class gemm_reduce_protocol : public gemm_reduce_steps {
  public:
   using gemm_reduce_steps::gemm_reduce_steps;
@@ -78,8 +78,8 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     return target_ == reduce_target::owner ? "gemm_reduce_scatter" : "gemm_all_reduce";
   }
 
-  /// The whole partial result, into memory: as one library GEMM (with several
-  /// workers, one for each block of columns), or tile by tile.
+  /// Computes the whole partial result into memory: as one library GEMM (with several workers, each
+  /// has a block of columns), or tile by tile.
   template <class Emit>
   constexpr void compute_all(int worker, Emit&& emit) const {
     const strided share{worker, plan_.workers};
@@ -114,8 +114,7 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     }
   }
 
-  /// A product at a time: the rows of the others go out, and the own ones are
-  /// reduced.
+  /// One product at a time: the rows of other owners are sent, and own rows are reduced.
   template <class Emit>
   constexpr void compute_shared(int worker, std::uint64_t epoch, Emit&& emit) const {
     int sent = 0;
@@ -140,7 +139,7 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     });
   }
 
-  /// Tiles that others own, the next rank's first.
+  /// Computes tiles that others own, the next rank's first.
   template <class Emit>
   constexpr void compute_for_others(int worker, std::uint64_t epoch, Emit&& emit) const {
     int sent = 0;
@@ -153,8 +152,8 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     }
   }
 
-  /// Own tiles: the product stays with the worker and takes its place in the
-  /// sum.
+  /// Computes own tiles. The product stays with the worker, and is added in its place in rank
+  /// order.
   template <class Emit>
   constexpr void compute_and_reduce(int worker, std::uint64_t epoch, Emit&& emit) const {
     constexpr auto product = operand::product;
@@ -164,7 +163,7 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     });
   }
 
-  /// Adds an own tile and, where nobody else does, passes the sum on.
+  /// Adds an own tile and, without senders, passes the sum on.
   template <class Emit>
   constexpr void finish(int tile, place own, std::uint64_t epoch, Emit&& emit) const {
     reduce(tile, own, epoch, emit);
@@ -178,9 +177,8 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
     });
   }
 
-  /// Sends partial tiles from the outbox to their owners, in the order in which
-  /// they are computed: a worker that waits for the tiles of its peers must not
-  /// keep its own from them.
+  /// Sends partial tiles from the outbox to their owners, in the order in which they are computed:
+  /// a worker that waits for the tiles of its peers must not keep its own from them.
   template <class Emit>
   constexpr void exchange(strided share, std::uint64_t epoch, Emit&& emit) const {
     const auto send_tile = [&](int owner, int tile) {
@@ -209,8 +207,8 @@ class gemm_reduce_protocol : public gemm_reduce_steps {
         });
   }
 
-  /// Passes the sums on that fall to a sender. They come last: what the sums of
-  /// peers wait for goes out before.
+  /// Passes on the sums of a sender's share. They come last: the tiles that peers need for their
+  /// sums are sent before.
   template <class Emit>
   constexpr void pass_all_on(int sender, std::uint64_t epoch, Emit&& emit) const {
     strided{sender, plan_.senders}.each(tiles_of(rank()).count(), [&](int tile) {

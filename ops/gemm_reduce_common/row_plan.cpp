@@ -15,13 +15,13 @@
 namespace untax {
 namespace {
 
-constexpr int blocks_of_a_multiprocessor = 2;  // that add
+constexpr int blocks_of_a_multiprocessor = 2;  // blocks that add
 
 int cluster_rows_of(const gpu::gemm_plan& gemm) {
   return gemm.config.cluster * tile_rows(gemm.config);
 }
-/// Tiles of clusters along M, of those that a plan has, in which an owner has no rows; -1 if one is
-/// not its own alone. Behind the last row there is nobody.
+/// The tiles of clusters along M in which an owner has no rows; -1 if it shares a tile with another
+/// owner. Beyond the last row there is no owner.
 int tiles_of_others(const gpu::owned_rows& owned, int owner, const gpu::gemm_plan& gemm) {
   const int high = cluster_rows_of(gemm);
   const int first = owned.first(owner);
@@ -31,8 +31,8 @@ int tiles_of_others(const gpu::owned_rows& owned, int owner, const gpu::gemm_pla
   return gemm.schedule.m_tiles - (ceil_div(end, high) - first / high);
 }
 
-/// Tiles along M that are gone through before the next ones along N: those of an owner before the
-/// next one's, and if possible none together with an owner's that are added.
+/// The raster group along M: the tiles of an owner come before those of the next one and, if
+/// possible, no group has both own tiles, which are added, and those of others.
 int raster_group_of(const gpu::owned_rows& owned, const gpu::gemm_plan& gemm, int world) {
   const int most = std::min(gemm.schedule.raster_group, ceil_div(gemm.schedule.m_tiles, world));
   for (int group = most; 2 * group > most; --group) {
@@ -75,7 +75,7 @@ void row_sums_plan::set_rows(std::int64_t rows) {
   owned.m = static_cast<int>(rows);
   owned.owner_rows = everywhere ? 0 : ceil_div(owned.m, world);
   adds_behind = world > 1 && (everywhere || gemm.config.swap_ab);
-  // With swap_ab there are few row tiles, and columns are gone through first.
+  // With swap_ab there are few row tiles, and tiles are taken along columns first.
   if (everywhere || gemm.config.swap_ab) return;
   const int cluster_rows = cluster_rows_of(gemm);
   rotation.all = gemm.schedule.m_tiles * cluster_rows;
@@ -85,7 +85,7 @@ void row_sums_plan::set_rows(std::int64_t rows) {
   for (int owner = 0; owner < world; ++owner) {
     const int others = tiles_of_others(owned, owner, gemm);
     const int before = others * order.n_tiles;  // tiles
-    // What peers have would come behind the own tiles if there were few others.
+    // With few other tiles, the partials of peers would arrive after the own tiles.
     adds_behind = adds_behind || others < 0 || others % order.raster_group != 0 ||
                   before > order.whole_tiles() || 4 * before < 3 * order.clusters;
   }
@@ -107,7 +107,7 @@ std::vector<std::string> row_sums_plan::agreed() const {
 }
 
 gemm_all_scatter_protocol row_sums_plan::meetings() const {
-  // Of its tiles nothing is asked: all of C is one.
+  // Tiles do not matter here: all of C is one tile.
   return {{owned.m, world * shard_granularity, 1},
           {.world = world,
            .rank = rank,

@@ -27,7 +27,7 @@ row_sums_model::row_sums_model(const device_sum& what, const row_sums_plan& plan
                 {plan.world * plan.slab_rows, sum.n});
 }
 
-/// As the epilogue goes through them.
+/// Lists the works of each CTA in the order of its epilogue.
 void row_sums_model::plan_works() {
   const auto peers_own_some = [&](const part& p) {
     const auto owners = plan.owned.of_part(static_cast<int>(p.rows.begin));
@@ -141,8 +141,8 @@ std::vector<row_sums_model::part> row_sums_model::parts_of(const range& rows,
   return parts;
 }
 
-/// Where a block has sent all, it depends on peers whether a part is added as it is handed over:
-/// here every other one is, and in the next run the others.
+/// After a block's last send, it depends on peers whether a part is added as it is handed over.
+/// Here every other part is, and in the next run the others.
 bool row_sums_model::is_sum(const plan_check::cta_work& work, const part& p,
                             std::uint64_t epoch) const {
   const auto row = static_cast<int>(p.rows.begin);
@@ -152,7 +152,7 @@ bool row_sums_model::is_sum(const plan_check::cta_work& work, const part& p,
          (static_cast<std::uint64_t>(number) + epoch) % 2 == 0;
 }
 
-/// A part of a product: where TMA puts it, and as far as it does.
+/// Sends a part of a product: the rectangle that TMA stores, to where TMA stores it.
 void row_sums_model::send(const part& p, std::int64_t product_row, std::uint64_t epoch,
                           const program::sink& emit) const {
   const auto owners = plan.everywhere ? gpu::owned_rows::owners{plan.rank, plan.world}
@@ -206,7 +206,7 @@ void row_sums_model::add(const part& p, std::optional<std::int64_t> product_row,
                      p.cols.begin}});
 }
 
-/// A share of the own rows, behind all that has landed.
+/// Adds a share of the own rows, after all parts have landed.
 void row_sums_model::add(int me, const program::sink& emit) const {
   const std::int64_t first = plan.owned.first(plan.rank);
   const std::int64_t rows = plan.owned.end(plan.rank) - first;
@@ -218,7 +218,7 @@ void row_sums_model::add(int me, const program::sink& emit) const {
   }
 }
 
-/// Own rows of the tiles of a CTA that were not handed over as sums.
+/// Adds own rows of the tiles of a CTA, unless they were handed over as sums.
 void row_sums_model::add_rest(int cta, std::uint64_t epoch, const program::sink& emit) const {
   acquire_parts(epoch, emit);
   for (const cta_works::tile& tile : works_[static_cast<std::size_t>(cta)].tiles) {
@@ -231,7 +231,7 @@ void row_sums_model::add_rest(int cta, std::uint64_t epoch, const program::sink&
   }
 }
 
-/// Products of no columns of A.
+/// Adds CTAs that send products over no columns of A: zeros.
 std::vector<int> row_sums_model::add_zeros(schedule::lane_program& all,
                                            const plan_check::gemm_lanes& gemm) const {
   std::vector<int> ended;

@@ -9,22 +9,22 @@
 
 namespace untax {
 
-/// A sum of one rank that is planned as rows: see `plan_check::prove`.
+/// A sum of one rank that is planned as a scatter of rows: see `plan_check::prove`.
 class row_sums_model {
  public:
-  /// Of a run of `what.m` rows.
+  /// For a run of `what.m` rows.
   row_sums_model(const device_sum& what, const row_sums_plan& planned);
 
-  /// What of the parts of tiles does not end up once at each owner of their rows, within its slab.
+  /// Parts of tiles that do not get once to each owner of their rows, within its slab.
   [[nodiscard]] std::vector<std::string> faults() const;
-  /// What its kernels do. Outlives neither the model nor its plan.
+  /// The steps of its kernels. The model has to outlive it.
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] static int sets() { return gemm_all_scatter_protocol::sets().sets; }
 
   device_sum sum;
   row_sums_plan plan;
-  std::vector<gpu::matrix_at> slabs;  ///< by hop, as TMA is given them
+  std::vector<gpu::matrix_at> slabs;  ///< by hop, as given to TMA
 
  private:
   [[nodiscard]] std::int64_t depth() const;
@@ -34,7 +34,7 @@ class row_sums_model {
   [[nodiscard]] std::vector<int> add_zeros(schedule::lane_program& all,
                                            const plan_check::gemm_lanes& gemm) const;
 
-  /// A part of a tile, which TMA stores at once.
+  /// A part of a tile, which one TMA store writes.
   struct part {
     range rows;
     range cols;
@@ -45,15 +45,15 @@ class row_sums_model {
   void send(const part& p, std::int64_t product_row, std::uint64_t epoch,
             const program::sink& emit) const;
   void acquire_parts(std::uint64_t epoch, const program::sink& emit) const;
-  /// (partial of rank 0 + partial of rank 1) + ..., into C: of own rows, the own one from a row
-  /// of the product on, or from its slab.
+  /// (partial of rank 0 + partial of rank 1) + ..., into C, for own rows. This rank's partial is in
+  /// the product from `product_row` on, or else in its slab.
   void add(const part& p, std::optional<std::int64_t> product_row, const program::sink& emit) const;
   void add(int me, const program::sink& emit) const;
   void add_rest(int cta, std::uint64_t epoch, const program::sink& emit) const;
 
   gemm_all_scatter_protocol how_;
   plan_check::operand_space memory_;
-  /// Of a CTA: what it finishes, and the last of these of which something goes to peers.
+  /// The tiles that a CTA finishes, and the number of its last work of which peers get a part.
   struct cta_works {
     struct tile {
       int number = 0;

@@ -6,8 +6,7 @@
 
 namespace untax {
 
-/// The steps that one tile takes: multiply, hand over, send, add in rank order,
-/// pass on.
+/// The steps of one tile: multiply, hand over, send, add in rank order, pass on.
 class gemm_reduce_steps : public gemm_reduce_layout {
  public:
   using gemm_reduce_layout::gemm_reduce_layout;
@@ -29,10 +28,9 @@ class gemm_reduce_steps : public gemm_reduce_layout {
               .publish = after});
   }
 
-  /// Where a partial tile of `owner` goes, and the room that it fills there:
-  /// straight into the owner's inbox, or into the ring or the outbox, from
-  /// where a sender sends it. `sent` counts what the worker has handed over
-  /// before.
+  /// The destination of a partial tile of `owner`, and the room that it fills: in the owner's
+  /// inbox, or in the ring or the outbox, from where a sender sends it. `sent` is the number of
+  /// tiles that the worker has handed over before.
   struct destination {
     place to;
     room reserve;
@@ -49,14 +47,13 @@ class gemm_reduce_steps : public gemm_reduce_layout {
     return {in_inbox(rank(), owner, tile, epoch), r, r};
   }
 
-  /// Whether a worker asks for room in its ring. In one phase it has added the
-  /// tile before, which its peers computed when they had the tile before that
-  /// one: so that one has left the ring.
+  /// Whether a worker reserves a place in its ring. In one phase it need not: it has added the tile
+  /// before. Peers computed that when they had received the tile before it, which has therefore
+  /// left the ring.
   [[nodiscard]] constexpr bool ring_is_asked() const noexcept { return !straight(); }
 
-  /// Who a worker hands a shared product over to, nearest first. Where a sender
-  /// takes one tile for all peers, it is handed over once, and this rank stands
-  /// for all.
+  /// Calls `visit` for the ranks that a worker hands a shared product over to, nearest first. If a
+  /// sender takes one tile for all peers, it is handed over once, and this rank stands for all.
   template <class Visit>
   constexpr void each_receiver(Visit&& visit) const {
     if (straight() && has_senders()) {
@@ -69,9 +66,8 @@ class gemm_reduce_steps : public gemm_reduce_layout {
     }
   }
 
-  /// Sends a partial tile to its owner; or to every peer, if this rank stands
-  /// for all. `before` says that the tile is there, `after` that it is not
-  /// needed any more.
+  /// Sends a partial tile to its owner; or to every peer, if this rank stands for all. `before`:
+  /// the tile is ready; `after`: it is not needed any more.
   template <class Emit>
   constexpr void send(int owner, int tile, place from, room before, room after, std::uint64_t epoch,
                       Emit&& emit) const {
@@ -82,7 +78,7 @@ class gemm_reduce_steps : public gemm_reduce_layout {
     if (after.named()) emit(step{.retire = after});
   }
 
-  /// Adds an own tile, and stores the sum in the own result.
+  /// Adds an own tile, and stores the sum in this rank's result.
   template <class Emit>
   constexpr void reduce(int tile, place own, std::uint64_t epoch, Emit&& emit) const {
     add_all(tile, own, epoch, emit);
@@ -94,9 +90,8 @@ class gemm_reduce_steps : public gemm_reduce_layout {
               .publish = passes_on() && has_senders() ? tile_flag(rank(), tile, epoch) : room{}});
   }
 
-  /// Copies the sum of an own tile to the results of all peers. No permission
-  /// is asked for: the partial tile of a peer, sent in this epoch, says that
-  /// its result is open.
+  /// Copies the sum of an own tile to the results of all peers. It needs no permission: the partial
+  /// tile of a peer, sent in this epoch, shows that its result is open.
   template <class Emit>
   constexpr void pass_on(int tile, Emit&& emit) const {
     for (int hop = 1; hop < world(); ++hop) {

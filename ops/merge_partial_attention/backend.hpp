@@ -6,8 +6,8 @@
 
 namespace untax {
 
-/// What carries it out on a kind of machine. Arguments are checked already, as far as both kinds
-/// want the same of them.
+/// Runs the operator on one kind of machine. Arguments have been checked as far as both kinds
+/// require the same.
 class merge_backend {
  public:
   merge_backend() = default;

@@ -7,11 +7,11 @@
 namespace untax {
 namespace {
 
-/// A problem, cut in one way, for a number of ranks.
+/// A problem with a plan, for a number of ranks.
 struct grid_case {
   merge_partial_attention_problem problem;
   merge_partial_attention_plan plan;  ///< of rank 0
-  /// Rooms lie in two sets; so many epochs use every room twice.
+  /// Rooms lie in two sets, so this many epochs use every room twice.
   std::uint64_t epochs = 4;
 
   [[nodiscard]] std::string name() const {
@@ -76,7 +76,7 @@ std::vector<grid_case> schedule_grid(const variant& v, int ranks, bool quick) {
 
 std::vector<grid_case> model_grid(const variant& v, int ranks) {
   const int workers = ranks == 2 ? 2 : 1;
-  return {// One head for all ranks: where they share them, all but one get none.
+  return {// One head for all ranks: if ranks share the heads, all but one get none.
           make_case(v, ranks, {1, 1}, 1, {1, 1}),
           // Several workers, a head for each rank, and more tokens than workers.
           make_case(v, ranks, {3, ranks}, 1, {workers, 1})};

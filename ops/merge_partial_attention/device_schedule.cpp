@@ -13,13 +13,13 @@ namespace untax {
 /// Chunks of one row that a warp takes in one turn.
 struct merge_model::segment {
   int turn = 0;
-  int row = 0;  ///< among those of the owner
+  int row = 0;  ///< among the rows of the owner
   int token = 0;
   int head = 0;   ///< of all heads
-  int begin = 0;  ///< in the row
+  int begin = 0;  ///< its first chunk in the row
   int size = 0;
 
-  /// A number of its own: from one to the next, the row or the turn is another one.
+  /// Its own number: from one segment to the next, the row or the turn changes.
   [[nodiscard]] int number() const { return row + turn; }
 };
 
@@ -50,7 +50,7 @@ merge_grid merge_grid_of(const merge_partial_attention_problem& problem, int wor
   return grid;
 }
 
-/// What a block has of the rows of an owner, as it comes to it.
+/// The parts of an owner's rows that a block has, in the order of the block.
 template <class Visit>
 void merge_model::each_segment(int owner, int block, const Visit& visit) const {
   for (int turn = block; turn < how().turns_of(owner); turn += plan.blocks) {
@@ -93,22 +93,22 @@ schedule::operand_extents merge_model::operands() const {
           {how().tokens, how().heads_of(how().own_rank) * width}};
 }
 
-/// Segments of a slab, then the statistics of its rows.
+/// The counters of a slab: of its segments, then of the statistics of its rows.
 int merge_model::slab_counters() const {
   const int turns =
       (how().slab_rows * how().row_chunks + gpu::merge_rows::lanes - 1) / gpu::merge_rows::lanes;
   return 2 * how().slab_rows + turns;
 }
 int merge_model::statistic_number(int row) const { return slab_counters() - how().slab_rows + row; }
-/// Words and packets tell of themselves that they have come; here a counter of each segment, and of
-/// each statistic, does.
+/// In the kernel words and packets show that they have arrived. Here a counter of each segment, and
+/// of each statistic, stands for that.
 room merge_model::slot(int source, int owner, int number, std::uint64_t epoch) const {
   room r = how().slab(source, owner, epoch);
   r.ready = how().counters() + how().slab_of(source, epoch) * slab_counters() + number;
   r.number = r.ready;
   return r;
 }
-/// What this rank is given of a segment's row, from a column on.
+/// The input of this rank for a segment's row, from a column on.
 place merge_model::given(const segment& s, std::int64_t col) const {
   return {operand::a, how().rank(), s.token, s.head * (how().row_chunks + std::int64_t{1}) + col};
 }
@@ -118,7 +118,7 @@ place merge_model::in_inbox(int source, int owner, int row, std::int64_t col,
           col};
 }
 
-/// To who merges it, the next rank's first.
+/// Sends segments to the ranks that merge them, the next rank first.
 void merge_model::send(int block, std::uint64_t epoch, const program::sink& emit) const {
   const int rank = how().rank();
   for (int hop = 1; hop < how().world(); ++hop) {
@@ -140,7 +140,7 @@ void merge_model::send(int block, std::uint64_t epoch, const program::sink& emit
   }
 }
 
-/// Statistics of all ranks, then what they weight.
+/// Takes the statistics of all ranks, then the chunks that these weight.
 void merge_model::take(int block, std::uint64_t epoch, const program::sink& emit) const {
   each_segment(how().rank(), block, [&](const segment& s) {
     const int statistic = how().row_chunks;
@@ -151,7 +151,7 @@ void merge_model::take(int block, std::uint64_t epoch, const program::sink& emit
   });
 }
 
-/// What all ranks have in some columns of a row. `number`: what is waited for, -1: nothing is.
+/// Adds some columns of a row of all ranks. `number`: the counter to wait for; -1: none.
 void merge_model::add(const segment& s, const range& cols, int number, std::uint64_t epoch,
                       const program::sink& emit) const {
   const int rank = how().rank();
@@ -175,7 +175,7 @@ void merge_model::store(const segment& s, const range& cols, const program::sink
             .to = {operand::c, how().rank(), s.token, head * (how().row_chunks + 1) + cols.begin}});
 }
 
-/// By the last block.
+/// The steps of the last block.
 void merge_model::finish(std::uint64_t epoch, const program::sink& emit) const {
   for (int hop = 1; hop < how().world(); ++hop)
     emit(step{.retire = how().slab(source_at_hop(how().rank(), hop, how().world()), how().rank(),

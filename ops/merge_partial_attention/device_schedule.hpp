@@ -17,23 +17,23 @@ struct merge_grid {
   int blocks = 1;
 
   [[nodiscard]] std::string text() const;
-  /// What all ranks have to have planned alike.
+  /// The parts of the plan in which all ranks have to agree.
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
-/// `blocks`: as asked for; 0: as many as there is work for, one a multiprocessor at most.
+/// `blocks`: the number asked for; 0: as many as there is work for, one a multiprocessor at most.
 [[nodiscard]] merge_grid merge_grid_of(const merge_partial_attention_problem& problem, int world,
                                        int rank, int blocks, int multiprocessors);
 
-/// A planned merge of one rank: see `plan_check::prove`. To the checker a token is a row, and of
-/// each head a chunk is a column, and the statistic the one behind them; merging is adding up in
-/// rank order.
+/// A planned merge of one rank: see `plan_check::prove`. For the checker a token is a row. Each
+/// head has a column for each chunk, and then one for its statistic. To merge is to add in rank
+/// order.
 class merge_model {
  public:
   explicit merge_model(const merge_grid& planned) : plan(planned) {}
 
-  /// Chunks that nobody sends or merges, or several do.
+  /// Chunks that no rank takes, or that are taken several times.
   [[nodiscard]] std::vector<std::string> faults() const;
-  /// What its kernel does. Outlives neither the model nor its plan.
+  /// The steps of its kernel. The model has to outlive it.
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] static int sets() { return gpu::merge_rows::sets().sets; }
@@ -41,7 +41,7 @@ class merge_model {
   merge_grid plan;
   /// Whether a rank waits until an owner has taken what it sent before.
   bool reserves = true;
-  /// Whether an owner waits for statistics by themselves.
+  /// Whether an owner waits for statistics separately.
   bool awaits_statistics = true;
 
  private:
@@ -63,7 +63,7 @@ class merge_model {
   void finish(std::uint64_t epoch, const program::sink& emit) const;
 };
 
-/// Plans as ranks with such GPUs do, and proves the schedule of all of them.
+/// Makes the plans of all ranks with such GPUs, and proves their schedule.
 [[nodiscard]] device_findings check_on_gpus(const merge_partial_attention_problem& problem,
                                             int ranks,
                                             const merge_partial_attention_options& options,

@@ -76,7 +76,7 @@ class device_merge final : public merge_backend {
   }
 
  private:
-  /// Blocks wait for blocks of peers, so all of them have to run at the same time.
+  /// Blocks wait for blocks of peers, so all have to be resident at the same time.
   void require_room() const {
     const int num_sms = gpu::num_sms_of(launcher_.ranks());
     if (blocks_ <= num_sms) return;
@@ -117,7 +117,7 @@ class device_merge final : public merge_backend {
     }
     require_reachable(what, m);
   }
-  /// Remembers addresses that were right, since asking takes as long as a launch.
+  /// Remembers addresses that passed, since the check takes as long as a launch.
   void require_reachable(std::string_view what, const const_matrix& m) {
     if (m.empty() || known_.contains(m.data)) return;
     if (!reachable_by_device(m.data)) {
@@ -139,7 +139,7 @@ class device_merge final : public merge_backend {
 
   merge_partial_attention_problem problem_;
   bool varying_;
-  int told_ = -1;  ///< tokens that the ledger knows of, where they vary
+  int told_ = -1;  ///< the number of tokens in the ledger, where they vary
   gpu::merge_arguments given_;
   gpu::operator_launcher launcher_;
   gpu::merge_kernel kernel_;

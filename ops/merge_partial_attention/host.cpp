@@ -38,7 +38,7 @@ std::size_t elements(std::int64_t heads, const merge_partial_attention_problem& 
   return static_cast<std::size_t>(problem.tokens * heads * packed_width(problem));
 }
 
-/// Parts are packed in fp32, since the engine merges rows of one type with their statistics.
+/// Parts are packed in fp32, because the engine merges rows of one type, statistics included.
 class host_merge final : public merge_backend {
  public:
   host_merge(world& w, const merge_partial_attention_problem& problem,

@@ -28,7 +28,7 @@ merge_partial_attention::merge_partial_attention(world& w,
   }
   w.use_device();
   backend_ = merge_on_device(w, problem_, plan_, varying_);
-  // No rank runs while another one still takes memory or loads kernels.
+  // No rank may run while another one still allocates or loads kernels.
   w.agree(merge_partial_attention_name, "made");
 }
 merge_partial_attention::merge_partial_attention(merge_partial_attention&&) noexcept = default;

@@ -19,12 +19,12 @@ host::tile_memory row_of(const const_matrix& m, std::int64_t row) {
   return {memory.at({operand::a, 0, row, 0}), memory.stride, memory.type};
 }
 
-/// Number i of a matrix of logarithms, row by row.
+/// The index of logarithm number i in a matrix, row by row.
 std::int64_t place_of(const const_matrix& lse, std::int64_t i) {
   return i / lse.cols * lse.stride + i % lse.cols;
 }
 
-/// What a logarithm of the caller's is multiplied by to be one to base 2.
+/// The factor that makes the caller's logarithms logarithms to base 2.
 double base_of(const merge_partial_attention_problem& problem) {
   return problem.log2 ? 1 : log2_of_e;
 }

@@ -103,7 +103,7 @@ std::string describe(const merge_partial_attention_problem& p) {
 }
 
 std::size_t heap_for(const merge_partial_attention_problem& p, int world) {
-  // Two sets of the rooms of all ranks, and what is merged; twice that where tokens vary.
+  // Two sets of rooms of all ranks, and merged results; twice that if the number of tokens varies.
   const double copies = 2 * (2.0 * world + 1);
   const double rows = static_cast<double>(p.tokens) * static_cast<double>(p.heads + world);
   const double row = static_cast<double>(p.head_dim + attention_statistics) * sizeof(float);

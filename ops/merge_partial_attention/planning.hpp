@@ -25,13 +25,13 @@ struct planned_merge {
   std::string explanation;
 };
 
-/// Fills in what the options leave open. Throws `invalid_argument` for options that cannot be.
+/// Fills in what the options leave open. Throws `invalid_argument` for impossible options.
 [[nodiscard]] planned_merge make_plan(const world& w,
                                       const merge_partial_attention_problem& problem,
                                       const merge_partial_attention_options& options);
 
-/// The same for a rank that has a GPU, where one kernel has it. Its `workers` are blocks, or 0:
-/// then the GPU says how many. Throws `unsupported` for other patterns.
+/// The same for a rank with a GPU, where the operator is one kernel. Its `workers` are blocks; 0:
+/// the GPU determines their number. Throws `unsupported` for other patterns.
 [[nodiscard]] planned_merge plan_merge_on_gpus(int world, int rank,
                                                const merge_partial_attention_problem& problem,
                                                const merge_partial_attention_options& options);
@@ -41,13 +41,13 @@ struct planned_merge {
   return 16 / static_cast<std::int64_t>(size_of(type));
 }
 
-/// What of a plan has to be the same at all ranks: see plan_agreement.hpp.
+/// The parts of a plan in which all ranks have to agree: see plan_agreement.hpp.
 [[nodiscard]] std::string fields_of(const merge_partial_attention_plan& plan);
 
 /// "4 tokens, 32 heads of 128, bf16, all heads to all".
 [[nodiscard]] std::string describe(const merge_partial_attention_problem& problem);
 
-/// Bytes of symmetric heap that an operator takes from a rank, at most.
+/// An upper bound on the bytes of symmetric heap that an operator takes from a rank.
 [[nodiscard]] std::size_t heap_for(const merge_partial_attention_problem& problem, int world);
 
 }  // namespace untax

@@ -10,9 +10,9 @@
 
 namespace untax {
 
-/// Exchange and merge of partial results that lie in a, elements and statistics side by side. An
-/// item is one token: of its heads each rank sends every other one those that the other gets. What
-/// comes out lies in c as the parts lie in a. See README.md in this folder for the drawing.
+/// Exchanges and merges partial results in a, elements and statistics side by side. An item is one
+/// token: each rank sends every other rank the heads that this one gets. Results lie in c as
+/// partial results lie in a. README.md in this folder has a drawing.
 class merge_partial_attention_protocol {
  public:
   constexpr merge_partial_attention_protocol(const merge_partial_attention_problem& problem,
@@ -79,7 +79,7 @@ class merge_partial_attention_protocol {
     return plan_.how == pattern::fused_specialized ? plan_.senders : 0;
   }
 
-  /// What this rank has of a token for `peer`.
+  /// This rank's part of a token for `peer`.
   [[nodiscard]] constexpr partial_exchange::part part_for(int peer, int token) const noexcept {
     const range heads = heads_of(peer);
     return {{operand::a, rank(), token * problem_.heads + heads.begin, 0}, heads.size};
@@ -93,7 +93,7 @@ class merge_partial_attention_protocol {
     });
   }
 
-  /// The own part goes where those of the others lie, so that all of them are merged alike.
+  /// The own part is copied beside the parts of the others, so that all are merged alike.
   template <class Emit>
   constexpr void merge(int worker, std::uint64_t epoch, Emit&& emit) const {
     strided{worker, plan_.workers}.each(items(), [&](int token) {

@@ -31,8 +31,8 @@ struct merge_case {
   }
 };
 
-/// Three epochs with new inputs, of fewer tokens in between where they vary. The bits of each rank
-/// in the last one.
+/// Three epochs with new inputs, and between them epochs with fewer tokens where tokens vary.
+/// Returns the bits of each rank in the last one.
 std::vector<std::vector<std::byte>> check_case(const merge_case& c) {
   SCOPED_TRACE(c.name());
   std::mutex mutex;
@@ -110,15 +110,15 @@ TEST(merge_partial_attention, gives_the_same_bits_in_every_pattern_and_to_each_i
   }
 }
 
-// Two ranks, two tokens of one head: of the first both have a half, of the second nobody has
-// anything.
+// Two ranks and two tokens of one head: both ranks have a half of the first; of the second no rank
+// has anything.
 TEST(merge_partial_attention, merges_by_logarithms_and_leaves_nothing_of_nothing) {
   run_threads(2, [](world& w) {
     merge_partial_attention op(w, {.tokens = 2, .heads = 1, .head_dim = 2, .type = dtype::f32});
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float own = w.rank() == 0 ? 1.0F : 4.0F;
     const std::vector<float> o = {own, -own, nan, nan};
-    // Weights 1 : 2, which no exponential of fp32 holds.
+    // Weights 1 : 2, whose exponentials overflow fp32.
     const std::vector<float> lse = {300.0F + (w.rank() == 0 ? 0 : std::log(2.0F)), empty};
     std::vector<float> out(4, nan);
     std::vector<float> total(2, nan);

@@ -17,7 +17,7 @@ namespace {
 constexpr float empty = -std::numeric_limits<float>::infinity();
 constexpr double log_of_2 = 0.69314718055994530942;
 
-/// Whether a rank has nothing for a row: one in four; of some rows nobody has anything.
+/// Whether a rank has nothing for a row: one in four. For some rows no rank has anything.
 bool is_empty(std::uint64_t seed, int rank, std::int64_t row) {
   const auto drawn = [&](std::uint64_t of) {
     return random_matrix{seed * 64 + 60}.at(row, static_cast<std::int64_t>(of));
@@ -25,7 +25,7 @@ bool is_empty(std::uint64_t seed, int rank, std::int64_t row) {
   return drawn(0) < -1.5F || drawn(1 + static_cast<std::uint64_t>(rank)) < -0.67F;
 }
 
-/// What is added up of differences and of squares.
+/// Sums of squared differences and of squares.
 struct deviation {
   double difference = 0;
   double norm = 0;
@@ -35,7 +35,7 @@ struct deviation {
     difference += (found - right) * (found - right);
     norm += right * right;
   }
-  /// A result of very few elements may come out near zero by chance.
+  /// All elements of a very small result may be near zero by chance.
   [[nodiscard]] double relative(double least) const {
     return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, least));
   }
@@ -63,7 +63,7 @@ merge_workload::merge_workload(world& w, const merge_partial_attention_problem& 
   }
   refresh(seed);
   poison_result();
-  // No rank runs while another one still takes memory of a GPU.
+  // No rank may run while another one still allocates GPU memory.
   if (gpu_) w.barrier();
 }
 
@@ -208,7 +208,7 @@ trial_subject subject_of(const merge_partial_attention_problem& problem,
   const double row =
       static_cast<double>(problem.head_dim) * static_cast<double>(size_of(problem.type)) +
       sizeof(float);
-  // What all ranks pass.
+  // The bytes that all ranks pass.
   subject.work = [rows, row](int ranks) { return ranks * rows * row; };
   subject.heap_bytes = [problem](int ranks) { return heap_for(problem, ranks); };
   subject.need = [problem, rows, row, memory](int ranks, const std::vector<pattern>& patterns,
@@ -217,7 +217,7 @@ trial_subject subject_of(const merge_partial_attention_problem& problem,
     const auto times = static_cast<double>(patterns.size()) * (on_gpu ? 1 : ranks);
     const double packed = rows * static_cast<double>(problem.head_dim + 2) * sizeof(float);
     memory_need need;
-    // What is passed and what comes out; on the host both in fp32, too.
+    // Inputs and results; on the host both in fp32, too.
     need.activations = times * 2 * (rows * row + (on_gpu ? 0 : packed));
     need.heaps = times * static_cast<double>(heap_for(problem, ranks));
     need.heap_of_rank = on_gpu ? need.heaps : need.heaps / ranks;

@@ -25,10 +25,10 @@ class merge_workload final : public trial {
   void refresh(std::uint64_t seed) override;
   void poison_result() override;
   void run() override;
-  /// Of so many tokens, up to those of the problem, where they vary. With a stream of a GPU it is
-  /// not waited for.
+  /// Runs with so many tokens, up to those of the problem, where they vary. With a stream of a GPU
+  /// it does not wait.
   void run(std::int64_t tokens, stream_ref stream = {});
-  /// The larger one of those of the result and of its logarithms.
+  /// The larger of the errors of the result and of its logarithms.
   [[nodiscard]] double relative_error() const override;
   [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
   [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
@@ -36,12 +36,12 @@ class merge_workload final : public trial {
   [[nodiscard]] std::vector<std::byte> bits() const;
 
  private:
-  /// What a rank passes.
+  /// The inputs of a rank.
   struct inputs {
     std::vector<std::byte> partial_o;
     std::vector<float> partial_lse;
   };
-  /// The same in memory of the rank's GPU, and what comes out there.
+  /// Inputs and results in memory of the rank's GPU.
   struct gpu_memory {
     bulk::scratch partial_o;
     bulk::scratch partial_lse;
@@ -50,7 +50,7 @@ class merge_workload final : public trial {
   };
   [[nodiscard]] inputs inputs_of(int rank) const;
   [[nodiscard]] matrix rows_in(void* memory, std::int64_t rows) const;
-  /// The result, where it lies on the GPU, to memory of the host.
+  /// Copies the result from the GPU to memory of the host.
   void fetch() const;
   [[nodiscard]] std::vector<float> found() const;
 
@@ -67,15 +67,15 @@ class merge_workload final : public trial {
   merge_partial_attention op_;
 };
 
-/// What `untax run` makes of it, in worlds with such memory.
+/// The operator as a subject of `untax run`, in worlds with such memory.
 [[nodiscard]] trial_subject subject_of(const merge_partial_attention_problem& problem,
                                        const merge_partial_attention_options& options,
                                        memory_kind memory);
 
-/// The largest relative error that is right.
+/// The largest relative error of a correct result.
 [[nodiscard]] double tolerance_of(const merge_partial_attention_problem& problem) noexcept;
 
-/// Names merge_partial_attention to whoever checks protocols.
+/// Stands for merge_partial_attention in checks of protocols.
 struct merge_entry {
   std::string name = "merge_partial_attention";
 };

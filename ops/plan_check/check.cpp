@@ -8,8 +8,8 @@
 namespace untax::plan_check {
 namespace {
 
-/// What a step does, in numbers that do not depend on how it was written down: two senders do the
-/// same if these are.
+/// The effects of a step, in numbers that do not depend on how it was written down. Two senders do
+/// the same if these are equal.
 auto atom_of(const step& s) {
   const bool moves = s.what == action::copy;
   const auto corner = [&](const place& p) {
@@ -29,7 +29,7 @@ auto atom_of(const step& s) {
 }
 using atom = decltype(atom_of(step{}));
 
-/// Those that do anything: what waits for nothing yet is left out.
+/// The steps with any effect: a wait for what needs no wait yet is left out.
 std::vector<atom> atoms_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
   std::vector<atom> atoms;
   for (const step& s : steps_of(all, sender, epoch))

@@ -11,30 +11,28 @@
 
 namespace untax::plan_check {
 
-/// All that a sender does in an epoch.
+/// All steps of a sender in an epoch.
 [[nodiscard]] std::vector<step> steps_of(const comm::sender_program& all, int sender,
                                          std::uint64_t epoch);
-/// Where what senders do and what their program says part: the first difference, over all epochs in
-/// which a set is used for the first time or for the second. Empty: they are the same.
+/// The first difference between what senders do and what their program says, over all epochs in
+/// which a set is used for the first or second time. Empty if there is none.
 [[nodiscard]] std::string difference(const comm::sender_program& does,
                                      const comm::sender_program& says);
-/// How many rectangles they move in a run.
+/// The number of rectangles that they send in a run.
 [[nodiscard]] std::size_t transfers_of(const comm::sender_program& says);
 
 /// Changes the steps of a sender in a run: how a test makes a mutant. Empty: it changes nothing.
 using sender_change = std::function<void(int sender, std::vector<step>& steps)>;
 [[nodiscard]] comm::sender_program changed(comm::sender_program all, const sender_change& change);
 
-/// A planned operator of one rank, with all that is made of the plan: has
+/// A planned operator of one rank, with all that is made of the plan. It has a `plan`, and
 ///
-///   says()       what its senders do, by its program; where they walk lists
-///   does()       the same, by what kernels are given; then by `change`
-///   faults()     what can be seen to be wrong without the other ranks
-///   lanes()      what its kernels do, which has to outlive neither the model nor its plan
-///   operands()   how large its matrices are
-///   sets()       of its rooms
-///
-/// and a `plan`.
+///   says()       the steps of its senders by their program, where they walk lists
+///   does()       the same by what its kernels get, after `change`
+///   faults()     faults that show without the other ranks
+///   lanes()      the steps of its kernels; the model and its plan have to outlive them
+///   operands()   the sizes of its matrices
+///   sets()       the number of its room sets
 template <class Model>
 void prove(const std::vector<Model>& ranks, device_findings& found) {
   device_schedule lanes;
@@ -48,8 +46,8 @@ void prove(const std::vector<Model>& ranks, device_findings& found) {
   add_report(found, lanes, check_lanes(lanes, operands, epochs));
 }
 
-/// Plans as so many ranks do, `model_of(rank)`; looks at what each would do by itself, and proves
-/// the schedule of all of them.
+/// Makes the plans of `ranks` ranks by `model_of(rank)`, looks for faults of each by itself, and
+/// proves the schedule of all of them.
 template <class ModelOf>
 [[nodiscard]] device_findings check(int ranks, const ModelOf& model_of) {
   device_findings found;

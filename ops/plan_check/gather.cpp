@@ -56,8 +56,8 @@ comm::sender_program gather_model::does() const {
   return changed(std::move(all), change);
 }
 
-/// The steps of a sender who walks its list: where bytes are read and written, and which counters
-/// are waited for and raised.
+/// The steps of a sender that walks its list: the places that it reads and writes, and the counters
+/// that it waits for and raises.
 void gather_model::walk_list(int sender, std::uint64_t epoch, const program::sink& emit) const {
   const int me = how.rank();
   const int set = how.sets().set_of(epoch);
@@ -86,7 +86,7 @@ void gather_model::walk_list(int sender, std::uint64_t epoch, const program::sin
     }
     s.publish = shard.inbox_room(set, peer, chunk.publish, use);
     s.publish.producer = me;
-    // A rank does not ask itself.
+    // A rank needs no permission of its own.
     if (shard.counted && peer != me) s.reserve = s.publish;
     emit(s);
   };
@@ -119,7 +119,7 @@ schedule::lane_program gather_model::lanes() const {
   schedule::lane_program all({how.rank(), how.world(), how.counters(), how.inbox(), how.outbox(),
                               tile_extent(plan.gemm.config)});
   const comm::sender_program sends = does();
-  // Flags by which the roles of a CTA wait for its own senders.
+  // Flags with which the roles of a CTA wait for its own senders.
   std::vector<int> ended(static_cast<std::size_t>(sends.count), -1);
   std::vector<std::vector<int>> behind(static_cast<std::size_t>(plan.gemm.blocks()));
   for (const sending_warp& w : senders_beside()) {
@@ -139,7 +139,7 @@ schedule::lane_program gather_model::lanes() const {
           },
           ended[static_cast<std::size_t>(sender)]);
   };
-  // Copies within the GPU go before the kernel, by the stream of the run.
+  // Copies within the GPU run before the kernel, on the stream of the run.
   const int stage = plan.streams > 0 ? 1 : 0;
   const auto stays = [stage, rank = how.rank()](const step& s) {
     return stage > 0 && s.what == action::copy && s.to.rank == rank;
@@ -165,7 +165,7 @@ schedule::lane_program gather_model::lanes() const {
 }
 
 /// What a CTA reads of a tile, part by part, and waits for, by the numbers and tensor maps that its
-/// kernel is given.
+/// kernel gets.
 void gather_model::read(const gpu::cta_read& of, std::uint64_t epoch,
                         const std::function<void(const factors&)>& visit) const {
   const int set = how.sets().set_of(epoch);
@@ -193,7 +193,7 @@ std::vector<factors::wait> gather_model::waits_of(const gpu::cta_read& of, int k
   std::vector<factors::wait> waits;
   if (plan.protocol.senders_acquire) return waits;
   const gpu::gemm_plan& gemm = plan.gemm;
-  // Of the N operand each CTA of a cluster waits for its share, and all of them multiply with it.
+  // Each CTA of a cluster waits for its share of the N operand, and all multiply with the whole.
   const int shares = gemm.config.swap_ab ? gemm.config.cluster : 1;
   for (int share = 0; share < shares; ++share) {
     const int row =

@@ -15,17 +15,17 @@
 
 namespace untax::plan_check {
 
-/// A planned all_gather_gemm of one rank with all that its kernels are given: lists of transfers,
-/// numbers, tensor maps. Where packets are sent, chunks stand for those of a warp's turn.
+/// A planned all_gather_gemm of one rank with all that its kernels get: transfer lists, numbers,
+/// tensor maps. Where packets are sent, a chunk stands for the packets of a warp's turn.
 class gather_model {
  public:
   gather_model(const all_gather_gemm_problem& asked, const gather_plan& made);
 
   [[nodiscard]] comm::sender_program says() const { return comm::senders_of(how); }
   [[nodiscard]] comm::sender_program does() const;
-  /// What senders do otherwise than their program says; and what does not fit its memory.
+  /// Differences between senders and their program, and what does not fit its memory.
   [[nodiscard]] std::vector<std::string> faults() const;
-  /// Senders, and CTAs, go by what they are given, and the last CTA that has read speaks for all.
+  /// Senders and CTAs follow what they are given. The last CTA to have read signals for all.
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] int sets() const { return how.sets().sets; }
@@ -33,7 +33,7 @@ class gather_model {
   all_gather_gemm_problem problem;
   gather_plan plan;
   all_gather_gemm_protocol how;
-  comm::transfer_lists lists;  ///< what senders walk, where they do
+  comm::transfer_lists lists;  ///< the lists of senders, if they have any
   sent_shard shard;
   receiving_grid receiving;
   arrival_grid arrivals;
@@ -43,15 +43,15 @@ class gather_model {
   sender_change change;
 
  private:
-  /// A sender that is a warp of a CTA which multiplies.
+  /// A sender that is a warp of a CTA of the GEMM.
   struct sending_warp {
     int cta = 0;
     int warp = 0;
     int sender = 0;
   };
   [[nodiscard]] std::vector<sending_warp> senders_beside() const;
-  /// The plan of the same gather where a chunk is what a warp sends in a turn, of a row: where
-  /// packets go, which each signal for themselves.
+  /// The plan of the same gather in which a chunk is what a warp sends of a row in a turn. It
+  /// stands for packets, which carry their own signals.
   [[nodiscard]] static gather_plan in_packets(const gather_plan& plan);
   [[nodiscard]] std::string fault_of_packets() const;
   [[nodiscard]] std::vector<std::string> sender_faults() const;
@@ -62,11 +62,11 @@ class gather_model {
   [[nodiscard]] std::vector<factors::wait> waits_of(const gpu::cta_read& of, int k_block, int end,
                                                     int set) const;
 
-  gather_plan planned_;  // where `plan` stands for packets
+  gather_plan planned_;  // the plan as made, where `plan` stands for packets
   operand_space memory_;
 };
 
-/// Plans as ranks with such GPUs do, looks at each, and proves the schedule of all.
+/// Makes the plans of all ranks with such GPUs, checks each, and proves their schedule.
 [[nodiscard]] device_findings check_gather(const all_gather_gemm_problem& problem, int ranks,
                                            const operator_options& options, int multiprocessors);
 

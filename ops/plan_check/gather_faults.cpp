@@ -11,13 +11,13 @@
 namespace untax::plan_check {
 namespace {
 
-/// How many senders there are beside no GEMM: streams, CTAs, or warps of CTAs.
+/// The number of senders that are not beside a GEMM: streams, CTAs, or warps of CTAs.
 int senders_apart(const gather_plan& plan) {
   const int warps = plan.tma_tiles || plan.protocol.senders_acquire ? 1 : gpu::sender_warps;
   return plan.streams + (plan.comm_ctas + plan.own_grid) * warps;
 }
 
-/// The threads that send packets, as the CTAs of the kernel number them.
+/// The threads that send packets, with the numbers that the CTAs of the kernel give them.
 std::vector<packet_thread> packet_threads(const gather_plan& plan) {
   std::vector<packet_thread> all;
   const int apart = plan.comm_ctas * gpu::block_threads;
@@ -89,7 +89,7 @@ std::vector<std::string> gather_model::memory_faults() const {
          "a TMA tile has other bytes than are waited for");
   if (!stored) return found;
   expect(plan.rate_limit > 0, "nothing is sent in finite time");
-  // Epilogue warps are held back until what goes out before them has left.
+  // Epilogue warps are held back until all that is sent before them has left.
   std::vector<std::pair<int, int>> times;
   for (const comm::transfer& chunk : lists.entries) times.emplace_back(chunk.before, chunk.hops);
   std::ranges::sort(times);
@@ -111,8 +111,8 @@ gather_plan gather_model::in_packets(const gather_plan& plan) {
   return cut;
 }
 
-/// Threads that send none of their own; packets that are left out, sent twice, share a place or are
-/// not where they are read.
+/// Threads that send no packets of their own; packets that are left out, sent twice, share a place
+/// or are not where they are read.
 std::string gather_model::fault_of_packets() const {
   const all_gather_gemm_protocol protocol(problem, planned_.protocol);
   const packet_panel panel = packet_panel::of(protocol);
@@ -125,7 +125,7 @@ std::string gather_model::fault_of_packets() const {
   expect(bytes_of(planned_, protocol).inbox >=
              packet_panel::bytes * 2 * static_cast<std::size_t>(panel.in_set),
          "the inbox is too small for its packets");
-  // Packets have no counters of their own, so others are behind those of chunks.
+  // Packets have no counters of their own, so the free counters follow those of chunks.
   for (int set = 0; set < protocol.sets().sets; ++set)
     expect(!own.counted || own.free_counter(set, 0) == protocol.free_counter(set, 0),
            "other counters are waited for");
@@ -148,7 +148,7 @@ std::string gather_model::fault_of_packets() const {
       const int place = panel.at(row, at.column);
       expect(place >= 0 && place < panel.in_set && places.insert(place).second,
              "two packets have one place");
-      // Threads that multiply go from k-block to k-block.
+      // Threads that multiply advance from k-block to k-block.
       expect(place == panel.at(row, at.column % gpu::block_k) +
                           at.column / gpu::block_k * panel.rows * packet_panel::across,
              "a packet is not where it is read");

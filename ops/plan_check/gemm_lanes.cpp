@@ -11,7 +11,7 @@ namespace {
 
 using schedule::lane_program;
 
-/// What one CTA does in a run: acquires what it reads as it is needed, each once, and multiplies.
+/// One CTA in a run: it acquires what it reads, as needed and each thing once, and multiplies.
 class cta_lane {
  public:
   cta_lane(const gemm_lanes& gemm, int rank, const std::vector<int>& sums, std::uint64_t epoch,
@@ -43,7 +43,7 @@ class cta_lane {
     ++work_.number;
     if (gemm_.before) gemm_.before(work_, epoch_, emit_);
   }
-  /// Of a cluster that splits k the first CTA along k finishes; the others read for it.
+  /// In a cluster that splits k the first CTA along k finishes; the others read for it.
   void split(int cta) {
     const gpu::tile_config& c = gemm_.plan->config;
     const bool finishes = cta % cluster_blocks(c) / c.cluster == 0;
@@ -61,7 +61,7 @@ class cta_lane {
 
   void read(const gpu::cta_read& of, bool finishes) {
     gemm_.read(of, epoch_, [&](const factors& f) {
-      std::int64_t done = 0;  // so far it is multiplied
+      std::int64_t done = 0;  // the part that is multiplied so far
       for (const factors::wait& next : f.waits) {
         if (!acquired_.insert(next.counter).second) continue;
         use(f, done, std::min(next.depth, f.depth), finishes);
@@ -70,7 +70,7 @@ class cta_lane {
       use(f, done, f.depth, finishes);
     });
   }
-  /// What others have read, and acquired.
+  /// Multiplies what other CTAs have read and acquired.
   void multiply(const gpu::cta_read& of) {
     gemm_.read(of, epoch_, [&](const factors& f) {
       std::int64_t done = 0;
@@ -110,7 +110,7 @@ class cta_lane {
     corner_ = {-1, -1};
     gemm_.store(work_, s, epoch_, emit_);
   }
-  /// What is taken into a panel at once is of one rank.
+  /// A copy into a panel takes rows of one rank only.
   void take_by_rank(const step& all, std::int64_t row) const {
     if (gemm_.rows_of_ranks.empty()) return emit_(all);
     for (const range& part : gemm_.rows_of_ranks) {
@@ -127,13 +127,13 @@ class cta_lane {
 
   const gemm_lanes& gemm_;
   int rank_;
-  const std::vector<int>& sums_;  // by CTA: the flag of what it leaves to others
+  const std::vector<int>& sums_;  // by CTA: the flag that its sums are left to others
   std::uint64_t epoch_;
   const program::sink& emit_;
   cta_work work_{.number = -1};
   std::set<int> acquired_;
-  std::pair<std::int64_t, std::int64_t> corner_{-1, -1};  // of the tile at hand
-  std::int64_t made_ = 0;                                 // how much of its k
+  std::pair<std::int64_t, std::int64_t> corner_{-1, -1};  // of the current tile
+  std::int64_t made_ = 0;                                 // the part of its k that is done
 };
 
 }  // namespace
@@ -195,11 +195,11 @@ factors operand_space::multiplied(const gpu::cta_read& of, const gpu::matrix_at&
   factors f;
   f.rows = std::clamp<std::int64_t>(c.rows - c_row, 0, of.a.count);
   f.cols = std::clamp<std::int64_t>(std::min(b.rows, c.columns) - of.b.begin, 0, of.b.count);
-  // What lies beyond either matrix is zero, in both.
+  // Both matrices are zero beyond their ends.
   f.depth =
       std::clamp<std::int64_t>(std::min(a.columns, b.columns) - columns.begin, 0, columns.size);
   if (f.rows == 0 || f.cols == 0 || f.depth == 0) return f;
-  // Rows beyond A are zero, too, and those of C are not.
+  // Rows beyond A are zero, too. Rows of C are not.
   if (a_row + f.rows <= a.rows) f.a = rectangle(a, a_row, columns.begin, f.rows, f.depth);
   f.b = rectangle(b, of.b.begin, columns.begin, f.cols, f.depth);
   f.c = rectangle(c, c_row, of.b.begin, f.rows, f.cols);

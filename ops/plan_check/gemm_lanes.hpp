@@ -16,8 +16,8 @@
 
 namespace untax::plan_check {
 
-/// K-blocks of a tile that lie in one place each: what a CTA multiplies, where it lies, and what it
-/// waits for before. Lengths are those that there are; what lies beyond a matrix is zero.
+/// K-blocks of a tile that are each contiguous: what a CTA multiplies, where it lies, and what it
+/// waits for before. Sizes are the actual ones; all beyond a matrix is zero.
 struct factors {
   std::int64_t rows = 0;   ///< of A, and of C
   std::int64_t cols = 0;   ///< rows of B, columns of C
@@ -25,7 +25,7 @@ struct factors {
   place a;
   place b;
   place c;
-  /// What has to be acquired to multiply from `depth` on.
+  /// What to acquire before the product goes on from `depth`.
   struct wait {
     std::int64_t depth = 0;
     int counter = 0;
@@ -37,29 +37,29 @@ struct factors {
 /// A wait of `consumer` until `producer` has raised a counter to `use`.
 [[nodiscard]] step acquires(int producer, int consumer, int counter, std::uint64_t use);
 
-/// Which operands lie at which addresses, as one rank sees them: rows of elements of 2 bytes, one
-/// behind the other. Nothing is at these addresses; they only say what a planned kernel means.
+/// Which operand is at which address, as one rank sees it: rows of elements of 2 bytes, without
+/// gaps. There is no memory at these addresses; they only show what a planned kernel accesses.
 class operand_space {
  public:
   void add(operand of, int rank, std::int64_t address, const extent& size);
 
-  /// What a rectangle is whose rows begin `stride` elements apart; `none` unless all of it is one
-  /// rectangle of one operand.
+  /// The operand at a rectangle whose rows begin `stride` elements apart; `none` unless all of it
+  /// is one rectangle of one operand.
   [[nodiscard]] place rectangle(const void* first, std::int64_t stride, std::int64_t rows,
                                 std::int64_t cols) const;
-  /// The same of a part of a matrix.
+  /// The same for a part of a matrix.
   [[nodiscard]] place rectangle(const gpu::matrix_at& in, std::int64_t row, std::int64_t col,
                                 std::int64_t rows, std::int64_t cols) const;
-  /// The rectangle of a step, of the operands of one that moves.
+  /// The rectangle of a step, among the operands of a sender.
   [[nodiscard]] place moved(const gpu::moved_operands& operands, const place& p,
                             const step& s) const {
     return rectangle(operands.at(p), operands.stride_of(p.of), s.rows, s.cols);
   }
-  /// The steps of senders who take those of their program, by where they move.
+  /// The steps of senders that take those of their program, by the addresses that they access.
   [[nodiscard]] comm::step_source moved_steps(const gpu::moved_operands& operands,
                                               const comm::step_source& steps) const;
   /// What a CTA multiplies of a tile whose rows of A begin at row `a_row` of `a`, and those of C at
-  /// `c_row` of `c`: of so many columns of `a` and `b`, as far as the matrices reach.
+  /// `c_row` of `c`: the given columns of `a` and `b`, as far as the matrices reach.
   [[nodiscard]] factors multiplied(const gpu::cta_read& of, const gpu::matrix_at& a,
                                    std::int64_t a_row, const gpu::matrix_at& b,
                                    const gpu::matrix_at& c, std::int64_t c_row,
@@ -77,16 +77,16 @@ class operand_space {
   std::vector<region> regions_;
 };
 
-/// Which of a CTA's works: see `gpu::each_read`.
+/// A work of a CTA: see `gpu::each_read`.
 struct cta_work {
   int cta = 0, number = 0;
 };
 
-/// The CTAs of a planned GEMM, as far as they depend on where A comes from and C goes to.
+/// The CTAs of a planned GEMM, with what depends on the source of A and the destination of C.
 struct gemm_lanes {
   const gpu::gemm_plan* plan = nullptr;
   std::int64_t k = 0;  ///< of the whole product
-  room_sets sets;      ///< of what is awaited
+  room_sets sets;      ///< room sets of what is awaited
   /// Calls `visit` for what a CTA reads, part by part.
   std::function<void(const gpu::cta_read&, std::uint64_t epoch,
                      const std::function<void(const factors&)>& visit)>
@@ -95,17 +95,17 @@ struct gemm_lanes {
   std::function<void(const cta_work&, const step& completes, std::uint64_t epoch,
                      const program::sink& emit)>
       store;
-  /// Emits what a CTA does before a work, and behind the last one; none: nothing.
+  /// Emits what a CTA does before each work, and after the last one. May be empty.
   std::function<void(const cta_work&, std::uint64_t epoch, const program::sink& emit)> before;
-  /// Rows of A that are of one rank each; none: all are.
+  /// Rows of A that belong to one rank each; empty: all belong to one.
   std::vector<range> rows_of_ranks;
 };
 
-/// Rows and columns of the result that a CTA computes at once.
+/// Rows and columns of the result that a CTA computes at a time.
 [[nodiscard]] extent tile_extent(const gpu::tile_config& c);
 
-/// Adds a lane for each CTA of a GEMM, where CTA i begins behind the flags `behind[i]`; none:
-/// behind nothing. The flags that they raise at their ends.
+/// Adds a lane for each CTA of a GEMM. CTA i first waits for the flags `behind[i]`; empty: for
+/// none. Returns the flags that they raise at their ends.
 [[nodiscard]] std::vector<int> add_gemm(schedule::lane_program& all, const gemm_lanes& gemm,
                                         std::vector<std::vector<int>> behind = {});
 

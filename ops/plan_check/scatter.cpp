@@ -10,7 +10,7 @@
 namespace untax::plan_check {
 namespace {
 
-/// With the most rows that a run has: counters, and flagged tiles, are those of all of them.
+/// The problem with the most rows that a run has: they determine counters and flagged tiles.
 gemm_all_scatter_problem most_of(gemm_all_scatter_problem problem, const scatter_plan& plan) {
   if (plan.protocol.capacity > 0) problem.m = plan.protocol.capacity;
   return problem;
@@ -79,7 +79,7 @@ void scatter_model::send_tiles(int sender, std::uint64_t epoch, const program::s
   const auto at = static_cast<std::size_t>(sender);
   for (int i = lists.begins.at(at); i < lists.begins.at(at + 1); ++i) {
     const comm::transfer& tile = lists.entries.at(static_cast<std::size_t>(i));
-    // TMA clips its tiles where C ends, on the right and below.
+    // TMA clips its tiles where C ends, at the right and at the bottom.
     const gpu::tma_tiles_at& own = maps.tma_tiles.front();
     if (tile.row >= own.first.rows) continue;
     room flag = how.tile_flag(0, epoch);
@@ -119,7 +119,7 @@ std::vector<std::string> scatter_model::faults() const {
     expect(tma_tile == gpu::tma_tile_size{tiles.tma_tile_rows, tiles.tma_tile_columns},
            "a TMA tile has another size than its map says");
   }
-  // Alone a rank sends nothing, and does not ask for flags.
+  // A single rank sends nothing, and waits for no flags.
   if (!found.empty() || how.world() == 1) return found;
   const std::string differs = difference(does(), says());
   expect(differs.empty(), differs);
@@ -148,7 +148,7 @@ schedule::lane_program scatter_model::lanes() const {
   return all;
 }
 
-/// The CTAs of the kernel of a row split, which begin behind some flags; those that they raise.
+/// Adds the CTAs of a row split's kernel, which begin after flags; returns those they raise.
 std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
                                          const std::vector<int>& behind) const {
   all.begin_kernel("gemm", 0);
@@ -183,15 +183,15 @@ std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
   return plan_check::add_gemm(all, gemm, all_behind);
 }
 
-/// Row splits one after the other; what one has stored is copied while the next ones multiply, when
-/// all ranks have opened their C.
+/// Row splits run one after the other. The results of one are copied while the next ones multiply,
+/// when all ranks have opened their C.
 void scatter_model::add_copies(schedule::lane_program& all) const {
   all.begin_kernel("open", 0);
   const int opened = all.add_flag();
   all.add(
       {}, [this](std::uint64_t epoch, const program::sink& emit) { how.meet(epoch, emit); },
       opened);
-  std::vector<std::vector<int>> ended = {{}};  // before each row split, and behind the last one
+  std::vector<std::vector<int>> ended = {{}};  // before each row split, and after the last one
   const auto splits = static_cast<int>(maps.row_splits.size());
   for (int split = 0; split < splits; ++split) ended.push_back(add_gemm(all, split, ended.back()));
   all.begin_kernel("copies", 0);

@@ -12,12 +12,12 @@
 
 namespace untax::plan_check {
 
-/// A planned gemm_all_scatter of one rank with all that its kernels are given: see `gather_model`.
+/// A planned gemm_all_scatter of one rank with all that its kernels get: see `gather_model`.
 class scatter_model {
  public:
   scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned);
 
-  /// But for what lies beyond the rows of the run.
+  /// Without what lies beyond the rows of the run.
   [[nodiscard]] comm::sender_program says() const;
   [[nodiscard]] comm::sender_program does() const;
   [[nodiscard]] std::vector<std::string> faults() const;
@@ -28,10 +28,10 @@ class scatter_model {
   gemm_all_scatter_problem problem;
   scatter_plan plan;
   gemm_all_scatter_protocol how;
-  comm::transfer_lists lists;   ///< of senders of flagged tiles
-  gpu::tma_tile_size tma_tile;  ///< in which these go
+  comm::transfer_lists lists;   ///< the lists of senders of flagged tiles
+  gpu::tma_tile_size tma_tile;  ///< in which flagged tiles are sent
   scatter_maps maps;
-  gpu::moved_operands moved;  ///< of DMA engines
+  gpu::moved_operands moved;  ///< for DMA engines
   sender_change change;
 
  private:
@@ -44,7 +44,7 @@ class scatter_model {
   operand_space memory_;
 };
 
-/// Plans as ranks with such GPUs do, looks at each, and proves the schedule of all.
+/// Makes the plans of all ranks with such GPUs, checks each, and proves their schedule.
 [[nodiscard]] device_findings check_scatter(const gemm_all_scatter_problem& problem, int ranks,
                                             const operator_options& options, int multiprocessors);
 

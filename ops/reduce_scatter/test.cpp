@@ -41,7 +41,7 @@ TEST(reduce_scatter, refuses_wrong_arguments) {
   expect_refusal(2, "in has 5 elements; this problem needs 10", [&](world& w) {
     reduce_scatter(w, {.count = 10, .type = dtype::f32}).run(shard, shard);
   });
-  // Also the smallest result, which is not where in-place results are.
+  // This includes the smallest result, which does not lie in place.
   expect_refusal(2, "share memory", [&](world& w) {
     std::vector<float> mine(3);
     reduce_scatter op(w, {.count = 2, .type = dtype::f32});

@@ -12,22 +12,22 @@ namespace {
 
 using timing::signal_way;
 
-/// Blocks of attention that the simulation has for each rank: groups of those of a GPU.
+/// Workers that the simulation has for attention at each rank: groups of the blocks of a GPU.
 constexpr int groups = 16;
-/// Times in a run at which a group has finished items, and sends them.
+/// How often in a run a group has finished items, and sends them.
 constexpr int times = 8;
 constexpr double statistics_bytes = 16;
 
 double cache_bytes(const timed_case& c) {
   return 4.0 * static_cast<double>(c.m * c.kv_heads * c.head_dim) * static_cast<double>(c.keys);
 }
-/// What one rank has for each other one: its partial result, in fp32.
+/// Bytes of a rank's partial result, in fp32, which each other rank gets.
 double partial_bytes(const timed_case& c) {
   return static_cast<double>(c.m * c.heads) *
          (4.0 * static_cast<double>(c.head_dim) + statistics_bytes);
 }
 
-/// Every group attends, sends what it has finished to all peers, and combines what has come.
+/// Every group attends, sends what it has finished to all peers, and combines what has arrived.
 timing::workload whole_run(const predictor& p, const timed_case& c, double local, bool fused,
                            double begin) {
   timing::workload work(c.ranks);

@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// What a figure is looked up by: its kind, and three sizes.
+/// The key of a figure: its kind, and three sizes.
 struct calibration_key {
   std::string what;  ///< "all_gather_gemm rows fused_sequential", "NCCL all_reduce"
   double m = 1;
@@ -17,15 +17,15 @@ struct calibration_key {
   double k = 1;
 };
 
-/// How much longer figures took than the timing engine says without it, by kind and size. Fitted
-/// from measurements of one and two GPUs.
+/// By how much measured figures are longer than the timing engine predicts, by kind and size.
+/// Fitted to measurements of one and two GPUs.
 class calibration {
  public:
-  /// Of several measurements of the same thing the geometric mean counts.
+  /// Several measurements of the same thing count by their geometric mean.
   void add(const calibration_key& key, double ratio);
   /// 1 if nothing of the kind was measured. Entries with the same n and k are a line, along which
-  /// the logarithm of the ratio is linear in log m, and constant beyond its ends; of the four
-  /// nearest lines in (log n, log k) it is the mean, weighted by 1 / distance^2.
+  /// the logarithm of the ratio is linear in log m, and constant beyond its ends. It is the mean
+  /// over the four nearest lines in (log n, log k), weighted by 1 / distance^2.
   [[nodiscard]] double ratio(const calibration_key& key) const;
 
   /// Whether anything of the kind was measured.
@@ -34,7 +34,7 @@ class calibration {
   [[nodiscard]] std::size_t entries() const;
 
   std::string device;
-  std::vector<std::string> files;  ///< it was fitted from
+  std::vector<std::string> files;  ///< the files that it was fitted from
 
  private:
   friend std::string to_json(const calibration& c);

@@ -15,25 +15,25 @@ using timing::signal_way;
 
 constexpr std::uint64_t epoch = 1;
 constexpr double element_bytes = 2;
-/// Pairs of ranks and workers between which chunks go, of all ranks. Where there are more, a worker
-/// of the simulation stands for several: time and memory of a simulation grow with their number.
+/// The most pairs of ranks and workers that exchange chunks, over all ranks. If there are more, a
+/// worker of the simulation stands for several: its time and memory grow with their number.
 constexpr double most_ways = 2e6;
 
-/// Packets go without programs of their own: each block has a share of every message. So they are
-/// read as programs of rooms with a chunk for each block.
+/// Packets have no programs: each block has a share of every message. So they are read as programs
+/// with rooms and a chunk for each block.
 collective_plan by_blocks(collective_plan plan) {
   plan.wire = wire_kind::stores;
   plan.chunk = std::max<std::int64_t>(ceil_div<std::int64_t>(plan.chunk, plan.workers), 1);
   return plan;
 }
 
-/// How many workers of a kernel one of the simulation stands for.
+/// The number of workers of a kernel for which one of the simulation stands.
 int workers_in_one(const collective_plan& plan) {
   const double pairs = static_cast<double>(plan.world) * (plan.world - 1);
   const int kept = std::clamp(static_cast<int>(most_ways / pairs), 1, plan.workers);
   return ceil_div(plan.workers, kept);
 }
-/// The same plan of fewer workers, whose chunks are larger.
+/// The same plan with fewer workers, whose chunks are larger.
 collective_plan with_larger_workers(collective_plan plan, int in_one) {
   plan.workers = ceil_div(plan.workers, in_one);
   plan.chunk *= in_one;

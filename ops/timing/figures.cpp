@@ -59,13 +59,13 @@ timed_case attention_case(const json& p, int ranks, const char* batch, const cha
   return c;
 }
 
-/// "bulk_library, graph" is "bulk_library graph", and "fused_sequential, graph" that pattern.
+/// "bulk_library, graph" becomes "bulk_library graph", and "fused_sequential, graph" the pattern.
 std::string by_of_step(const std::string& ran) {
   const std::size_t comma = ran.find(", ");
   const std::string how = ran.substr(0, comma);
   return how == "bulk_library" ? how + " " + ran.substr(comma + 2) : how;
 }
-/// A pattern of a table; what it has of the library was captured.
+/// The name of a pattern of a table. Its figures of the library are of captured runs.
 std::string by_of_pattern(const std::string& name) {
   return name == "bulk_library" ? "bulk_library graph" : name;
 }
@@ -109,7 +109,7 @@ class file_reader {
   }
   void read_attention(const json& in) {
     for (const json& p : in.at("problems")) {
-      // Pages, and partial results of 16 bits, are variants that no machine is judged by.
+      // Pages, and partial results of 16 bits, are variants by which no machine is judged.
       if (p.value("page_size", 0) != 0 || p.value("partials", "fp32") != "fp32") continue;
       const timed_case c = attention_case(p, ranks_, "batch", "keys");
       for (const json& g : p.at("figures")) {

@@ -14,7 +14,7 @@ struct figure {
   std::string file;  ///< its name, without the folder
 };
 
-/// The taxes of one operation, as measured: seconds of E0 to E4, below 0 where there is none.
+/// The measured taxes of one operation: seconds of E0 to E4, below 0 if there is none.
 struct measured_row {
   timed_case what;
   double steps[5] = {-1, -1, -1, -1, -1};
@@ -24,12 +24,12 @@ struct measured_row {
 struct measurements {
   std::vector<figure> figures;
   std::vector<measured_row> rows;
-  std::vector<std::string> files;  ///< that something was read from
+  std::vector<std::string> files;  ///< the files that were used
 };
 
 /// Reads what `untax bench`, `untax bench tune` and `untax taxes` wrote about a device: files, or
-/// all *.json of folders, that are of `least` to `most` ranks. Of other files nothing but that
-/// number is looked at. Throws `invalid_argument` for a file that is none.
+/// all *.json of folders, with `least` to `most` ranks. Of files with other numbers nothing else is
+/// read. Throws `invalid_argument` for other files.
 [[nodiscard]] measurements read_measurements(const std::vector<std::string>& paths,
                                              const std::string& device, int least, int most);
 

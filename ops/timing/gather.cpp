@@ -18,12 +18,12 @@ namespace {
 using timing::signal_way;
 
 constexpr std::uint64_t epoch = 1;
-/// Portions of a tile between which a cluster looks for what comes.
+/// Portions of a tile, before each of which a cluster waits for arrivals.
 constexpr int portions = 8;
-/// Of a block in which all warps send that do not multiply.
+/// Warps of a block in which all warps send that do not multiply.
 constexpr int warps_that_send = 4;
 
-/// What a rank's kernels do, as activities of a workload.
+/// Lowers a rank's kernels to activities of a workload.
 class gather_lowering {
  public:
   gather_lowering(predictor& p, const all_gather_gemm_problem& problem, int ranks, pattern how)
@@ -115,9 +115,9 @@ class gather_lowering {
     if (r.named()) work_.wait({r.consumer, r.ready, r.use});
   }
 
-  /// Senders of the blocks that multiply, side by side: four warps of each. The first of them loads
-  /// for the GEMM when it has sent its part. Returns the counter that says so of block 0; those of
-  /// the others follow.
+  /// Senders of the blocks that multiply, side by side: four warps of each. The first of them is
+  /// also the GEMM's producer, when it has sent its part. Returns the counter that signals this for
+  /// block 0; those of the other blocks follow.
   int add_warps_that_multiply_later(int rank, int kernel) {
     const int blocks = plan_.gemm.blocks();
     const int first = source_->counters();
@@ -192,7 +192,7 @@ class gather_lowering {
                {begin * depth, (end - begin) * depth});
     }
   }
-  /// The same where rows of A are those of tiles.
+  /// The same for rows of A that are those of tiles.
   void needs_of_rows(int rank, int cluster, range rows, int begin, int end) {
     const std::int64_t depth = gpu::block_k;
     if (by_rows()) {
@@ -243,7 +243,7 @@ class gather_lowering {
   gather_plan plan_;
   timing::workload work_;
   double seconds_ = 0;
-  // Of the rank that is being added.
+  // Of the rank that is being lowered.
   std::unique_ptr<all_gather_gemm_protocol> protocol_;
   std::unique_ptr<program> source_;
   std::vector<int> sources_;
@@ -259,7 +259,7 @@ predicted simulate_gather(predictor& p, const timed_case& c) {
     const double between = c.by.ends_with("eager") ? n.launch_eager : n.launch_graph;
     double seconds = p.library_collective("all_gather", c.ranks, bytes) + between +
                      p.gemm_alone({c.m, c.n, c.k}, true);
-    // What came by columns is laid out in rows.
+    // Data that was gathered by columns is laid out in rows.
     const bool turned = c.gather == gather_axis::k;
     if (turned) seconds += between + 2 * bytes / n.memory_rate;
     if (c.by.ends_with("eager"))

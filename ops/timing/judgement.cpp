@@ -17,13 +17,13 @@ constexpr double near = 0.25;
 constexpr double near_of_whole = 0.05;
 constexpr double same = 0.03;
 
-/// What has no parts that are calibrated comes first.
+/// Figures without calibrated parts come first.
 int pass_of(const timed_case& c) {
   if (c.by.ends_with(" alone") || c.by == "NCCL" || c.by == "local") return 0;
   return 1;
 }
 
-/// Of the problem that a figure is about, whatever carried it out.
+/// The problem of a figure, whatever pattern it was carried out by.
 std::string problem_of(const figure& f) {
   timed_case c = f.what;
   c.by = f.file;
@@ -71,7 +71,7 @@ void group(judgement& made) {
   std::ranges::stable_sort(made.groups, std::greater{}, &judged_group::mean);
 }
 
-/// Patterns that a step of the taxes is the best of.
+/// The patterns of a step of the taxes; the step takes the best of them.
 std::vector<std::string> patterns_of_term(const timed_case& c, int term) {
   if (term == 0) return {"bulk_library eager"};
   if (term == 1) return {"bulk_library graph"};

@@ -8,11 +8,11 @@
 
 namespace untax {
 
-/// Fits the calibration of a machine to measurements: what a GEMM, a collective of the library and
-/// attention take alone first, then the patterns that are put together from them.
+/// Fits the calibration of a machine to measurements: first a GEMM, a collective of the library and
+/// attention alone, then the patterns that are composed of them.
 [[nodiscard]] calibration fit(const timing::machine& m, const measurements& known);
 
-/// A figure, and what was predicted of it.
+/// A figure, and its prediction.
 struct judged {
   figure what;
   double seconds = 0;  ///< predicted
@@ -24,10 +24,10 @@ struct judged_term {
   int term = 0;
   double seconds = 0;
   [[nodiscard]] double error() const noexcept { return seconds / row.steps[term] - 1; }
-  /// Within 25 %, or within 5 % of E0.
+  /// Whether the error is within 25 %, or within 5 % of E0.
   [[nodiscard]] bool good() const noexcept;
 };
-/// The errors of one operator and way.
+/// The errors of one operator and pattern.
 struct judged_group {
   std::string name;
   int figures = 0;
@@ -43,13 +43,13 @@ struct judgement {
   double mean_error = 0;             ///< absolute
   double within_quarter = 0;         ///< share
   int orders = 0;                    ///< problems with two patterns or more
-  int orders_right = 0;              ///< the best two in the right order, or within 3 %
+  int orders_right = 0;              ///< those with the best two in the right order, or within 3 %
   int ranks = 0;
 
   [[nodiscard]] int good_terms() const noexcept;
 };
 
-/// How far off predictions are, as it is kept beside a machine.
+/// The errors of predictions, as kept in a file beside a machine.
 struct judgement_summary {
   std::string device;
   int ranks = 0;
@@ -57,7 +57,7 @@ struct judgement_summary {
 };
 /// Reads what `untax machine --judge --out` wrote. Throws `invalid_argument`.
 [[nodiscard]] judgement_summary load_judgement(const std::string& path);
-/// What `load_judgement` reads.
+/// The text that `load_judgement` reads.
 [[nodiscard]] std::string summary_of(const judgement& found, const timing::machine& m);
 
 /// Predicts every figure.

@@ -15,17 +15,17 @@ namespace {
 
 constexpr double element_bytes = 2;
 
-/// Columns that one rank multiplies.
+/// The columns that one rank multiplies.
 double local_columns(const timed_case& c) {
   if (!c.columns_sharded()) return static_cast<double>(c.n);
   return static_cast<double>(sharding{c.n, c.ranks, shard_granularity}.full());
 }
-/// How much of the reduction dimension one rank multiplies.
+/// The part of the reduction dimension that one rank multiplies.
 double local_depth(const timed_case& c) {
   if (!c.sums()) return static_cast<double>(c.k);
   return static_cast<double>(sharding{c.k, c.ranks, shard_granularity}.full());
 }
-/// The collective in a case: the case itself, or what the library takes to a GEMM operator.
+/// The collective of a case: the case itself, or the library's collective for a GEMM operator.
 struct collective_part {
   std::string name;
   ring_traffic ring;

@@ -17,53 +17,53 @@
 
 namespace untax {
 
-/// What the timing engine says of a case.
+/// The prediction of the timing engine for a case.
 struct predicted {
   double seconds = 0;
   double simulated = 0;       ///< before calibration
-  timing::simulation detail;  ///< empty for what is no program: a library, a GEMM alone
+  timing::simulation detail;  ///< empty for what has no program: a library, a GEMM alone
 };
 
 /// Predicts figures on a machine: lowers plans and programs to a workload, simulates it, and
-/// corrects it by what the same kind of figure took on one or two GPUs.
+/// corrects the time by what the same kind of figure took on one or two GPUs.
 class predictor {
  public:
   /// Throws `invalid_argument` for a machine of cores.
   predictor(timing::machine m, calibration known, timing::simulation_options options = {});
 
-  /// Throws `invalid_argument` for what is no figure, and `unsupported` for what GPUs refuse.
+  /// Throws `invalid_argument` for an unknown figure, and `unsupported` for what GPUs refuse.
   [[nodiscard]] predicted predict(const timed_case& c);
-  /// The same without the calibration of this figure, but with that of its parts.
+  /// The same without the calibration of this figure, but with the calibration of its parts.
   [[nodiscard]] predicted simulate(const timed_case& c);
-  /// What calibration files call a case.
+  /// The key of a case in calibration files.
   [[nodiscard]] static calibration_key key_of(const timed_case& c);
 
   [[nodiscard]] const timing::machine& machine() const noexcept { return machine_; }
   [[nodiscard]] calibration& known() noexcept { return known_; }
 
-  // The parts that operators are put together from.
+  // The parts that operators are composed of.
 
   /// Seconds of a GEMM alone, by untax's kernels or by the library.
   [[nodiscard]] double gemm_alone(const gpu::gemm_shape& shape, bool by_library);
-  /// The same of one plan, on as many multiprocessors as it was made for.
+  /// The same for one plan, on as many multiprocessors as it was made for.
   [[nodiscard]] double seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
                                   const gpu::gemm_shape& like);
-  /// The same where `beside` multiprocessors are others'. Of a plan with senders, whose model knows
-  /// of them, it is the time of the same plan without.
+  /// The same where `beside` multiprocessors are taken by others. For a plan with senders, whose
+  /// model includes them, it is the time of the same plan without.
   [[nodiscard]] double seconds_beside(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
                                       const gpu::gemm_shape& like, int beside);
   [[nodiscard]] const std::vector<gpu::gemm_plan>& plans(const gpu::gemm_shape& shape,
                                                          int processors);
-  /// Seconds of a collective of the library among so many ranks.
+  /// Seconds of a collective of the library among `ranks` ranks.
   [[nodiscard]] double library_collective(const std::string& name, int ranks, double bytes);
-  /// Seconds of an eager run of libraries that takes the GPU so long: no less than its host takes
+  /// Seconds of an eager run of libraries that takes the GPU `seconds`: no less than its host takes
   /// to launch a collective, a GEMM and `more` kernels.
   [[nodiscard]] double launched_by_host(double seconds, int more) const {
     return std::max(seconds, numbers().library_run + more * numbers().launch_eager);
   }
   [[nodiscard]] int processors() const;
   [[nodiscard]] const timing::machine_numbers& numbers() const { return machine_.numbers; }
-  /// What a simulation of it says.
+  /// Simulates a workload.
   [[nodiscard]] predicted run(const timing::workload& work) const;
 
  private:
@@ -79,7 +79,7 @@ class predictor {
 [[nodiscard]] predicted simulate_gather(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_scatter(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_sums(predictor& p, const timed_case& c);
-/// Of the pattern fused_warp_specialized.
+/// For the pattern fused_warp_specialized.
 [[nodiscard]] predicted simulate_row_sums(predictor& p, const device_sum& sum, int ranks);
 [[nodiscard]] predicted simulate_attention(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_collective(predictor& p, const timed_case& c);

@@ -13,9 +13,9 @@ namespace {
 
 using timing::signal_way;
 
-/// Clusters store tiles of partial results at the owners of their rows, and add their own ones: as
-/// they are multiplied where those of peers are there by then, at the end what is left, a tile
-/// each. Or a kernel behind all of them adds, and may pass the sums on.
+/// Clusters store tiles of partial results at the owners of their rows, and add their own ones.
+/// They add each as it is multiplied if those of peers have arrived, and the rest at the end: a
+/// tile each. Or a kernel after all of them adds, and may pass the sums on.
 class row_sums_lowering {
  public:
   row_sums_lowering(predictor& p, const device_sum& sum, int ranks)
@@ -43,7 +43,7 @@ class row_sums_lowering {
   [[nodiscard]] const row_sums_plan& plan_of(int rank) const {
     return plans_[static_cast<std::size_t>(rank)];
   }
-  /// Rows of a tile of a cluster of `source` that are an owner's.
+  /// Rows of a tile of a cluster of `source` that `owner` owns.
   [[nodiscard]] std::int64_t rows_of(int source, int tile, int owner) const {
     const row_sums_plan& plan = plan_of(source);
     const gpu::tile_config& c = plan.gemm.config;
@@ -54,7 +54,7 @@ class row_sums_lowering {
         std::min(first + high, plan.owned.end(owner)) - std::max(first, plan.owned.first(owner)),
         0);
   }
-  /// Columns of it that there are.
+  /// Columns of that tile within C.
   [[nodiscard]] std::int64_t columns_of(int source, int tile) const {
     const row_sums_plan& plan = plan_of(source);
     const gpu::tile_config& c = plan.gemm.config;
@@ -100,7 +100,7 @@ class row_sums_lowering {
     work_.raise({peer, counter, 1});
     work_.act({.bytes = bytes_of(elements), .from = rank, .to = peer, .detached = true});
   }
-  /// Elements that a rank owns, and those of a tile of each block.
+  /// Elements that a rank owns; and elements of one tile of each block.
   [[nodiscard]] std::int64_t own(int rank) const {
     const gpu::owned_rows& owned = plan_of(rank).owned;
     return std::int64_t{owned.end(rank) - owned.first(rank)} * sum_.n;
@@ -109,7 +109,7 @@ class row_sums_lowering {
     const gpu::gemm_plan& gemm = plan_of(rank).gemm;
     return std::int64_t{gemm.blocks()} * tile_rows(gemm.config) * gemm.config.block_n;
   }
-  /// One worker stands for all blocks.
+  /// One worker adds for all blocks.
   void add(std::int64_t elements) {
     work_.act({.busy = bytes_of(elements) * (ranks_ + 1) / p_.numbers().memory_rate,
                .way = signal_way::at_once});

@@ -103,7 +103,7 @@ class scatter_lowering {
     costs.posted = true;
     return costs;
   }
-  /// Senders beside the GEMM, as tiles are flagged, or behind it.
+  /// Senders: beside the GEMM, as tiles are flagged, or after it.
   void add_senders(int rank) {
     const timing::machine_numbers& n = p_.numbers();
     const bool behind = plan_.way == scatter_way::local_only;
@@ -127,7 +127,7 @@ class scatter_lowering {
       }
     }
   }
-  /// Raises the flags of the protocol's tiles that a cluster has finished.
+  /// Raises the flags of the protocol's tiles of a tile that a cluster has finished.
   void flag(int tile) {
     const gpu::tile_config& c = plan_.gemm.config;
     const auto at = gpu::tile_scheduler(plan_.gemm.schedule).at(tile);
@@ -141,11 +141,11 @@ class scatter_lowering {
     }
   }
 
-  /// Kernels that multiply some of the rows each, behind each of which copy engines begin.
+  /// Adds kernels that multiply some of the rows each; copy engines begin after each of them.
   void add_copies(int rank) {
     const timing::machine_numbers& n = p_.numbers();
     const int row_splits = plan_.row_splits;
-    const int flags = ranks_ * row_splits;  // counters of what peers send come first
+    const int flags = ranks_ * row_splits;  // after the counters of what peers send
     const int kernel = work_.add_kernel(rank, 0, "gemm", 0);
     work_.add_worker(kernel);
     for (int row_split = 0; row_split < row_splits; ++row_split) {
@@ -189,7 +189,7 @@ predicted simulate_scatter(predictor& p, const timed_case& c) {
     const double bytes = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n);
     const bool eager = c.by.ends_with("eager");
     const std::int64_t columns = sharding{c.n, c.ranks, shard_granularity}.full();
-    // What was gathered by ranks is laid out in rows.
+    // Data that was gathered by ranks is laid out in rows.
     double seconds = p.gemm_alone({c.m, columns, c.k}, true) +
                      p.library_collective("all_gather", c.ranks, bytes) +
                      2 * (eager ? n.launch_eager : n.launch_graph) + 2 * bytes / n.memory_rate;

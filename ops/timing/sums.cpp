@@ -13,14 +13,14 @@ namespace {
 
 using timing::signal_way;
 
-/// Of what an owner adds: so many parts are waited for and added together.
+/// An owner waits for its tiles, and adds them, in so many portions.
 constexpr int portions = 16;
 /// Partials have the type of A, as in `untax taxes`.
 constexpr dtype type = dtype::bf16;
 constexpr auto partial_bytes = static_cast<double>(size_of(type));
 
-/// What the kernels do that sum a GEMM over ranks: clusters store partial tiles at the owners of
-/// their rows, where words are their own signal, and blocks there add them up.
+/// Lowers the kernels that sum a GEMM over ranks: clusters store partial tiles at the owners of
+/// their rows, where words carry their own signal, and blocks add them there.
 class sums_lowering {
  public:
   sums_lowering(predictor& p, const device_sum& sum, int ranks, pattern how)
@@ -116,11 +116,11 @@ class sums_lowering {
   }
 
   void add_adders(int rank, int kernel, int blocks) {
-    // They share what there is to add, and so one stands for all.
+    // They share all additions, so one worker stands for all.
     work_.add_worker(kernel);
     add_up(rank, 0, blocks);
   }
-  /// What one of the blocks that add does: its share of every portion, when that has come.
+  /// The activities of a block that adds: its share of every portion, when that has arrived.
   void add_up(int rank, int adder, int blocks) {
     const timing::machine_numbers& n = p_.numbers();
     const gpu::sum_fragments& f = how(rank);
@@ -128,7 +128,7 @@ class sums_lowering {
     const int steps = std::min(portions, tiles);
     const double elements =
         static_cast<double>(f.end_row(rank) - f.first_row(rank)) * static_cast<double>(sum_.n);
-    // Partials are read, and zeros put back.
+    // Partials are read, and zeros written back.
     const double rate = std::min(blocks * n.block_rate, n.memory_rate / 2);
     for (int step = 0; step < steps; ++step) {
       const int end = (step + 1) * tiles / steps;
@@ -149,7 +149,7 @@ class sums_lowering {
       }
     }
   }
-  /// So many elements of the sum go to each peer.
+  /// Sends so many elements of the sum to each peer.
   void pass_on(int rank, double elements, double pace) {
     for (int hop = 1; hop < ranks_; ++hop) {
       work_.act({.bytes = elements * static_cast<double>(size_of(sum_.type)),

@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// One figure: an operator at one size on so many ranks, by one way to carry it out.
+/// One figure: an operator at one size on so many ranks, carried out in one way.
 struct timed_case {
   std::string op;  ///< "gemm", "all_gather_gemm", ..., "all_reduce"
   /// "fused_sequential", ..., "bulk_library graph", "bulk_library eager", "GEMM alone",
@@ -24,12 +24,12 @@ struct timed_case {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t keys = 0;  ///< that one rank holds of each sequence
+  std::int64_t keys = 0;  ///< keys that one rank holds of each sequence
 
-  /// A GEMM, alone or of an operator.
+  /// Whether it is a GEMM, alone or of an operator.
   [[nodiscard]] bool is_gemm() const noexcept { return m > 0 && heads == 0; }
   [[nodiscard]] bool is_attention() const noexcept { return heads > 0; }
-  /// The GEMM operator; null for all else.
+  /// The GEMM operator; null for any other case.
   [[nodiscard]] const operator_entry* entry() const { return find_operator(op); }
   [[nodiscard]] bool gathers() const { return entry() != nullptr && entry()->gathers; }
   [[nodiscard]] bool columns_sharded() const {

@@ -25,12 +25,12 @@ struct blas_library {
 
   /// Loads the library the first time. It stays loaded.
   [[nodiscard]] static const blas_library& get();
-  /// The library's context of the current device, which stays until the program ends. Throws
+  /// The library's handle for the current device. It lives until the program ends. Throws
   /// `internal`.
   [[nodiscard]] cublasLtHandle_t handle_here() const;
 };
 
-/// Throws `internal` with the name of the call unless it went well.
+/// Throws `internal` with the name of the call if `status` is an error.
 void require(cublasStatus_t status, const char* call);
 
 }  // namespace untax::bulk

@@ -56,11 +56,11 @@ cudaStream_t stream_of(stream_ref stream) noexcept {
   return static_cast<cudaStream_t>(stream.handle);
 }
 
-/// Rank 0's id of the communicator, at every rank, by way of the symmetric heap.
+/// The communicator's id. Rank 0 makes it and puts it to every rank through the symmetric heap.
 ncclUniqueId shared_id(world& w) {
   ncclUniqueId id{};
   const auto box = w.allocate_owned<std::byte>(sizeof id, "NCCL's id");
-  // NCCL may not be found, or fail, at rank 0 alone: the others have to hear of it at the barrier.
+  // NCCL may be missing or fail at rank 0 only. The other ranks have to learn that at the barrier.
   if (w.rank() == 0) {
     require(w, nccl_library::get().get_unique_id(&id), "ncclGetUniqueId");
     for (int peer = 0; peer < w.size(); ++peer) copy_and_wait(box->at(peer), &id, sizeof id);
@@ -157,7 +157,7 @@ void communicator::gather_shards(const void* in, void* out, const sharding& byte
   for (int root = 0; root < bytes.parts; ++root) {
     const range shard = bytes.of(root);
     if (shard.empty()) continue;
-    // Only the root's own is read.
+    // Each call reads `in` at its root only.
     require(*c.owner,
             c.library.broadcast(in, static_cast<std::byte*>(out) + root * bytes.full(),
                                 static_cast<std::size_t>(shard.size), ncclUint8, root, c.handle,

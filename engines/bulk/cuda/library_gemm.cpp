@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t workspace_bytes = std::size_t{64} << 20U;
 constexpr int asked_ways = 8;
-/// What measurements go round in: more than three times L2.
+/// Measurements rotate through this much memory: more than three times L2.
 constexpr std::size_t rotated_bytes = std::size_t{200} << 20U;
 
 cudaDataType_t element(dtype type) {
@@ -44,7 +44,7 @@ class library_gemm::call {
     if (b_stride == 0) b_stride = product.k;
     if (c_stride == 0) c_stride = product.n;
     const auto [m, n, k] = std::tuple{rows(product.m), rows(product.n), rows(product.k)};
-    // The library counts down columns: to it, C is C^T = B * A^T, and B is stored transposed.
+    // The library is column-major: it computes C^T = B * A^T, and sees B as stored transposed.
     require(library_.describe(&what_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
     const cublasOperation_t transposed = CUBLAS_OP_T;
     require(library_.set(what_, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed),

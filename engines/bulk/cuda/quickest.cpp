@@ -58,10 +58,10 @@ double seconds_in_graph(world& w, const std::function<void(int run, stream_ref s
     launch(0, stream);
     return agreed(clock.stop());
   };
-  // Taking memory may wait for kernels of peers, which would wait for this rank; some may still
-  // take it for what they run here, and graphs do.
+  // An allocation may wait for kernels of peers that wait for this rank. Until this barrier, ranks
+  // may still allocate for what they run here; graphs allocate, too.
   w.barrier();
-  (void)alone();  // does what is done once
+  (void)alone();  // one-time initialisation
   const double roughly = alone();
   const int runs = runs_in_graph(roughly);
   const gpu::graph all(clock.stream(), [&] {
@@ -74,7 +74,7 @@ double seconds_in_graph(world& w, const std::function<void(int run, stream_ref s
   for (int i = 0; i < warm; ++i) all.launch(clock.stream());
   std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {
-    all.launch(clock.stream());  // ranks do not begin it together, but they end it so
+    all.launch(clock.stream());  // ranks begin this run at different times, but end it together
     clock.start();
     all.launch(clock.stream());
     seconds.push_back(clock.stop() / runs);

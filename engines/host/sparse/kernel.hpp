@@ -11,7 +11,7 @@
 
 namespace untax::sparse {
 
-/// The numbers of a product, and who works.
+/// The operands of a product, and the threads that compute it.
 template <class Value>
 struct spmv_call {
   host::team& team;
@@ -21,7 +21,7 @@ struct spmv_call {
   Value beta;
   std::span<Value> y;
 
-  /// y of a row whose terms add up to `sum`.
+  /// Stores y of a row whose terms add up to `sum`.
   void put(std::int64_t row, Value sum) const {
     Value& to = y[static_cast<std::size_t>(row)];
     to = beta == Value(0) ? alpha * sum : std::fma(beta, to, alpha * sum);
@@ -40,7 +40,7 @@ using kernel_of = std::unique_ptr<kernel<Value>>;
 
 template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_csr_thread(csr_view<Value, Offset> matrix);
-/// As `lanes` threads of a GPU do it, a power of two: with the same bits.
+/// Adds a row as `way.lanes` lanes of a GPU do, with the same bits. Their number is a power of two.
 template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_csr_lanes(csr_view<Value, Offset> matrix, const spmv_way& way);
 template <class Value, class Offset>
@@ -51,7 +51,7 @@ template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_csr_balanced(csr_view<Value, Offset> matrix);
 template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_coo(csr_view<Value, Offset> matrix);
-/// ELL is SELL-P whose slices are all as wide. Throws `unsupported` if that is too much.
+/// ELL is SELL-P with slices of equal width. Throws `unsupported` if that needs too much padding.
 template <class Value, class Offset>
 [[nodiscard]] kernel_of<Value> make_ell(csr_view<Value, Offset> matrix);
 template <class Value, class Offset>

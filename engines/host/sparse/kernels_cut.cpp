@@ -1,5 +1,5 @@
-// Kernels that cut rows where threads end: a thread keeps what it has of a row that it does not
-// complete, and these are added in the order of threads.
+// Kernels that split rows where the part of a thread ends. A thread keeps its partial sum of a row
+// that another thread completes. These are added in the order of threads.
 
 #include <vector>
 
@@ -48,9 +48,8 @@ class csr_merge_path final : public kernel<Value> {
   csr_view<Value, Offset> matrix_;
 };
 
-/// Each thread has the rows that begin in its part of the elements, the last one also those behind
-/// all elements. What a part holds before the first row that begins there belongs to the row
-/// ahead.
+/// Each thread has the rows that begin in its part of the elements; the last thread also has the
+/// rows behind all elements. Elements of a part before its first row belong to the row before that.
 template <class Value, class Offset>
 class csr_balanced final : public kernel<Value> {
  public:

@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::int64_t slice_rows = 64;
 
-/// Rows in slices, each padded to its longest row and stored by columns. Padding is in column -1,
-/// which is not read, so that what x holds elsewhere does not matter. A row is added in its order,
-/// so that bits do not depend on threads.
+/// Rows in slices. Each slice is padded to its longest row and stored by columns. Padding has
+/// column -1 and is skipped, so that x may hold anything. The terms of a row are added in order, so
+/// that bits do not depend on the number of threads.
 template <class Value>
 class padded final : public kernel<Value> {
  public:
-  /// `least_width`: of each slice.
+  /// `least_width`: the least width of each slice.
   template <class Offset>
   padded(csr_view<Value, Offset> matrix, std::int64_t least_width) : rows_(matrix.rows) {
     const auto length = [&](std::int64_t r) {

@@ -1,5 +1,5 @@
-// Kernels that never cut a row where a thread ends, and so have the same bits for any number of
-// threads.
+// Kernels that never split a row where the part of a thread ends. Bits are the same for any number
+// of threads.
 
 #include <algorithm>
 #include <atomic>
@@ -35,8 +35,8 @@ class csr_thread final : public kernel<Value> {
   csr_view<Value, Offset> matrix_;
 };
 
-/// The sum of terms as so many lanes of a GPU have it: each adds its own, without rounding
-/// products, and then halves are added to each other.
+/// Adds the terms of a row as the lanes of a GPU do. Each lane adds its own terms with fma; then a
+/// binary tree adds the sums of the lanes.
 template <class Value, class Offset>
 class csr_lanes final : public kernel<Value> {
  public:
@@ -63,13 +63,13 @@ class csr_lanes final : public kernel<Value> {
       Value& sum = sums[(i - begin) % sums.size()];
       sum = std::fma(matrix_.values[i], x[static_cast<std::size_t>(matrix_.columns[i])], sum);
     }
-    // A block's warps make their trees first, and then there is one of their sums.
+    // One tree in each warp of a block, then one tree over the sums of the warps.
     for (std::size_t half = std::min<std::size_t>(sums.size(), 32) / 2; half > 0; half /= 2)
       add_halves(sums, half, 1);
     for (std::size_t half = sums.size() / 64; half > 0; half /= 2) add_halves(sums, half, 32);
     return sums[0];
   }
-  /// In each group of 2 `half` sums, which lie `stride` apart.
+  /// Adds the upper to the lower half of each group of 2 * `half` sums, which lie `stride` apart.
   static void add_halves(std::vector<Value>& sums, std::size_t half, std::size_t stride) {
     for (std::size_t first = 0; first < sums.size(); first += 2 * half * stride) {
       for (std::size_t i = 0; i < half; ++i)
@@ -82,8 +82,8 @@ class csr_lanes final : public kernel<Value> {
   bool mixed_;
 };
 
-/// Rows are assigned in blocks of about as many elements, to whoever is free. A row that is longer
-/// than a block is cut into pieces of a block, which are added in their order in the end.
+/// Threads take blocks of rows with about equal numbers of elements, whenever they are free. A row
+/// longer than a block is split into pieces of a block, whose sums are added in order at the end.
 template <class Value, class Offset>
 class csr_adaptive final : public kernel<Value> {
  public:

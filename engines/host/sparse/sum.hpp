@@ -7,7 +7,7 @@
 
 namespace untax::sparse {
 
-/// The terms from element `begin` to `end`, added one after the other.
+/// The sum of the terms from element `begin` to `end`, added in order.
 template <class Value, class Offset>
 [[nodiscard]] Value sum_of(const csr_view<Value, Offset>& m, std::span<const Value> x,
                            std::int64_t begin, std::int64_t end) {
@@ -17,7 +17,7 @@ template <class Value, class Offset>
   return sum;
 }
 
-/// What a thread has of a row that another one completes.
+/// A thread's partial sum of a row that another thread completes.
 template <class Value>
 struct carry {
   std::int64_t row = -1;  ///< -1: nothing
