@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything that a program needs which runs operators of untax, or moves tiles itself.
+/// All host headers of a program that runs operators of untax, or that moves tiles itself.
 
 #include <untax/core/array_view.hpp>              // IWYU pragma: export
 #include <untax/core/error.hpp>                   // IWYU pragma: export

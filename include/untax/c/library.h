@@ -14,8 +14,7 @@
 extern "C" {
 #endif
 
-/* Grows by one when something that was there has changed its meaning; additions leave it as it is.
- */
+/* Is raised by one when the meaning of something changes; additions do not change it. */
 #define UNTAX_ABI_VERSION 1
 
 typedef struct untax_world untax_world;
@@ -24,10 +23,10 @@ typedef struct untax_operator untax_operator;
 typedef enum untax_status {
   untax_ok = 0,
   untax_invalid_argument, /* a shape, pointer, type or option that cannot be used */
-  untax_not_symmetric,    /* a pointer that does not lie in symmetric memory where it has to */
-  untax_out_of_memory,    /* the symmetric heap, or the machine, has no room */
+  untax_not_symmetric,    /* a pointer is not in symmetric memory, where it has to be */
+  untax_out_of_memory,    /* the symmetric heap, or the machine, has too little memory left */
   untax_unsupported,      /* a combination that this machine or build does not offer */
-  untax_disagreement,     /* ranks do not do the same thing */
+  untax_disagreement,     /* ranks make different calls, or the same with different arguments */
   untax_peer_lost,        /* a rank ended while others waited for it */
   untax_timeout,          /* a bounded wait reached its limit */
   untax_aborted,          /* another rank failed and stopped the world */
@@ -42,7 +41,7 @@ typedef struct untax_error_info {
       text; /* rank, operator and site, what was wrong, and what would be right; never NULL */
 } untax_error_info;
 
-/* Element types. Arithmetic accumulates in fp32. */
+/* Element types. Sums are accumulated in fp32. */
 typedef enum untax_type { untax_f32 = 0, untax_f16, untax_bf16 } untax_type;
 
 /* Ways to overlap communication with computation; docs/design.md describes them. */
@@ -59,17 +58,17 @@ typedef enum untax_pattern {
 
 typedef enum untax_reduction { untax_sum = 0, untax_max, untax_min } untax_reduction;
 
-/* "0.1.0". All ranks of a world have to run the same one. */
+/* The version of the library, "0.1.0". All ranks of a world have to use the same one. */
 UNTAX_API const char* untax_version(void);
-/* UNTAX_ABI_VERSION of the library. */
+/* The UNTAX_ABI_VERSION that the library was built with. */
 UNTAX_API int32_t untax_abi_version(void);
-/* "invalid_argument", "peer_lost", ...; "ok" for 0, "?" for what is none. */
+/* The name of a status: "invalid_argument", "peer_lost", ...; "ok" for 0, "?" for other values. */
 UNTAX_API const char* untax_status_name(int32_t status);
-/* What was wrong in the last call of this thread that failed. It is good until the next one fails.
- */
+/* The last failure of a call of this thread. The text is valid until the next call of the thread
+ * fails. */
 UNTAX_API untax_error_info untax_last_error(void);
-/* The names of all operators and collectives that the library has, by number from 0; NULL behind
- * the last. For each NAME there is untax_NAME_plan and untax_NAME_run. */
+/* The names of all operators and collectives of the library, by number from 0; NULL for other
+ * numbers. For each NAME there are untax_NAME_plan and untax_NAME_run. */
 UNTAX_API const char* untax_operator_name(int32_t number);
 
 #ifdef __cplusplus

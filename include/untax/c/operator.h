@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/* What operators read, and what they write: row-major, `stride` elements from row to row, 0 if rows
- * lie side by side. */
+/* Row-major matrices that operators read, and that they write. `stride` is the number of elements
+ * from row to row; 0 if there are no gaps between rows. */
 typedef struct untax_const_matrix {
   const void* data;
   int64_t rows;
@@ -25,7 +25,7 @@ typedef struct untax_matrix {
   int32_t type;
 } untax_matrix;
 
-/* Elements that lie side by side. */
+/* Arrays of contiguous elements. */
 typedef struct untax_const_array {
   const void* data;
   int64_t count;
@@ -38,32 +38,35 @@ typedef struct untax_array {
   int32_t type;
 } untax_array;
 
-/* Planning and destroying are collective, and so is each run: all ranks do the same in the same
- * order. A plan is for one problem and is run many times. The world has to outlive it;
- * untax_world_destroy sees to that.
+/* untax_NAME_plan makes an operator for one problem, and untax_NAME_run runs it, any number of
+ * times. `options` may be NULL. Planning and destroying are collective, and so is each run: all
+ * ranks make the same calls in the same order. The world has to outlive it; untax_world_destroy
+ * refuses otherwise.
  *
- * In a world of the host `stream` is NULL, and a run returns when the result is complete and the
- * operands are the caller's again. In a world of GPUs operands lie in memory of the rank's GPU,
- * which is current. With `stream`, a cudaStream_t, a run only launches on it, can be captured in a
- * graph, and what goes wrong is told by untax_world_check; without one it begins behind what the
- * default stream has, and returns as on the host. The default stream itself is cudaStreamLegacy;
- * ranks that share a GPU cannot run on it: unsupported.
+ * In a world of the host `stream` has to be NULL, and a run returns when the result is complete and
+ * the operands may be changed again. In a world of GPUs operands are in memory of the rank's GPU,
+ * which is the current device. With `stream`, a cudaStream_t, a run is asynchronous: it only
+ * launches on the stream, and can be captured in a graph; untax_world_check returns the error of a
+ * failed wait after it has ended. With NULL the run starts after the work in the default stream,
+ * and returns as on the host. The default stream itself is cudaStreamLegacy; ranks that share a GPU
+ * cannot run on it: unsupported.
  *
- * Plans fail with invalid_argument, disagreement, out_of_memory and unsupported; runs with
- * invalid_argument and not_symmetric, before anything moves, and with timeout, peer_lost and
- * aborted. */
+ * Plans fail with invalid_argument, disagreement, out_of_memory and unsupported. Runs fail with
+ * invalid_argument and not_symmetric, before anything is sent, and with disagreement, timeout,
+ * peer_lost and aborted. */
 
-/* Collective. Waits for no peer in a world of the host. NULL is fine. */
+/* Collective. In a world of the host it waits for no peer. In a world of GPUs it waits for the
+ * rank's GPU and for all ranks. `op` may be NULL. */
 UNTAX_API int32_t untax_operator_destroy(untax_operator* op);
-/* "all_gather_gemm": which one it is. */
+/* The name of the operator, such as "all_gather_gemm". */
 UNTAX_API const char* untax_operator_kind(const untax_operator* op);
-/* What was chosen, and why. */
+/* A text that says what was chosen, and why. */
 UNTAX_API const char* untax_operator_explain(const untax_operator* op);
-/* The untax_pattern that was chosen; untax_automatic of one that sends nothing. */
+/* The untax_pattern that was chosen; untax_automatic of an operator that sends nothing. */
 UNTAX_API int32_t untax_operator_pattern(const untax_operator* op);
-/* Rows, columns and type of what this rank passes for an argument of the run, by the name that it
- * has below; of the capacity, where runs differ. Arrays have one row. Any of the three may be NULL.
- */
+/* The rows, columns and type of an argument that this rank passes to a run, by the name that it has
+ * below; those of the capacity, if runs differ. Arrays have one row. Any of the three may be
+ * NULL. */
 UNTAX_API int32_t untax_operator_operand(const untax_operator* op, const char* name, int64_t* rows,
                                          int64_t* cols, int32_t* type);
 

@@ -8,40 +8,41 @@ extern "C" {
 #endif
 
 /* Three decision trees that choose one of some kernels for an input, trained from a table of run
- * times; docs/select.md has the idea, and the schema. One that is made does not change, and any
- * threads may use it. */
+ * times; docs/select.md has the idea, and the schema. A selector does not change, and any threads
+ * may use it. */
 typedef struct untax_selector untax_selector;
 
-/* Gathers features of an input: fills those that are gathered and given, in their order. Returns 0,
- * or anything else if it failed; then nothing is chosen. */
+/* Gathers features of an input: fills those that are gathered and given, in their order. It returns
+ * 0, or any other value if it failed; then nothing is chosen. */
 typedef int (*untax_gather)(void* context, double* features);
 
-/* Trains one. `schema` is a JSON text, `table` the text of a table: a list of JSON objects, or
- * comma-separated values with a line of names first. The same table and seed make the same trees.
- * It takes seconds for thousands of records. invalid_argument. */
+/* Trains a selector. `schema` is a JSON text, `table` the text of a table: a list of JSON objects,
+ * or comma-separated values whose first line has the names. The same table and seed give the same
+ * trees. invalid_argument. */
 UNTAX_API int32_t untax_selector_train(const char* schema, const char* table, uint64_t seed,
                                        untax_selector** selector);
-/* Reads one back from the JSON text that untax_selector_json or `untax select train` has written.
+/* Reads a selector from the JSON text of untax_selector_json or `untax select train`.
  * invalid_argument. */
 UNTAX_API int32_t untax_selector_read(const char* json, untax_selector** selector);
-/* NULL is fine. */
+/* Destroys a selector. It may be NULL. */
 UNTAX_API int32_t untax_selector_destroy(untax_selector* selector);
 
-/* As untax_selector_read takes it. */
+/* The JSON text that untax_selector_read reads. */
 UNTAX_API const char* untax_selector_json(const untax_selector* selector);
-/* The trees for people to read. */
+/* The trees as text for people. */
 UNTAX_API const char* untax_selector_text(const untax_selector* selector);
-/* The features that who asks has to give, by number from 0; NULL behind the last. First come those
- * that are known; `gathered`, which may be NULL, gets 1 for the others. */
+/* The names of the features that a caller has to give, by number from 0; NULL for other numbers.
+ * Known features come first; `gathered`, which may be NULL, gets 1 for the others. */
 UNTAX_API const char* untax_selector_feature(const untax_selector* selector, int32_t number,
                                              int32_t* gathered);
-/* The names of the kernels, by number from 0; NULL behind the last. */
+/* The names of the kernels, by number from 0; NULL for other numbers. */
 UNTAX_API const char* untax_selector_candidate(const untax_selector* selector, int32_t number);
 
-/* The number of the kernel for an input of which the `count` features `known` are known, and which
- * is iterated so many times. `gather` is called, at most once and with `context`, where that pays;
- * without one the choice is by what is known. `gathered`, which may be NULL, says whether it was.
- * invalid_argument, and aborted if `gather` failed. */
+/* Writes the number of the kernel for an input to `candidate`. `known` are the values of the
+ * `count` known features, and `iterations` how often the kernel is run. `gather` is called with
+ * `context`, at most once, if gathering pays; if it is NULL, the choice is by the known features.
+ * `gathered`, which may be NULL, gets 1 if it was called. invalid_argument, and aborted if `gather`
+ * failed. */
 UNTAX_API int32_t untax_selector_choose(const untax_selector* selector, const double* known,
                                         int32_t count, double iterations, untax_gather gather,
                                         void* context, int32_t* candidate, int32_t* gathered);

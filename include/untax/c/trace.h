@@ -7,14 +7,15 @@
 extern "C" {
 #endif
 
-/* Records what operators do that are made on the host from now on, in this process, and writes it
- * to the file `path`, which Perfetto opens, when the trace is stopped. UNTAX_TRACE does the same
- * for a whole program. With ranks as processes each of them calls it, with the same path.
- * untax_invalid_argument if the file cannot be written, or if a trace is being recorded. */
+/* Records the operators that this process makes from now on, and writes them to the file `path`,
+ * which Perfetto opens, when the trace is stopped. On GPUs they record only in a build with kernel
+ * traces; in other builds plans fail with untax_unsupported meanwhile. UNTAX_TRACE does the same
+ * for a whole program. If ranks are processes, each of them calls it, with the same path.
+ * untax_invalid_argument if the file cannot be written, or if a trace is being recorded already. */
 UNTAX_API int32_t untax_trace_start(const char* path);
 
 /* Ends the trace and writes it. No operator may run meanwhile. `events` and `lost`, which may be
- * NULL, get how many events the file holds, and how many did not fit in memory.
+ * NULL, get the number of events in the file, and of those that did not fit in memory.
  * untax_invalid_argument if no trace is being recorded, or if the file cannot be written. */
 UNTAX_API int32_t untax_trace_stop(int64_t* events, int64_t* lost);
 

@@ -14,10 +14,11 @@ typedef struct untax_world_options {
                             ever */
   int64_t join_limit_ms; /* in which all processes have to come; 0: UNTAX_JOIN_LIMIT_MS, or 60 s;
                             -1: for ever */
-  int32_t memory;        /* untax_memory: where heaps of processes lie */
+  int32_t memory;        /* untax_memory: memory of the heaps of processes */
   int32_t ranks_per_gpu; /* of untax_world_gpus; 0: UNTAX_RANKS_PER_GPU, or 1 */
   int32_t heap_guards;   /* 1: guard bands between allocations, -1: none; 0: UNTAX_HEAP_GUARDS */
-  int32_t gpu; /* of processes: 1 for the first GPU that this one sees, and so on; 0: by its rank */
+  /* of processes: 1 for the first GPU that this process sees, and so on; 0: by rank */
+  int32_t gpu;
 } untax_world_options;
 
 typedef enum untax_memory {
@@ -27,65 +28,74 @@ typedef enum untax_memory {
   untax_memory_automatic /* cuda if every process here has a GPU of its own, else host */
 } untax_memory;
 
-/* Gathers bytes of processes that are to become ranks: `mine` are `bytes` of this one; `all` has
- * room for ranks * bytes, and is filled in rank order. All ranks give equally many. Returns 0, or
- * anything else if it failed; then the world is not made. */
+/* An all-gather of bytes among the processes that are to become ranks. `mine` is the contribution
+ * of this process, `bytes` bytes, the same number at all ranks. The function fills `all`, which has
+ * room for the bytes of all ranks, in rank order. It returns 0, or any other value if it failed;
+ * then the world is not made. */
 typedef int (*untax_exchange)(void* context, const void* mine, size_t bytes, void* all);
 
-/* The views of `ranks` ranks that are threads of this process, into `worlds`: each is for a thread
- * of its own. `options` may be NULL, here and below. invalid_argument, out_of_memory. */
+/* Writes the views of `ranks` ranks that are threads of this process to `worlds`; each is for a
+ * thread of its own. `options` may be NULL, here and below. invalid_argument, out_of_memory. */
 UNTAX_API int32_t untax_world_threads(int32_t ranks, const untax_world_options* options,
                                       untax_world** worlds);
-/* The same on GPUs of this process, rank r on GPU r. The thread of a rank calls
+/* The same on GPUs of this process: rank r is on GPU r. The thread of a rank calls
  * untax_world_use_device first. unsupported if there are fewer GPUs, or if they cannot reach each
  * other. */
 UNTAX_API int32_t untax_world_gpus(int32_t ranks, const untax_world_options* options,
                                    untax_world** worlds);
-/* Collective. The rank of this process as its launcher describes it: `untax run --processes`,
- * torchrun, mpirun or srun; one rank alone where there is none. disagreement, timeout, peer_lost,
- * unsupported. */
+/* Collective. Makes the rank of this process in the world that its launcher describes: `untax run
+ * --processes`, torchrun, mpirun or srun; without a launcher it is a world of one rank. It returns
+ * when all ranks have joined. disagreement, timeout, peer_lost, unsupported. */
 UNTAX_API int32_t untax_world_from_environment(const untax_world_options* options,
                                                untax_world** world);
-/* Collective. Rank `rank` of `ranks` processes of this host that can already exchange bytes; they
- * may be some of a larger job. `exchange` is called once, by the calling thread, with `context`. As
- * above, and aborted if `exchange` failed. */
+/* Collective. Makes rank `rank` of `ranks` processes of this host that can already exchange bytes;
+ * they may be some of a larger job. `exchange` is called once, by the calling thread, with
+ * `context`. Fails as above, and with aborted if `exchange` failed. */
 UNTAX_API int32_t untax_world_from_exchange(int32_t rank, int32_t ranks, untax_exchange exchange,
                                             void* context, const untax_world_options* options,
                                             untax_world** world);
-/* This rank has finished: peers that wait for it hear that it is lost. invalid_argument while
- * operators are left that were made on it; then nothing happens. NULL is fine. */
+/* Destroys the world: this rank has finished, and for peers that wait for it, it is lost. On GPUs
+ * it waits for the rank's GPU first. invalid_argument if operators that were made on it still
+ * exist; then it does nothing. `world` may be NULL. */
 UNTAX_API int32_t untax_world_destroy(untax_world* world);
-/* This rank has failed: all waits of all ranks end, with `text` as the reason, and this rank as the
- * suspect. Only the first one of a world counts. The world still has to be destroyed. */
+/* Says that this rank has failed: all waits of all ranks end, with `text` as the reason, and this
+ * rank as the suspect. Only the first call in a world has an effect. Any thread may call it. The
+ * world still has to be destroyed. */
 UNTAX_API int32_t untax_world_fail(untax_world* world, const char* text);
 
+/* The number of this rank; -1 for NULL. */
 UNTAX_API int32_t untax_world_rank(const untax_world* world);
+/* The number of ranks; -1 for NULL. */
 UNTAX_API int32_t untax_world_size(const untax_world* world);
 /* "threads", "processes", "GPUs" (of this process) or "alone". */
 UNTAX_API const char* untax_world_kind(const untax_world* world);
-/* The number of the rank's GPU; -1 if heaps lie in host memory. */
+/* The device number of the rank's GPU in this process; -1 if heaps are in host memory. */
 UNTAX_API int32_t untax_world_device(const untax_world* world);
-/* How many ranks share a GPU: 1, unless they were asked to. */
+/* How many ranks share a GPU: 1, unless the options asked for more. */
 UNTAX_API int32_t untax_world_ranks_per_gpu(const untax_world* world);
-/* Makes the rank's GPU the current one of the calling thread; nothing in host memory. */
+/* Makes the rank's GPU the current device of the calling thread. It does nothing if heaps are in
+ * host memory. */
 UNTAX_API int32_t untax_world_use_device(const untax_world* world);
 
-/* Collective. Returns when all ranks have come; what they did before is visible after it. */
+/* Collective. Returns when all ranks have entered. What they did before is visible afterwards. */
 UNTAX_API int32_t untax_world_barrier(untax_world* world);
-/* Collective. disagreement, at every rank, unless all ranks say the same of `what`. */
+/* Collective. Waits for all ranks, and fails with disagreement at every rank unless all give the
+ * same `description` of `what`. */
 UNTAX_API int32_t untax_world_agree(untax_world* world, const char* what, const char* description);
-/* Fails with the reason if the world was stopped, also by a kernel that gave up waiting: after
- * kernels of this rank have ended, it says whether they ended well. */
+/* Fails with the reason if the world was stopped, also by a kernel that gave up waiting. Called
+ * after kernels of this rank have ended, it says whether they ended well. */
 UNTAX_API int32_t untax_world_check(const untax_world* world);
 
-/* Collective. `bytes` of symmetric memory at every rank, aligned to 512; `*local` is this rank's.
- * Nothing is cleared, and nobody waits unless the heap is full. `label` is for messages.
- * out_of_memory. */
+/* Collective. Allocates `bytes` bytes of symmetric memory at every rank, aligned to 512 bytes and
+ * not cleared; `*local` is this rank's. It does not wait, unless the only free memory is that of
+ * operators that ended. `label` names the owner in messages, and may be NULL. out_of_memory. */
 UNTAX_API int32_t untax_world_allocate(untax_world* world, size_t bytes, const char* label,
                                        void** local);
-/* Collective. No rank may touch it any more. What is left goes with the world. */
+/* Collective. Frees an allocation, which no rank may access any more. It does not wait. Allocations
+ * that are left are freed with the world. invalid_argument. */
 UNTAX_API int32_t untax_world_free(untax_world* world, void* local);
-/* Where `peer` has what `local` points to in this rank's symmetric memory. not_symmetric. */
+/* The address of the copy at `peer` of what `local` points to in symmetric memory. not_symmetric,
+ * invalid_argument. */
 UNTAX_API int32_t untax_world_translate(const untax_world* world, const void* local, int32_t peer,
                                         void** at_peer);
 

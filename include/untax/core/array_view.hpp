@@ -11,7 +11,7 @@
 
 namespace untax {
 
-/// `count` elements that lie side by side in somebody else's memory.
+/// A view of `count` contiguous elements in memory that it does not own.
 template <class Pointer>
 struct basic_array_view {
   Pointer data = nullptr;
@@ -40,10 +40,12 @@ struct basic_array_view {
   }
 };
 
+/// A view through which elements can be written.
 using array_view = basic_array_view<void*>;
+/// A view that only reads.
 using const_array_view = basic_array_view<const void*>;
 
-/// A view that only reads.
+/// The same elements through a view that only reads.
 [[nodiscard]] inline const_array_view as_const(const array_view& e) noexcept {
   return {e.data, e.type, e.count};
 }

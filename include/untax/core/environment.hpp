@@ -91,36 +91,37 @@ inline constexpr environment_variable slurm_step{"SLURM_STEP_ID", "Slurm: part o
 // clang-format on
 }  // namespace variable
 
-/// All of the above, in that order.
+/// All variables above, in that order.
 [[nodiscard]] std::span<const environment_variable* const> environment_variables() noexcept;
 
-/// Reads variables and says clearly what is wrong with one: every error is `invalid_argument`,
-/// names the variable and its value, and says what would be right. An empty value counts as not
-/// set.
+/// Reads variables and checks their values. Every error is `invalid_argument`, names the variable
+/// and its value, and says what would be right. An empty value counts as not set.
 class environment {
  public:
   /// The environment of this process.
   environment() = default;
-  /// These variables and no others.
+  /// These variables and no others; tests use it.
   explicit environment(std::map<std::string, std::string> values) : values_(std::move(values)) {}
 
+  /// The value of `v`; nothing if it is not set.
   [[nodiscard]] std::optional<std::string> text(const environment_variable& v) const;
   [[nodiscard]] bool has(const environment_variable& v) const { return text(v).has_value(); }
-  /// A whole number in [least, most].
+  /// A whole number in [least, most]; nothing if `v` is not set.
   [[nodiscard]] std::optional<std::int64_t> number(const environment_variable& v,
                                                    std::int64_t least, std::int64_t most) const;
-  /// The same; the variable's fallback when it is not set.
+  /// The same; if `v` is not set, its fallback, which is not compared with the limits.
   [[nodiscard]] std::int64_t number_or_fallback(const environment_variable& v, std::int64_t least,
                                                 std::int64_t most) const;
-  /// A size such as 4096, 64K, 512M or 2G; the variable's fallback when it is not set.
+  /// A number of bytes, given as 4096, 64K, 512M or 2G; the variable's fallback if it is not set.
   [[nodiscard]] std::size_t bytes_or_fallback(const environment_variable& v) const;
 
  private:
   std::optional<std::map<std::string, std::string>> values_;
 };
 
-/// The bytes of "4096", "64K", "512M", "2G" (powers of 1024, either case, an optional B or iB
-/// behind); nothing if `text` is not like that or too large.
+/// The number of bytes that "4096", "64K", "512M" or "2G" means. K, M and G are powers of 1024 in
+/// either case; B or iB may follow. Nothing if `text` has another form, or if the number is too
+/// large.
 [[nodiscard]] std::optional<std::size_t> parse_bytes(std::string_view text) noexcept;
 
 /// "512 bytes", "64 KiB", "1.5 GiB": for messages.

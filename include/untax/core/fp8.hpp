@@ -5,9 +5,9 @@
 
 namespace untax {
 
-/// The 8-bit floating point type e4m3 of the Open Compute Project (OFP8, revision 1.0): a sign,
-/// four bits of exponent with bias 7, three of mantissa; no infinity, and one NaN for each sign.
-/// Conversion rounds to nearest even and saturates at 448; NaN stays NaN.
+/// The 8-bit floating point type e4m3 of the Open Compute Project (OFP8, revision 1.0): a sign bit,
+/// four exponent bits with bias 7, and three mantissa bits. It has no infinity, and one NaN for
+/// each sign. Conversion rounds to nearest even and saturates at 448; NaN stays NaN.
 struct e4m3 {
   static constexpr float largest = 448.0F;
 

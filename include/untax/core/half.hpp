@@ -61,7 +61,7 @@ struct f16 {
   }
 };
 
-/// Maps an element type of C++ to its `dtype`.
+/// Maps an element type of C++ to its `dtype`. Every type but `f16` and `bf16` counts as fp32.
 template <class T>
 inline constexpr dtype dtype_of = dtype::f32;
 template <>

@@ -9,8 +9,8 @@
 
 namespace untax {
 
-/// A row-major matrix in somebody else's memory; `stride` elements lie between the starts of two
-/// rows.
+/// A view of a row-major matrix in memory that it does not own. `stride` is the number of elements
+/// from the start of a row to the start of the next one.
 template <class Pointer>
 struct basic_matrix {
   Pointer data = nullptr;
@@ -44,10 +44,12 @@ struct basic_matrix {
   [[nodiscard]] bool empty() const noexcept { return rows == 0 || cols == 0; }
 };
 
+/// A view through which elements can be written.
 using matrix = basic_matrix<void*>;
+/// A view that only reads.
 using const_matrix = basic_matrix<const void*>;
 
-/// A view that only reads.
+/// The same matrix through a view that only reads.
 [[nodiscard]] inline const_matrix as_const(const matrix& m) noexcept {
   return {m.data, m.type, m.rows, m.cols, m.stride};
 }

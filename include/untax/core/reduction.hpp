@@ -7,16 +7,18 @@
 
 namespace untax {
 
-/// How the contributions of ranks become one.
+/// How the contributions of all ranks are combined.
 enum class reduction : std::uint8_t { sum, max, min };
 
+/// The name of `how` in options and messages.
 [[nodiscard]] constexpr std::string_view name_of(reduction how) noexcept {
   constexpr std::string_view names[] = {"sum", "max", "min"};
   return names[static_cast<std::uint8_t>(how)];
 }
 
-/// `so_far` and one more contribution. Extremes of which one is NaN are NaN. Written so that host
-/// and device give the same bits, and that a loop over it becomes vector instructions.
+/// Combines `so_far` with one more contribution. A maximum or minimum of which one argument is NaN
+/// is NaN. It is written so that host and device give the same bits, and that the compiler can
+/// vectorise a loop over it.
 template <class T>
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr T combined(reduction how, T so_far, T next) noexcept {
   switch (how) {

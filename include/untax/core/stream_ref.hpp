@@ -4,10 +4,11 @@ struct CUstream_st;
 
 namespace untax {
 
-/// A CUDA stream, named without CUDA's headers: a cudaStream_t becomes one by itself. Empty where a
-/// world has no streams, since its ranks are threads or processes of the host, and where a run is
-/// to return when its result is complete. In a world of GPUs such a run begins behind what the
-/// default stream has. The default stream itself is cudaStreamLegacy.
+/// A CUDA stream, named without CUDA's headers; a cudaStream_t converts to it implicitly. It is
+/// empty in worlds without streams, whose ranks are threads or processes of the host. In a world of
+/// GPUs an empty one makes a run blocking: the run starts after the work in the default stream, and
+/// returns when its result is complete. A caller that wants to launch on the default stream passes
+/// cudaStreamLegacy.
 struct stream_ref {
   void* handle = nullptr;
 

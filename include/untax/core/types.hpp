@@ -8,7 +8,7 @@
 
 namespace untax {
 
-/// Element types of matrices. Arithmetic accumulates in fp32 whatever the elements are.
+/// Element types of matrices. Sums are accumulated in fp32, whatever the type of the elements.
 enum class dtype : std::uint8_t { f32, f16, bf16 };
 
 /// Bytes of one element.

@@ -4,7 +4,7 @@
 
 namespace untax {
 
-/// The version of the library. All ranks of a world have to run the same one.
+/// The version of the library. All ranks of a world have to use the same one.
 inline constexpr std::string_view version = "0.1.0";
 
 }  // namespace untax

@@ -9,14 +9,15 @@
 namespace untax {
 
 /// A barrier of all ranks, made of signals: each rank raises its counter at every peer and waits
-/// for theirs. What a rank did before it entered is visible to all when they leave. One caller a
-/// rank.
+/// for theirs. What a rank did before it entered is visible to all when they leave. One thread of a
+/// rank uses it.
 class rank_barrier {
  public:
   rank_barrier(const control& world, int rank) noexcept : world_(world), rank_(rank) {}
 
-  /// `what` and `operator_name` are how the wait is named in messages. The counters, and so the
-  /// barrier, do not distinguish them.
+  /// Enters the barrier and blocks until all ranks have entered, or until the guard ends the wait.
+  /// `what` and `operator_name` name the wait in messages. All barriers use the same counters,
+  /// whatever these are.
   template <wait_guard Guard>
   [[nodiscard]] wait_outcome arrive_and_wait(Guard& guard, verb what = verb::barrier,
                                              std::string_view operator_name = "world") {

@@ -18,7 +18,7 @@ namespace untax {
 template <memory_policy M, counter_table<M> Table, wait_guard Guard>
 class channel {
  public:
-  /// `progress`: see `wait_site`.
+  /// `guard` has to outlive the channel. `wait_site` explains `progress`.
   UNTAX_CALLS_ANY_SIDE
   UNTAX_HOST_DEVICE channel(name_ref operator_name, Table table, Guard& guard,
                             std::uint64_t progress = 0)
@@ -37,21 +37,21 @@ class channel {
     return wait_outcome::ok;
   }
 
-  /// Producer: says that the bytes are there. Release: everything written before is visible to the
-  /// acquirer.
+  /// Producer: signals that the bytes have arrived. Release: everything written before is visible
+  /// to the acquirer.
   UNTAX_CALLS_ANY_SIDE
   UNTAX_HOST_DEVICE void publish(const room& r) {
     M::raise_release(table_.at(r.consumer, r.ready), r.use);
   }
 
-  /// Consumer: waits for the bytes. Acquire.
+  /// Consumer: waits for the bytes. Acquire: they are visible after `ok`.
   UNTAX_CALLS_ANY_SIDE
   [[nodiscard]] UNTAX_HOST_DEVICE wait_outcome acquire(const room& r) {
     return wait(table_.at(r.consumer, r.ready),
                 {operator_name_, verb::acquire, r.producer, r.number, r.use, progress_});
   }
 
-  /// Consumer: worker `reader` will not touch this use of the room again. Release.
+  /// Consumer: signals that worker `reader` does not access this use of the room any more. Release.
   UNTAX_CALLS_ANY_SIDE
   UNTAX_HOST_DEVICE void retire(const room& r, int reader) {
     if (r.free >= 0) M::raise_release(table_.at(r.producer, r.free + reader), r.use);

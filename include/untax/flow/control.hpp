@@ -13,6 +13,7 @@
 
 namespace untax {
 
+/// The life of a rank, as it says itself.
 enum class rank_status : std::uint8_t {
   joining,
   running,
@@ -35,9 +36,9 @@ struct wait_snapshot {
 /// Why the world was stopped.
 struct stop_report {
   int reporter = -1;
-  int suspect = -1;  ///< -1: nobody in particular
+  int suspect = -1;  ///< -1: no particular rank
   errc code = errc::internal;
-  std::string text;  ///< does not name the reporter
+  std::string text;  ///< the reason, without the name of the reporter
 };
 
 /// A collective call of a rank.
@@ -50,57 +51,65 @@ struct ledger_line {
   static constexpr std::size_t longest_call = sizeof(ledger_entry::text);
 };
 
-/// Typed access to the control block of a world. A view: copied freely, owns nothing. Every
-/// function may be called by any rank at any time; those that write say whose data they write.
+/// Typed access to the control block of a world. It is a view that is copied freely and owns
+/// nothing. Any rank may call any function at any time, and none blocks. Functions that write say
+/// whose data they write.
 class control {
  public:
-  /// Bytes that the control block of `ranks` ranks takes.
+  /// The size in bytes of the control block of `ranks` ranks.
   [[nodiscard]] static std::size_t bytes(int ranks) noexcept;
   control(std::byte* block, int ranks) noexcept
       : block_(reinterpret_cast<control_block*>(block)), ranks_(ranks) {}
 
   [[nodiscard]] int ranks() const noexcept { return ranks_; }
 
+  /// The status of `rank`. Acquire.
   [[nodiscard]] rank_status status(int rank) const noexcept;
-  /// Release: who sees the status sees every signal the rank raised before.
+  /// Writes the status of `rank`. Release: a rank that sees the status sees every signal that the
+  /// rank raised before.
   void set_status(int rank, rank_status status) const noexcept;
+  /// The process id of `rank`; 0 in a world of threads.
   [[nodiscard]] long process(int rank) const noexcept;
   void set_process(int rank, long process) const noexcept;
 
-  /// The counter at `at` that says how many barriers `from` has entered. Only `from` raises it.
+  /// The counter at rank `at` of the barriers that `from` has entered. Only `from` raises it.
   [[nodiscard]] std::uint64_t& arrived(int at, int from) const noexcept {
     return block_->ranks[at].arrived[from];
   }
 
-  /// Wait records. A slot has one writer at a time; slots outside the table are ignored.
+  /// Wait records of `rank`. A slot has one writer at a time; slots outside the table are ignored.
   void publish_wait(int rank, int slot, const wait_site& site, std::uint64_t seen,
                     std::uint64_t since) const noexcept;
   void update_wait(int rank, int slot, std::uint64_t seen) const noexcept;
   void clear_wait(int rank, int slot) const noexcept;
+  /// The wait in a slot; nothing if there is none, or if it changed while it was read.
   [[nodiscard]] std::optional<wait_snapshot> wait_at(int rank, int slot) const;
 
-  /// Stops the world. The first one wins; false means that somebody else was first. `text` is cut
-  /// if it is very long.
+  /// Stops the world. The first caller wins; false if another one was first. A text that does not
+  /// fit the block is cut.
   bool stop(const stop_report& report) const noexcept;
-  /// One load.
+  /// Whether the world was stopped. It costs one load.
   [[nodiscard]] bool stopped() const noexcept;
   /// The word that `stopped` loads: not 0 once the report can be read.
   [[nodiscard]] std::uint64_t& stop_flag() const noexcept { return block_->stop.flag; }
-  /// Why, once it is stopped.
+  /// The reason once the world is stopped; nothing before.
   [[nodiscard]] std::optional<stop_report> report() const;
 
-  /// What the kernels of `rank` share with the host, at the host's addresses.
+  /// What the kernels of `rank` share with the host, at the host's addresses. The caller adds the
+  /// fields of the device.
   [[nodiscard]] device_control kernel_view(int rank) const noexcept;
-  /// The slot of the first wait of a kernel of `rank` that took too long, or -1. The slot may lie
+  /// The slot of the first wait of a kernel of `rank` that took too long, or -1. The slot may be
   /// outside the table.
   [[nodiscard]] int kernel_gave_up(int rank) const noexcept;
   /// Whether a wait of a kernel of `rank` ended because the world was stopped.
   [[nodiscard]] bool kernel_stopped(int rank) const noexcept;
 
-  /// The ledger of collective calls. `post` writes the next entry of `rank`.
+  /// Writes the next entry of `rank` in its ledger of collective calls.
   void post(int rank, const ledger_line& line) const noexcept;
+  /// The sequence number of the last entry of `rank`; 0 if there is none.
   [[nodiscard]] std::uint64_t posted(int rank) const noexcept;
-  /// Nothing if the entry is not there yet or was overwritten.
+  /// The entry of `rank` with this sequence number. Nothing if it does not exist yet or was
+  /// overwritten.
   [[nodiscard]] std::optional<ledger_line> posted_at(int rank, std::uint64_t sequence) const;
 
  private:
@@ -108,9 +117,9 @@ class control {
   int ranks_;
 };
 
-/// Turns a wait that did not end well into the exception of this rank. The rank that found the
-/// trouble throws its cause; the others throw `aborted`, except that `peer_lost` and `disagreement`
-/// keep their name everywhere.
+/// Throws the exception of this rank for a wait that did not end well. The rank that found the
+/// error throws its cause. The others throw `aborted`, except that `peer_lost` and `disagreement`
+/// keep their code everywhere.
 [[noreturn]] void throw_failure(const control& world, int rank, wait_outcome outcome,
                                 std::string_view operator_name = {});
 

@@ -13,22 +13,24 @@ namespace untax {
 /// rank's group did before is visible to all of them afterwards.
 ///
 /// It is made of signals, as every barrier of untax: a warp raises its rank's counter at all peers
-/// in parallel and looks at all of theirs at once. How often the barrier was entered is counted in
+/// in parallel and polls all of theirs at once. How often the barrier was entered is counted in
 /// device memory, so nothing is ever reset, and a captured graph can be replayed.
 class device_barrier {
  public:
-  /// The words of symmetric memory that a barrier of `ranks` ranks takes, zero at first: a counter
-  /// for each rank, and how often this rank has entered.
+  /// The number of words of symmetric memory that a barrier of `ranks` ranks needs, zero at first:
+  /// a counter for each rank, and how often this rank has entered.
   [[nodiscard]] static constexpr std::size_t words(int ranks) noexcept {
     return static_cast<std::size_t>(ranks) + 1;
   }
 
+  /// `memory` has `words` words at each rank.
   explicit UNTAX_HOST_DEVICE device_barrier(const symmetric<std::uint64_t>& memory) noexcept
       : memory_(memory) {}
 
-  /// Whether all ranks have come. If not, leave the kernel through its normal exit. Groups that
-  /// enter the same barrier at a rank do so one after the other, in an order that the program
-  /// gives.
+  /// Enters the barrier and waits. It returns whether all ranks have entered; if not, the group
+  /// leaves the kernel through its normal exit. All threads of the group call it. Groups of a rank
+  /// that enter the same barrier do so one after the other, in an order that the program
+  /// determines.
   template <waiting_device_group G>
   requires(G::lanes == 32) [[nodiscard]] __device__
       bool arrive_and_wait(G& group, name_ref name = "kernel") const {
@@ -39,7 +41,7 @@ class device_barrier {
   }
 
  private:
-  /// One lane's look at one peer's counter.
+  /// The counter of one peer, as one lane polls it.
   struct arrival {
     const std::uint64_t* counter;  // null: a lane without a peer
     std::uint64_t otherwise;

@@ -11,9 +11,9 @@ namespace untax {
 
 namespace detail {
 
-/// Up to `most` packets that a lane looks at together, `step` apart. What it saw stays in
-/// registers, so data are taken from the very load that saw the epoch. `order` is that of a lane's
-/// first packet; the first of the message, which carries its order, is one of these.
+/// Up to `most` packets that a lane loads together, `step` apart. Their data stay in registers, and
+/// come from the very load that saw the epoch. `order` is that of a lane's first packet; the first
+/// packet of the message, which carries its order, is one of these.
 template <int most, memory_order order>
 struct packet_batch {
   const packet* first;
@@ -38,15 +38,15 @@ struct packet_batch {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// What a group waits for.
+/// The message that a group waits for.
 struct message {
   const packet* from;
   std::int64_t packets;
   std::uint64_t epoch;
 };
 
-/// Takes packets of a message from `mine` on, as many as `most`, `step` apart, together with the
-/// lanes beside the calling one.
+/// Receives at most `most` packets of a message, from `mine` on, `step` apart, together with the
+/// other lanes.
 template <int most, memory_order order, class G, class T>
 [[nodiscard]] __device__ wait_outcome take_batch(G& group, device_watch& watch, T* to,
                                                  const message& m, std::int64_t count,
@@ -60,7 +60,7 @@ template <int most, memory_order order, class G, class T>
     const std::int64_t left = has ? (m.packets - mine + step - 1) / step : 1;
     held = left < most ? static_cast<int>(left) : most;
   }
-  // A lane without a packet looks at the last one, too: that is quicker than to pass it by.
+  // A lane without a packet loads the last one, too: that is faster than a branch.
   counter all{{m.from + (has ? mine : m.packets - 1), step, held}, m.epoch};
   lanes_watch<G::lanes, counter> guard(watch, all, group.thread_rank() % G::lanes == 0);
   const wait_outcome outcome = wait_until<memory>(all, site, guard);
@@ -72,7 +72,7 @@ template <int most, memory_order order, class G, class T>
   return outcome;
 }
 
-/// Waits for a message and takes it to its place.
+/// Waits for a message and copies its elements to their place.
 template <memory_order order, class G, class T>
 [[nodiscard]] __device__ wait_outcome take_message(G& group, T* to, const packet* from,
                                                    std::int64_t count, std::uint64_t epoch,
@@ -83,13 +83,13 @@ template <memory_order order, class G, class T>
   const std::int64_t step = group.size();
   const int me = group.thread_rank();
   const int lane = me % G::lanes;
-  // The first threads in step publish the record of the whole group.
+  // The first lanes publish the record of the whole group.
   device_watch watch = me < G::lanes ? group.guard() : group.guard().silent();
   wait_outcome outcome = wait_outcome::ok;
   if (m.packets <= step) {
     if (me - lane < m.packets) outcome = take_batch<1, order>(group, watch, to, m, count, me, site);
   } else {
-    // All threads in step take the same turns.
+    // All lanes take the same turns.
     for (std::int64_t begin = me - lane; begin < m.packets && outcome == wait_outcome::ok;
          begin += most * step)
       outcome = take_batch<most, order>(group, watch, to, m, count, begin + lane, site);
@@ -103,9 +103,10 @@ template <memory_order order, class G, class T>
 
 }  // namespace detail
 
-/// Waits for the `count` elements that a peer sent with send_packets and `epoch`, and writes them
-/// to `to`, which may be shared memory. Returns how the wait ended; all threads of the group get
-/// the same, and after `ok` all see all elements. It acquires nothing but the message.
+/// Waits for the `count` elements that a peer sent by `send_packets` with `epoch`, and writes them
+/// to `to`, which may be shared memory. All threads of the group call it. It returns how the wait
+/// ended, the same to all threads; after `ok` all of them see all elements. It acquires nothing but
+/// the message.
 template <waiting_device_group G, packed_element T>
 [[nodiscard]] __device__ wait_outcome receive_packets(G& group, T* to, const packet* from,
                                                       std::int64_t count, std::uint64_t epoch,
@@ -113,9 +114,10 @@ template <waiting_device_group G, packed_element T>
   return detail::take_message<memory_order::relaxed>(group, to, from, count, epoch, who);
 }
 
-/// Waits for the `count` elements that a peer sent to `mailbox` with small_put_with_signal and
-/// `value`, and writes them to `to`. Whether they came; all threads of the group get the same.
-/// Acquire, as wait_until: the group then sees the elements, and what the peer wrote before.
+/// Waits for the `count` elements that a peer sent to `mailbox` by `small_put_with_signal` with
+/// `value`, and writes them to `to`. All threads of the group call it. It returns whether they
+/// came, the same to all threads. Acquire, as `wait_until`: the group then sees the elements, and
+/// what the peer wrote before.
 template <waiting_device_group G, packed_element T>
 [[nodiscard]] __device__ bool receive_small_put(G& group, T* to, const packet* mailbox,
                                                 std::int64_t count, std::uint64_t value,

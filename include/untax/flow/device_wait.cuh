@@ -9,14 +9,14 @@
 
 namespace untax {
 
-/// A group of a kernel that can wait: it carries the watch that bounds its waits.
+/// A group of a kernel that can wait: it has the watch that bounds its waits.
 template <class G>
 concept waiting_device_group = device_group<G> && requires(G& group) {
   { group.guard() } -> std::same_as<device_watch&>;
 };
 
-/// `G` with a watch. `slot` (from 0) names its wait record and differs among the groups of a rank
-/// that wait at the same time; all threads of a group have the same.
+/// `G` with a watch. `slot`, from 0, is the index of its wait record. Groups of a rank that wait at
+/// the same time have different slots; all threads of a group have the same.
 template <device_group G>
 class waiting : public G {
  public:
@@ -32,16 +32,16 @@ class waiting : public G {
 
 namespace detail {
 
-/// What all threads of a group make of their outcomes: `ok` if all have it. Synchronises them, so
-/// that what one has acquired is visible to all.
+/// The common outcome of all threads of a group: `ok` if all have it. It synchronises them, so that
+/// what one of them has acquired is visible to all.
 template <device_group G>
 [[nodiscard]] __device__ wait_outcome agreed(const G& group, wait_outcome mine) {
   if (!group.any(mine != wait_outcome::ok)) return wait_outcome::ok;
   return group.any(mine == wait_outcome::timeout) ? wait_outcome::timeout : wait_outcome::aborted;
 }
 
-/// A counter that all lanes look at with one access. If one lane looked alone, the others would
-/// have to be caught up with before the warp can go on, which takes 0.15 us.
+/// A counter that all lanes load with one access. If one lane polled alone, the warp would have to
+/// reconverge before it continues, which takes longer.
 struct common_counter {
   const std::uint64_t* at;
 
@@ -53,9 +53,9 @@ struct common_counter {
 
 }  // namespace detail
 
-/// Waits until `*counter >= value`, and returns how that ended; all threads of the group get the
-/// same. Acquire: what was written before the signal is visible to the group after `ok`. The
-/// counter lies at this rank.
+/// Waits until `*counter >= value`, and returns how the wait ended, the same to all threads of the
+/// group. All of them call it. Acquire: what was written before the signal is visible to the group
+/// after `ok`. The counter lies at this rank.
 template <waiting_device_group G>
 [[nodiscard]] __device__ wait_outcome try_wait_until(G& group, std::uint64_t* counter,
                                                      std::uint64_t value, const awaited& who = {}) {
@@ -73,9 +73,9 @@ template <waiting_device_group G>
   return detail::agreed(group, outcome);
 }
 
-/// As try_wait_until; whether the signal came. If it did not, leave the kernel through its normal
-/// exit, and touch no more of what was waited for: `world::check` on the host then throws the
-/// reason.
+/// As `try_wait_until`, but returns whether the signal came. If it did not, the group leaves the
+/// kernel through its normal exit, and does not touch what it waited for; `world::check` on the
+/// host then throws the reason.
 template <waiting_device_group G>
 [[nodiscard]] __device__ bool wait_until(G& group, std::uint64_t* counter, std::uint64_t value,
                                          const awaited& who = {}) {

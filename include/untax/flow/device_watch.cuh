@@ -10,17 +10,17 @@
 
 namespace untax {
 
-/// Looks after the waits of one group of a kernel (a `wait_guard`): it publishes the wait record
-/// where the host can read it, and it ends the wait when the world was stopped or the limit has
-/// passed. In the latter case it stops the kernels of all ranks; the host, which finds the record
-/// and the outcome, then stops the world and says who waited for whom.
+/// Watches the waits of one group of a kernel (a `wait_guard`). It publishes the wait record where
+/// the host can read it. It ends the wait when the world was stopped or the limit has passed. In
+/// the latter case it stops the kernels of all ranks; the host, which finds the record and the
+/// outcome, then stops the world and says who waited for whom.
 ///
-/// When a wait ends with anything but `ok`, leave the kernel through its normal exit. The context
-/// stays as it was.
+/// If a wait ends with anything but `ok`, the group leaves the kernel through its normal exit. The
+/// context stays usable.
 class device_watch {
  public:
-  /// `slot` is the place of the group's record, from 0, different for each group of the rank that
-  /// waits at the same time. Those beyond the table share its last record and show there only when
+  /// `slot` is the index of the group's record, from 0. Groups of a rank that wait at the same time
+  /// have different ones. Groups beyond the table share its last record, and appear there only when
   /// they give up.
   __device__ device_watch(const device_control& world, int slot) noexcept
       : world_(world),
@@ -34,15 +34,17 @@ class device_watch {
     return other;
   }
 
+  /// Whether to look: once every 1024 polls.
   [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
     return polls % polls_between_looks == polls_between_looks - 1;
   }
 
+  /// Publishes the record and checks the reasons to end the wait.
   [[nodiscard]] __device__ wait_outcome look(const wait_site& site, std::uint64_t seen) {
     const std::uint64_t now = cuda_memory::now();
     const bool first = since_ == 0;
     if (first) since_ = now;
-    // A wait for several counters names another one when that has come.
+    // A wait for several counters names the next one once the first has arrived.
     if (publishes_ && (first || !names(site))) {
       publish(site, seen);
     } else if (publishes_) {
@@ -50,11 +52,12 @@ class device_watch {
     }
     if (load(*world_.stop) != 0 || load(*world_.host_stop) != 0) return stopped();
     if (world_.limit_ns == 0 || now - since_ < world_.limit_ns) return wait_outcome::ok;
-    // One waiter of a rank reports for all of them.
+    // One waiter of a rank reports for all of its waiters.
     if (word(*world_.stop).exchange(1, cuda::memory_order_acq_rel) != 0) return stopped();
     return give_up(site, seen);
   }
 
+  /// Clears the record.
   __device__ void leave() noexcept {
     since_ = 0;
     if (publishes_) store(world_.records[record_].since, 0);
@@ -94,7 +97,7 @@ class device_watch {
     store_relaxed(record.expected, site.expected);
     store_relaxed(record.seen, seen);
     store_relaxed(world_.progress[record_], site.progress);
-    // Each wait of a kernel holds this code; unrolled it would be a quarter of the kernel.
+    // Each wait of a kernel contains this code; unrolled it would be a quarter of the kernel.
 #pragma unroll 1
     for (std::uint32_t i = 0; i < sizeof record.operator_name / 8; ++i)
       store_relaxed(record.operator_name[i], letters(site.operator_name, 8 * i));
@@ -102,7 +105,7 @@ class device_watch {
           static_cast<std::uint64_t>(static_cast<std::int64_t>(since_) + world_.clock_offset));
   }
 
-  /// Eight letters of a name from `begin` on, zeros behind its end.
+  /// Eight letters of a name from `begin` on, with zeros after its end.
   __device__ static std::uint64_t letters(const name_ref& name, std::uint32_t begin) {
     std::uint64_t packed = 0;
 #pragma unroll 1

@@ -14,29 +14,30 @@
 
 namespace untax {
 
+/// The kinds of faults that a test can inject.
 enum class fault_kind : std::uint8_t {
   drop,            ///< the signal is never raised
-  delay,           ///< the signal comes late; its worker goes on at once
+  delay,           ///< the signal comes late; its worker continues at once
   duplicate,       ///< the signal comes twice
   late_duplicate,  ///< the signal comes again after the next one on the same counter
   stall,           ///< the worker sleeps before the verb
-  kill,            ///< the process of the rank is ended by SIGKILL
-  exit,            ///< the process of the rank ends without a word
+  kill,            ///< the process of the rank is killed by SIGKILL
+  exit,            ///< the process of the rank exits without raising signals or destroying objects
 };
 
 [[nodiscard]] std::string_view name_of(fault_kind kind) noexcept;
 [[nodiscard]] std::string_view name_of(channel_verb verb) noexcept;
-/// Whether it happens to a signal (publish, retire) and not to any verb.
+/// Whether faults of this kind affect signals (publish, retire), and no other verbs.
 [[nodiscard]] constexpr bool strikes_signals(fault_kind kind) noexcept {
   return kind <= fault_kind::late_duplicate;
 }
 
-/// One thing that goes wrong at one rank, once: at the `nth` of the sites that the other fields
-/// allow.
+/// One fault at one rank, which occurs once: at the `nth` of the sites that the other fields match.
 ///
-/// As text: the kind, a colon, and fields: "drop:rank=1,verb=publish,nth=3", "kill:rank=0,nth=5",
-/// "stall:rank=2,ms=300". The fields are rank (required), verb (reserve, acquire, publish, retire),
-/// epoch, kernel, worker, step, nth, ms (delay and stall) and code (exit).
+/// Its text is the kind, a colon, and fields: "drop:rank=1,verb=publish,nth=3",
+/// "kill:rank=0,nth=5", "stall:rank=2,ms=300". The fields are rank (required), verb (reserve,
+/// acquire, publish, retire), epoch, kernel, worker, step, nth, ms (delay and stall) and code
+/// (exit).
 struct fault {
   fault_kind kind = fault_kind::drop;
   int rank = 0;
@@ -45,26 +46,27 @@ struct fault {
   std::optional<int> kernel = {};
   std::optional<int> worker = {};
   std::optional<int> step = {};
-  std::uint64_t nth = 1;  ///< from 1, over all workers of the rank, in the order they come by
+  std::uint64_t nth = 1;  ///< from 1, counted over all workers of the rank, in the order in which
+                          ///< they execute verbs
   std::chrono::milliseconds duration{100};  ///< of a delay or a stall
   int code = 1;                             ///< of an exit
 
-  /// Throws `invalid_argument`, which says what would be right.
+  /// Reads a text. Throws `invalid_argument`, which says what would be right.
   [[nodiscard]] static fault parse(std::string_view text);
-  /// The fault that strikes at exactly this site.
+  /// The fault that occurs at exactly this site.
   [[nodiscard]] static fault at(fault_kind kind, const fault_site& site);
-  /// What `parse` reads.
+  /// The text that `parse` reads.
   [[nodiscard]] std::string text() const;
-  /// Whether the site is one of those that `nth` counts.
+  /// Whether `site` is one of those that `nth` counts.
   [[nodiscard]] bool matches(const fault_site& site) const noexcept;
 };
 
-/// Carries out one fault in one run of an operator at one rank; it does nothing at other ranks.
-/// Every rank has a plan of its own, made from the same fault, or ranks that are threads share one.
-/// It may outlive operator and world.
+/// Injects one fault in one run of an operator at one rank, and does nothing at other ranks. Every
+/// rank has its own plan, made from the same fault; ranks that are threads may share one. It may
+/// outlive operator and world.
 class fault_plan final : public fault_tap {
  public:
-  /// `strikes` is called just before the fault does its harm, on the worker's thread.
+  /// `strikes` is called just before the fault takes effect, on the worker's thread.
   explicit fault_plan(const fault& f, std::function<void(const fault_site&)> strikes = {})
       : fault_(f), strikes_(std::move(strikes)) {}
   ~fault_plan() override;
@@ -74,9 +76,9 @@ class fault_plan final : public fault_tap {
               const std::function<void()>& deliver) override;
   void settle() override;
 
-  /// Whether the harm is done.
+  /// Whether the fault has occurred.
   [[nodiscard]] bool struck() const;
-  /// The signal that it was done to, once it is.
+  /// The room of the affected signal, once the fault has occurred.
   [[nodiscard]] std::optional<room> target() const;
 
  private:
@@ -101,12 +103,12 @@ class fault_plan final : public fault_tap {
   std::thread late_;                 // raises a delayed signal
 };
 
-/// Lists the sites that an operator passes, and does no harm: what the faults of a test are chosen
-/// from. As with plans, every rank has its own.
+/// Lists the sites that an operator passes, and injects nothing. Tests choose their faults from the
+/// list. As with plans, every rank has its own.
 class site_record final : public fault_tap {
  public:
   void before(const fault_site& site) override;
-  /// In the order in which workers came by.
+  /// The sites in the order in which workers executed them.
   [[nodiscard]] std::vector<fault_site> sites() const;
 
  private:

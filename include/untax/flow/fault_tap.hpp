@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// The four verbs of a channel, as places where a fault can strike.
+/// The four verbs of a channel, as sites of faults.
 enum class channel_verb : std::uint8_t { reserve, acquire, publish, retire };
 
 /// One execution of a verb.
@@ -20,9 +20,9 @@ struct fault_site {
   channel_verb verb = channel_verb::reserve;
 };
 
-/// Sits between an engine and its signals, to see what happens when they are lost, late or
-/// repeated, when a rank stalls or dies. An operator without a tap pays one untaken branch a verb.
-/// Called from all workers at once.
+/// Stands between an engine and its signals, to test what happens when signals are lost, late or
+/// repeated, or when a rank stalls or dies. An operator without a tap pays one untaken branch for
+/// each verb. All workers call it at the same time.
 class fault_tap {
  public:
   fault_tap() = default;
@@ -30,17 +30,18 @@ class fault_tap {
   fault_tap& operator=(const fault_tap&) = delete;
   virtual ~fault_tap() = default;
 
-  /// A worker was launched, and is about to take the first step of its kernel: may sleep.
+  /// Called when a worker was launched and is about to do the first step of its kernel. It may
+  /// sleep.
   virtual void launched(const fault_site& /*site*/) {}
-  /// Before every verb: may sleep, or end the process.
+  /// Called before every verb. It may sleep, or end the process.
   virtual void before(const fault_site& /*site*/) {}
-  /// Instead of a signal: calls `deliver` once for a faithful one. It may be called later, until
-  /// `settle` returns.
+  /// Called instead of a signal. A faithful tap calls `deliver` once. `deliver` may be called
+  /// later, until `settle` returns.
   virtual void signal(const fault_site& /*site*/, const room& /*target*/,
                       const std::function<void()>& deliver) {
     deliver();
   }
-  /// The operator ends, and its workers with it.
+  /// Called when the operator ends, and its workers with it.
   virtual void settle() {}
 };
 

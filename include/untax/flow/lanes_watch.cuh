@@ -7,8 +7,8 @@
 
 namespace untax::detail {
 
-/// The first lane watches the wait of all lanes, and reports what the first lane saw whose counter
-/// is too low. Where lane i waits for rank `first_rank` + i, it names the first such rank.
+/// The guard of a wait of all lanes together. The first lane watches for all. It reports the first
+/// lane whose counter is too low. If lane i waits for rank `first_rank` + i, it names that rank.
 template <int lanes, class Counter>
 class lanes_watch {
  public:

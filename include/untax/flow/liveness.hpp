@@ -2,8 +2,8 @@
 
 namespace untax {
 
-/// Says whether a peer is dead or only slow. Called from any thread, every few milliseconds during
-/// a wait.
+/// Tells whether a peer is dead or only slow. It is called from any thread, every few milliseconds
+/// during a wait.
 class liveness {
  public:
   liveness() = default;
@@ -11,10 +11,10 @@ class liveness {
   liveness& operator=(const liveness&) = delete;
   virtual ~liveness() = default;
 
-  /// Whether `rank` may still do something. Once false, always false.
+  /// Whether `rank` may still do something. Once false, it stays false.
   [[nodiscard]] virtual bool alive(int rank) const noexcept = 0;
-  /// Whether `rank` is held from outside (by SIGSTOP or a debugger), so that it does nothing for
-  /// now. Asked only when a wait is reported.
+  /// Whether `rank` is stopped from outside (by SIGSTOP or a debugger), so that it does nothing for
+  /// now. It is called only when a wait is reported.
   [[nodiscard]] virtual bool halted(int rank) const noexcept = 0;
 };
 

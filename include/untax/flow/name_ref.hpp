@@ -9,8 +9,8 @@
 
 namespace untax {
 
-/// Names a wait in messages. As std::string_view, whose functions kernels cannot call: it owns
-/// nothing, and what it names has to outlive it.
+/// A reference to the name of a wait. It replaces std::string_view, whose functions kernels cannot
+/// call. It owns nothing, and the text has to outlive it.
 struct name_ref {
   const char* data = nullptr;
   std::size_t size = 0;

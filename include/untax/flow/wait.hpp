@@ -9,23 +9,24 @@
 
 namespace untax {
 
-/// Watches a wait that takes long: publishes its record, checks the limit, the abort flag and lost
-/// peers.
+/// Watches a wait that takes long: it publishes the record of the wait, and checks the limit, the
+/// stop flag and lost peers.
 template <class G>
 concept wait_guard = requires(G& guard, const wait_site& site, std::uint64_t seen,
                               poll_count polls) {
-  /// Called when `due` says so; anything but `ok` ends the wait.
+  /// Called if `due` returns true. Any outcome but `ok` ends the wait.
   { guard.look(site, seen) } -> std::same_as<wait_outcome>;
-  /// Called once when a wait that was looked at ended well.
+  /// Called once if a wait ends well after `look` was called.
   guard.leave();
-  /// Whether it is time to look.
+  /// Whether to call `look` after this number of polls.
   { guard.due(polls) } -> std::same_as<bool>;
 };
 
 /// Waits until `counter >= site.expected`, with acquire order. This is the only loop on memory in
 /// untax: every other file calls it, so every wait is bounded and names its suspect.
 ///
-/// The fast path is one load. `guard` is asked only when the wait has lasted a while.
+/// The fast path is one load. `guard` is called only if the wait has lasted a while. `wait_until`
+/// blocks the calling thread, and throws only what the guard throws.
 UNTAX_CALLS_ANY_SIDE
 template <memory_policy M, wait_guard Guard>
 [[nodiscard]] UNTAX_HOST_DEVICE wait_outcome wait_until(typename M::counter& counter,

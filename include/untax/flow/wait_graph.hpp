@@ -9,17 +9,17 @@
 
 namespace untax {
 
-/// What a rank is doing, as seen by the others.
+/// The state of a rank, as seen by the others.
 enum class rank_state : std::uint8_t { joining, running, halted, finished, failed, gone };
 
-/// The state of `rank` now, apart from whether it is halted, which takes longer to find out.
-/// `alive` may be null.
+/// The state of `rank` now. It does not find `halted`, which takes longer. `alive` may be null.
 [[nodiscard]] rank_state state_of(const control& world, const liveness* alive, int rank) noexcept;
 
-/// Who waits for whom, at one moment. It answers the question that a wait without end raises: whose
-/// fault is it?
+/// Who waits for whom at one moment. From it follows which rank is the cause of a wait that does
+/// not end.
 class wait_graph {
  public:
+  /// One wait of one rank.
   struct waiter {
     int rank = -1;
     wait_snapshot wait;
@@ -29,20 +29,21 @@ class wait_graph {
   [[nodiscard]] static wait_graph of(const control& world, const liveness* alive);
   wait_graph(std::vector<rank_state> states, std::vector<waiter> waiters);
 
-  /// The ranks of a cycle that can be reached from `from`, in order; empty if there is none. A rank
-  /// whose workers wait for each other makes no cycle.
+  /// The ranks of a cycle that can be reached from `from`, in order; empty if there is none. Waits
+  /// between workers of one rank are no cycle.
   [[nodiscard]] std::vector<int> cycle(int from) const;
   /// The rank at which the chain of waits from `from` ends: one that is gone, failed, finished,
-  /// halted, or waits for nobody, in this order of preference. If all of them wait, the one that
-  /// the wait farthest behind is for, or, where no wait says how far it has come, the next one in
-  /// the cycle. `from` itself if it waits for nobody.
+  /// halted, or waits for nobody, in this order of preference. If all of them wait, it is the rank
+  /// for which the least advanced wait waits. If no wait has progress, it is the next rank in the
+  /// cycle. It is `from` itself if that waits for nobody.
   [[nodiscard]] int suspect(int from) const;
 
   /// "rank 2 finished", "rank 2 is gone", "rank 2 is running and waits for nobody", "rank 2 waits
   /// for rank 0".
   [[nodiscard]] std::string describe(int rank) const;
-  /// All waits, then the cycle that `from` is caught in, if there is one. At most 100 columns wide
-  /// and about 50 lines long. `now` is on the clock of the records.
+  /// All waits, then the cycle that can be reached from `from`, if there is one. The text is at
+  /// most 100 columns wide and about 50 lines long. `now` is on the clock of the records, in
+  /// nanoseconds.
   [[nodiscard]] std::string text(int from, std::uint64_t now) const;
 
  private:

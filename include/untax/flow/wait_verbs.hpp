@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// A group that can wait: it carries the guard that bounds its waits, and knows how to give up.
+/// A group that can wait: it has the guard that bounds its waits, and can throw their failure.
 template <class G>
 concept waiting_group = host_group<G> &&
     requires(G& group, wait_outcome outcome, std::string_view name) {
@@ -19,15 +19,16 @@ concept waiting_group = host_group<G> &&
   group.fail(outcome, name);
 };
 
-/// How a wait is named when it takes too long.
+/// The name of a wait in errors.
 struct awaited {
-  name_ref name = "program";  ///< what the program calls this wait, at most 32 characters
-  int peer = -1;              ///< the rank that raises the counter, the suspect; -1: not known
-  int room = -1;              ///< which of several waits with this name
+  name_ref name = "program";  ///< the program's name for this wait; 32 characters are kept
+  int peer = -1;  ///< the rank that raises the counter, which is the suspect; -1: not known
+  int room = -1;  ///< distinguishes waits of one name
 };
 
-/// Waits until `*counter >= value`, and returns how that ended. Acquire: what was written before
-/// the signal is visible to the group after `ok`.
+/// Waits until `*counter >= value`, and returns how the wait ended. Acquire: what was written
+/// before the signal is visible to the group after `ok`. All threads of the group call it. Throws
+/// `invalid_argument` if the counter is null or misaligned.
 template <waiting_group G>
 [[nodiscard]] wait_outcome try_wait_until(G& group, typename G::memory::counter* counter,
                                           std::uint64_t value, const awaited& who = {}) {
@@ -39,11 +40,13 @@ template <waiting_group G>
 }
 
 /// Waits until `*counter >= value`. Acquire: what was written before the signal is visible to the
-/// group after it. The counter lies at this rank, where looking at it is cheap.
+/// group afterwards. All threads of the group call it. The counter lies at this rank, where polling
+/// is cheap.
 ///
-/// The wait is bounded (UNTAX_WAIT_LIMIT_MS, 20 s unless set). Throws untax::error `timeout` with
-/// the name, the peer, the value and what was seen instead; `peer_lost` if the peer ended;
-/// `aborted` if another rank gave up.
+/// The wait is bounded (UNTAX_WAIT_LIMIT_MS, 20 s unless set). Throws untax::error: `timeout` with
+/// the name, the peer, the value and the value seen instead; `peer_lost` if a rank was lost;
+/// `disagreement` if ranks make different calls; `aborted` if another rank failed;
+/// `invalid_argument` if the counter is null or misaligned.
 template <waiting_group G>
 void wait_until(G& group, typename G::memory::counter* counter, std::uint64_t value,
                 const awaited& who = {}) {

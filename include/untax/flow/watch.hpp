@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Knows another reason why a wait may never end.
+/// Looks for another reason why a wait may never end.
 class wait_suspicion {
  public:
   wait_suspicion() = default;
@@ -18,29 +18,31 @@ class wait_suspicion {
   wait_suspicion& operator=(const wait_suspicion&) = delete;
   virtual ~wait_suspicion() = default;
 
-  /// Asked each time a wait is looked at; stops the world if there is such a reason.
+  /// Called each time a wait is looked at, on the waiting thread. It stops the world if it finds a
+  /// reason.
   virtual void look() = 0;
 };
 
-/// Looks after the waits of one worker on the host (a `wait_guard`): it publishes the wait record,
-/// and it ends the wait when the world was stopped, when a rank is lost, or when the limit has
-/// passed. In the last two cases it stops the world itself, with a text that names the suspect, and
-/// exactly one watch of the world does so.
+/// Watches the waits of one worker on the host (a `wait_guard`). It publishes the wait record. It
+/// ends the wait when the world was stopped, when a rank is lost, or when the limit has passed. In
+/// the last two cases it stops the world itself, with a text that names the suspect; exactly one
+/// watch of the world does so.
 ///
-/// When a wait ends with anything but `ok`, leave through the normal exit and call `throw_failure`.
+/// If a wait ends with anything but `ok`, the worker leaves through the normal exit and calls
+/// `throw_failure`.
 class watch {
  public:
-  /// `slot` is the place of the worker's record, different for each worker that waits at the same
-  /// time; workers beyond the table are looked after in the same way but are missing from the
-  /// wait-for graph. `limit` 0 waits for ever. `alive` may be null (threads do not die alone) and
-  /// has to outlive the watch otherwise.
+  /// `slot` is the index of the worker's record. Workers that wait at the same time have different
+  /// ones. A worker beyond the table is watched in the same way, but does not appear in the
+  /// wait-for graph. `limit` 0 waits for ever. `alive` may be null, since threads do not die alone;
+  /// else it has to outlive the watch.
   watch(const control& world, int rank, int slot, std::chrono::milliseconds limit,
         const liveness* alive = nullptr) noexcept
       : world_(world), rank_(rank), slot_(slot), limit_(limit), alive_(alive) {}
 
-  /// Every 2 ms once a wait has spun for a while, so that an abort is noticed at once by human
-  /// measure and a wait that is short never looks. Polls are no measure of time: on a busy machine
-  /// one that gives the core away takes as long as the others want it.
+  /// True every 2 ms once a wait has spun for a while. So a stop is noticed without a delay that a
+  /// person would see, and a short wait never looks. It counts time and not polls: on a busy
+  /// machine a poll that yields the core lasts as long as other threads use it.
   [[nodiscard]] bool due(poll_count polls) noexcept {
     if (polls < spinning_polls) return false;
     const std::uint64_t now = host_memory::now();
@@ -49,10 +51,12 @@ class watch {
     looked_ = now;
     return true;
   }
+  /// Publishes the record and checks the reasons to end the wait.
   [[nodiscard]] wait_outcome look(const wait_site& site, std::uint64_t seen);
+  /// Clears the record.
   void leave() noexcept;
 
-  /// From here on asks `also`, too, which has to outlive the watch; null for nobody.
+  /// From now on also calls `also`, which has to outlive the watch; null for none.
   void ask(wait_suspicion* also) noexcept { also_ = also; }
 
  private:

@@ -14,7 +14,7 @@
 
 namespace untax::locality {
 
-/// A way through the two axes that change first, done again for each place on the others.
+/// A way through the two axes that change first, repeated for each place on the other axes.
 template <class Way>
 using plane = order::repeated<order::through<Way>>;
 using axes_in_order = order::axis_order<6>;
@@ -28,7 +28,8 @@ using order_part =
                  plane<order::transposed<order::snake>>, plane<order::morton>,
                  plane<order::hilbert>, plane<order::diagonals>, plane<order::rectangles>>;
 
-/// An order that is composed when the program runs: the first part is asked first.
+/// An order that is composed at run time: the first part is applied to the position, each other
+/// part to the result of the one before.
 struct block_order {
   std::string name;
   std::vector<order_part> parts;
@@ -36,22 +37,22 @@ struct block_order {
 
   [[nodiscard]] int block(int position) const;
   [[nodiscard]] int position(int block) const;
-  /// The block of each position.
+  /// The block of each position, for a kernel with `blocks` blocks.
   [[nodiscard]] std::vector<int> table(int blocks) const;
 };
 
 /// The name of a direction.
 [[nodiscard]] const char* name_of(order::direction way);
 
-/// All orders that are tried for a kernel on a device with so many domains: remaps, ways through
+/// All orders that are tried for a kernel on a device with `domains` domains: remaps, ways through
 /// the plane of the two axes that change first, orders of axes, rectangles, last first, and
-/// directions of steps. The first one is the order of the numbers. Those that would start a block
+/// directions of steps. The first one is the order of the numbers. Orders that would start a block
 /// before one that it needs are left out.
 [[nodiscard]] std::vector<block_order> order_space(const kernel& k, int domains);
 
-/// The order with a name of `order_space`, or one of those that arXiv 2511.02132 names, for
-/// attention: "naive block-first", "swizzled block-first", "naive head-first" and
-/// "swizzled head-first". Throws `invalid_argument`.
+/// The order `name` of `order_space`, or an order for attention that arXiv 2511.02132 names: "naive
+/// block-first", "swizzled block-first", "naive head-first" and "swizzled head-first". Throws
+/// `invalid_argument`.
 [[nodiscard]] block_order order_named(const kernel& k, int domains, const std::string& name);
 
 }  // namespace untax::locality

@@ -12,31 +12,32 @@ struct level {
   double bytes = 0;  ///< 0: memory, which holds everything
   int ways = 16;
   double bytes_per_second = 0;
-  double latency = 0;  ///< seconds that a read takes beyond one that the domain's own cache answers
-  int sides = 1;  ///< of a domain's cache: each has so much of the bytes, and of the processors
-  double far_latency = 0;  ///< as `latency`, of what only the other side has
+  double latency = 0;  ///< seconds that a read takes longer than a hit in the domain's own cache
+  /// of a domain's cache: each side has an equal part of the bytes and of the processors
+  int sides = 1;
+  double far_latency = 0;  ///< as `latency`, of data that only the other side has
 };
 
-/// What of a device decides where blocks run and what they find in caches.
+/// The properties of a device that decide where blocks run and what they find in caches.
 struct device {
   std::string name;
   std::string title;
   int domains = 1;     ///< groups of processors with a cache of their own
   int processors = 0;  ///< multiprocessors or compute units of each domain
-  int chunk = 1;       ///< so many blocks that follow each other go to a domain, then to the next
-  int line = 128;      ///< bytes of a cache line
-  int sector = 128;    ///< bytes that are asked for and counted: a line, or a part of it
-  int fetch = 128;     ///< bytes that come from memory at once: sectors that lie side by side
-  double flops = 0;    ///< of dense products of 16-bit numbers, all processors, in a second
-  level cache;         ///< of each domain; its rate is that of one domain
+  int chunk = 1;   ///< consecutive blocks that go to one domain before the next ones go to the next
+  int line = 128;  ///< bytes of a cache line
+  int sector = 128;  ///< bytes that are requested and counted: a line, or a part of it
+  int fetch = 128;   ///< bytes that come from memory at once: adjacent sectors
+  double flops = 0;  ///< dense 16-bit floating point operations per second of all processors
+  level cache;       ///< of each domain; its rate is that of one domain
   std::optional<level> last_level;  ///< shared by all domains
   level memory;
 
   [[nodiscard]] int all_processors() const { return domains * processors; }
 };
 
-/// The device in a JSON text, as docs/locality.md describes it. `origin` names it in errors. Throws
-/// `invalid_argument` that says which field is wrong and what would be right.
+/// Reads a device from a JSON text, as docs/locality.md describes it. `origin` names it in errors.
+/// Throws `invalid_argument` that says which field is wrong and what would be right.
 [[nodiscard]] device read_device(std::string_view text, std::string_view origin);
 
 /// A text that is compiled in: devices/*.json and devices/kernels/*.txt.

@@ -12,8 +12,9 @@
 
 namespace untax::locality {
 
-/// A matrix that blocks read or write. For caches it is cut into granules, rectangles of one size
-/// that are held or not held as a whole: as large as all reads allow, at least a cache line.
+/// A matrix that blocks read or write. For caches it is divided into granules: rectangles of one
+/// size, each of which a cache holds completely or not at all. They are as large as all reads
+/// allow, and at least a cache line.
 struct operand {
   std::string name;
   std::int64_t rows = 0;
@@ -21,7 +22,8 @@ struct operand {
   int element_bytes = 0;
   std::int64_t granule_rows = 1;
   std::int64_t granule_columns = 1;
-  std::int64_t first_granule = 0;  ///< granules of all operands are numbered on
+  /// the number of its first granule; the granules of all operands are numbered together
+  std::int64_t first_granule = 0;
   std::int64_t granules_across = 1;
 
   [[nodiscard]] double granule_bytes() const {
@@ -29,11 +31,11 @@ struct operand {
   }
 };
 
-/// When a block does what an access says.
+/// The steps at which a block does an access.
 enum class moment { every_step, first_step, last_step };
 
-/// The rectangle of an operand that a block reads or writes, at step 0, and how it moves on with
-/// each step. It may stick out of the operand, and is then cut.
+/// The rectangle of an operand that a block reads or writes at step 0, and how it moves with each
+/// step. The part outside of the operand is ignored.
 struct access {
   int operand = 0;
   bool is_write = false;
@@ -48,65 +50,72 @@ struct access {
   bool operator==(const access&) const = default;
 };
 
+/// An axis of the grid of blocks.
 struct axis {
   std::string name;
   int extent = 1;
 };
 
-/// What of a kernel decides about caches: a grid of blocks, how many steps each has, and which
-/// rectangles of which operands it reads at each. It is read from a small text (docs/locality.md).
+/// The properties of a kernel that matter for caches: a grid of blocks, the number of steps of
+/// each, and the rectangles of operands that it reads or writes at each step. It is read from a
+/// small text (docs/locality.md).
 class kernel {
  public:
   using sizes = std::map<std::string, double>;
 
-  /// Reads a text; `given` replaces the sizes in it, and `line` is the length of a cache line in
+  /// Reads a text. `given` replaces the sizes in it, and `line` is the length of a cache line in
   /// bytes. Throws `invalid_argument` with origin, line and what would be right.
   static kernel read(std::string_view text, std::string_view origin, const sizes& given,
                      int line = 128);
 
   [[nodiscard]] const std::string& title() const noexcept { return title_; }
-  /// The sizes and what they are, in the order of the text.
+  /// The names and values of the sizes, in the order of the text.
   [[nodiscard]] const std::vector<std::pair<std::string, double>>& all_sizes() const {
     return sizes_;
   }
-  /// The axes of the grid, slowest first in the numbers of blocks.
+  /// The axes of the grid; the last one changes first in the numbers of blocks.
   [[nodiscard]] const std::vector<axis>& axes() const noexcept { return axes_; }
   [[nodiscard]] int blocks() const noexcept { return blocks_; }
   [[nodiscard]] const std::vector<operand>& operands() const noexcept { return operands_; }
+  /// The number of granules of all operands.
   [[nodiscard]] std::int64_t granules() const noexcept { return granules_; }
   /// Floating point operations of a step.
   [[nodiscard]] double flops() const noexcept { return flops_; }
-  /// Blocks that a processor has at the same time.
+  /// Blocks that run on a processor at the same time.
   [[nodiscard]] int resident() const noexcept { return resident_; }
-  /// Whether blocks keep no step together, so that who is ahead and who follows decides about hits.
+  /// Whether blocks do not keep step, so that hits depend on which block is ahead.
   [[nodiscard]] bool drifts() const noexcept { return drifts_; }
-  /// Whether blocks need others to have ended before.
+  /// Whether some blocks need others to have ended before.
   [[nodiscard]] bool has_dependences() const noexcept { return !after_.empty(); }
 
+  /// The place of a block on each axis.
   [[nodiscard]] std::vector<int> coordinates(int block) const;
+  /// The number of steps of a block, at least 1.
   [[nodiscard]] int steps(int block) const;
-  /// Whether all blocks have as many steps.
+  /// Whether all blocks have the same number of steps.
   [[nodiscard]] bool has_equal_steps() const noexcept { return has_equal_steps_; }
+  /// The accesses of a block.
   [[nodiscard]] std::vector<access> accesses(int block) const;
   /// The blocks that have to end before this one begins.
   [[nodiscard]] std::vector<int> needs(int block) const;
 
-  /// The same with `factor` steps in one: quicker to simulate, where steps follow each other in
-  /// memory. Returns itself where they do not.
+  /// The same kernel with `factor` steps in one, which is faster to simulate, if steps follow each
+  /// other in memory. Otherwise it returns the kernel unchanged.
   [[nodiscard]] kernel coarsened(int factor) const;
 
-  /// Whether the granules of an access have numbers that follow each other, as many at each step,
-  /// and move on by the same. Then `first` is that of step 0.
+  /// The granules of an access. If it is regular, their numbers are consecutive, as many at each
+  /// step, and move by the same distance; `first` is the first one at step 0.
   struct run {
     std::int64_t first = 0;
     std::int64_t count = 0;
     std::int64_t per_step = 0;
     bool is_regular = false;
   };
+  /// The granules of an access that a block with `steps` steps makes.
   [[nodiscard]] run run_of(const access& a, int steps) const;
 
-  /// The same, which has worked all accesses out, where that is not too many: for who simulates it
-  /// again and again.
+  /// The same kernel with all accesses computed in advance, unless there are too many. It is for
+  /// repeated simulations.
   [[nodiscard]] kernel remembered() const;
 
   /// Calls f(granule) for each granule that an access touches at a step.
@@ -154,7 +163,7 @@ class kernel {
   std::vector<rectangle> rectangles_;
   std::vector<std::vector<select::expression>> after_;
   std::int64_t granules_ = 0;
-  /// Of each block, if they are remembered.
+  /// The steps and accesses of all blocks, if they were computed in advance.
   struct memory {
     std::vector<int> steps;
     std::vector<access> accesses;
@@ -162,10 +171,11 @@ class kernel {
   std::shared_ptr<const memory> memory_;
 };
 
-/// The granules of an access are counted in bytes of whole granules.
+/// The traffic of a cache in bytes of whole granules.
 struct traffic {
   double requested = 0;
   double hit = 0;
+  /// The part of the requested bytes that hit.
   [[nodiscard]] double rate() const { return requested > 0 ? hit / requested : 0; }
 };
 

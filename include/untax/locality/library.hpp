@@ -7,11 +7,12 @@
 
 namespace untax::locality {
 
-/// The device with a name that is built in, or in the file at a path that ends in ".json". Throws
+/// The device of a built-in name, or of the file at a path that ends in ".json". Throws
 /// `invalid_argument`.
 [[nodiscard]] device device_named(const std::string& name);
 
-/// The kernel with a name that is built in, or in the file at a path that has a "." or a "/".
+/// The kernel of a built-in name, or of the file at a path that has a "." or a "/". `given` and
+/// `line` are as in `kernel::read`. Throws `invalid_argument`.
 [[nodiscard]] kernel kernel_named(const std::string& name, const kernel::sizes& given,
                                   int line = 128);
 

@@ -9,31 +9,35 @@
 
 namespace untax::locality {
 
+/// An order and its simulation.
 struct ranked {
   block_order order;
   outcome found;
 };
 
+/// The result of a search.
 struct search_result {
-  ranked numbered;           ///< the order that the kernel has anyway
-  std::vector<ranked> best;  ///< shortest time first; of equal ones that with less traffic
-  ranked most_hits;          ///< of those that were simulated in full
+  ranked numbered;           ///< the order of the numbers
+  std::vector<ranked> best;  ///< shortest time first; of equal times the one with less traffic
+  ranked most_hits;          ///< of the orders that were simulated in full
   certificate limit;
   int tried = 0;
-  bool is_worth_it = true;  ///< whether the best order gains anything
-  std::string why_not;      ///< where it does not: why
+  bool is_worth_it = true;  ///< whether the best order is better than that of the numbers
+  std::string why_not;      ///< the reason if it is not
 };
 
+/// Options of a search.
 struct search_options {
   int threads = 2;
-  int keep = 10;                ///< that are simulated in full and handed back
-  double touches = 3e5;         ///< of caches, in the first look at each order
-  double drifting_steps = 5e5;  ///< the same where blocks drift
+  int keep = 10;         ///< orders that are simulated in full and returned
+  double touches = 3e5;  ///< cache accesses that are simulated in the first pass over each order
+  double drifting_steps = 5e5;  ///< steps that are simulated in it, if blocks drift
   assumptions how;
 };
 
-/// Tries all orders of `order_space`: each with a part of the kernel or with larger steps, the best
-/// ones in full. Deterministic, whatever the threads.
+/// Tries all orders of `order_space`. The first pass simulates a part of the kernel, or larger
+/// steps; the best orders are then simulated in full. The result is deterministic for any number of
+/// threads.
 [[nodiscard]] search_result search(const kernel& k, const device& d,
                                    const search_options& options = {});
 

@@ -9,51 +9,57 @@
 
 namespace untax::locality {
 
-/// What runs where and when: the block that each position of the dispatch does, and how blocks go
-/// through their steps.
+/// The order of blocks and of their steps: the block at each position of the dispatch, and the
+/// direction in which blocks go through their steps.
 struct schedule {
   std::vector<int> blocks;
   order::direction way = order::direction::forward;
 };
 
-/// What is assumed of all kernels on all devices alike. None of it is fitted to a figure; docs/
-/// locality.md says where it is from.
+/// Assumptions about all kernels on all devices. None of them is fitted to a figure;
+/// docs/locality.md gives their sources.
 struct assumptions {
-  double efficiency = 0.5;     ///< of the device's peak, that a kernel reaches whose reads all hit
+  double efficiency = 0.5;     ///< part of the device's peak that a kernel reaches if all reads hit
   double speed_spread = 0.02;  ///< standard deviation of the speed of processors
-  double step_spread = 0.005;  ///< and of single steps
-  /// Whether who reads what another block has asked for waits until it has come.
+  double step_spread = 0.005;  ///< standard deviation of the speed of single steps
+  /// Whether a read of data that another block has requested waits until they have arrived.
   bool waits_for_others = false;
-  double steps = 4e6;  ///< that are simulated at most where blocks drift, if waves are enough
-  int waves = 28;      ///< of blocks that are simulated at least where blocks drift
+  /// the most steps that are simulated if blocks drift, unless `waves` needs more
+  double steps = 4e6;
+  int waves = 28;  ///< the fewest waves of blocks that are simulated if blocks drift
 };
 
-/// How much of it to simulate.
+/// The part of a kernel that is simulated.
 struct effort {
-  int domains = 0;  ///< of the device, the others are taken to be like them; 0: all
-  int waves = 0;    ///< 0: all where blocks keep step, `assumptions::waves` where they drift
+  int domains = 0;  ///< of the device; the others are assumed to be like these; 0: all
+  int waves = 0;    ///< 0: all if blocks keep step, by `assumptions` if they drift
 };
 
+/// The result of a simulation. Bytes and seconds are those of the whole kernel.
 struct outcome {
   traffic all;
   std::vector<traffic> operands;  ///< reads and writes of each operand, on either side of a cache
   std::vector<traffic> domains;
-  /// Reads of all operands, and what of them the near side of a cache had: what counters see.
+  /// The reads of all operands, and which of them the near side of a cache had: what hardware
+  /// counters count.
   traffic near_reads;
-  traffic last_level;       ///< empty where there is none
-  double memory_bytes = 0;  ///< read from memory or written without having been there
-  double far_bytes = 0;     ///< that only the other side of a domain's cache had: hits, too
-  double next_bytes = 0;    ///< that the domains' caches did not have
-  double seconds = 0;       ///< of the kernel
-  int blocks = 0;           ///< that were simulated
-  double steps = 0;         ///< of them; the other steps of the kernel are taken to be like these
-  double compute_seconds = 0;  ///< of it, if all reads took no time
+  traffic last_level;  ///< empty if there is none
+  /// bytes that were read from memory, or written without having been in a cache
+  double memory_bytes = 0;
+  /// bytes that only the other side of a domain's cache had; these are hits, too
+  double far_bytes = 0;
+  double next_bytes = 0;  ///< bytes that the domains' caches did not have
+  double seconds = 0;     ///< of the kernel
+  int blocks = 0;         ///< blocks that were simulated
+  double steps = 0;  ///< steps that were simulated; the other steps are assumed to be like these
+  double compute_seconds = 0;  ///< seconds of the kernel if reads took no time
 };
 
-/// Simulates a kernel whose blocks go by `s`. Where blocks drift, events in the order of time: who
-/// misses falls behind, who follows finds what others have fetched. Where they do not, wave after
-/// wave, all blocks at the same step. Deterministic. Throws `invalid_argument` if `s` has not as
-/// many blocks as the kernel.
+/// Simulates a kernel whose blocks are ordered by `s`. If blocks drift, it simulates events in the
+/// order of time: a block that misses falls behind, and one that follows finds what others have
+/// fetched. If they do not, it simulates wave after wave, with all blocks at the same step. The
+/// result is deterministic. Throws `invalid_argument` if `s` has another number of blocks than the
+/// kernel.
 [[nodiscard]] outcome simulate(const kernel& k, const device& d, const schedule& s,
                                const effort& much = {}, const assumptions& how = {});
 

@@ -8,15 +8,15 @@
 
 namespace untax {
 
-/// Counters between the warps of a block, in its shared memory: whoever looks sees them at once.
-/// Acquire and release order what the block does, and with it what its warps have acquired before.
-/// For kernels only.
+/// The memory policy of counters between the warps of a block, in its shared memory. Acquire and
+/// release have the scope of the block; they also hand on what its warps have acquired from
+/// elsewhere. For kernels only.
 struct block_counters : cuda_memory {
   /// ld.acquire.cta.
   __device__ static std::uint64_t load_acquire(const counter& c) noexcept {
     return ref(c).load(cuda::memory_order_acquire);
   }
-  /// st.release.cta: a counter has one thread that raises it.
+  /// st.release.cta. A store is enough, since one thread raises a counter, to rising values.
   __device__ static void raise_release(counter& c, std::uint64_t value) noexcept {
     ref(c).store(value, cuda::memory_order_release);
   }

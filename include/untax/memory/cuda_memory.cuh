@@ -8,8 +8,8 @@
 
 namespace untax {
 
-/// Ranks are GPUs that reach each other's memory; order comes from the PTX memory model at system
-/// scope, on the operation on the counter itself. For kernels only.
+/// The memory policy of ranks that are GPUs and reach each other's memory. Order comes from the PTX
+/// memory model at system scope, on the operation on the counter itself. For kernels only.
 struct cuda_memory {
   using counter = std::uint64_t;
   template <class T>
@@ -28,7 +28,7 @@ struct cuda_memory {
                  : "memory");
   }
 
-  /// red.release.sys.add, for counters that many raise.
+  /// red.release.sys.add, for counters that several writers raise.
   __device__ static void add_release(counter& c, std::uint64_t amount) noexcept {
     asm volatile("red.release.sys.global.add.u64 [%0], %1;"
                  :
@@ -36,13 +36,14 @@ struct cuda_memory {
                  : "memory");
   }
 
-  /// Nothing at first: a poll takes most of a microsecond anyway. A longer wait leaves the issue
-  /// slots of its multiprocessor to other warps.
+  /// Does nothing for the first 512 polls, since a poll itself takes long. A longer wait sleeps,
+  /// which leaves the issue slots of its multiprocessor to other warps.
   __device__ static void pause(poll_count polls) noexcept {
     if (polls >= 512) __nanosleep(polls < 4096 ? 100 : 400);
   }
 
-  /// %globaltimer: nanoseconds, the same clock on every multiprocessor, not that of the host.
+  /// Nanoseconds of %globaltimer. All multiprocessors have the same clock; it is not that of the
+  /// host.
   __device__ static std::uint64_t now() noexcept {
     std::uint64_t nanoseconds = 0;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));

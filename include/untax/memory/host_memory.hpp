@@ -9,8 +9,8 @@
 
 namespace untax {
 
-/// Ranks are threads of one process, or processes that share a mapping; order comes from C++
-/// atomics.
+/// The memory policy of ranks that are threads of one process, or processes that share a mapping.
+/// Order comes from C++ atomics.
 struct host_memory {
   using counter = std::uint64_t;
   template <class T>
@@ -20,6 +20,7 @@ struct host_memory {
     return ref(c).load(std::memory_order_acquire);
   }
 
+  /// A maximum by compare-exchange, so a signal that comes twice or late is harmless.
   static void raise_release(counter& c, std::uint64_t value) noexcept {
     auto counter_ref = ref(c);
     auto seen = counter_ref.load(std::memory_order_relaxed);
@@ -28,8 +29,8 @@ struct host_memory {
     }
   }
 
-  /// Spins first (a peer on another core answers within a microsecond), then gives the core away,
-  /// then sleeps, since there are often more waiting blocks than cores.
+  /// Spins first, since a peer that runs on another core answers soon. Then it yields the core, and
+  /// then it sleeps: there are often more waiting workers than cores.
   static void pause(poll_count polls) noexcept {
     if (polls < 128) {
       relax();
@@ -40,6 +41,7 @@ struct host_memory {
     }
   }
 
+  /// Nanoseconds of the steady clock.
   static std::uint64_t now() noexcept {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                           std::chrono::steady_clock::now().time_since_epoch())

@@ -15,8 +15,8 @@
 
 namespace untax {
 
-/// A 64-bit counter whose every access the model checker sees and may reorder. Starts at 0. Lives
-/// and dies inside one explored execution (see engines/model/search.hpp).
+/// A 64-bit counter that the model checker observes: it sees every access, and may reorder it. It
+/// starts at 0, and exists only inside one explored execution (see engines/model/search.hpp).
 class model_counter {
  public:
   model_counter() : value_(std::uint64_t{0}) {}
@@ -27,7 +27,8 @@ class model_counter {
     return value_.load(order, site());
   }
   void store(std::uint64_t value, rl::memory_order order) { value_.store(value, order, site()); }
-  /// Never fails without a reason; a failed exchange is relaxed and leaves what it saw in `seen`.
+  /// A compare-exchange that never fails spuriously. If it fails, it is relaxed, and puts the value
+  /// that it saw in `seen`.
   bool exchange_if(std::uint64_t& seen, std::uint64_t value, rl::memory_order order) {
     return value_.compare_exchange_strong(seen, value, order, site(), rl::mo_relaxed, site());
   }
@@ -38,8 +39,8 @@ class model_counter {
   rl::atomic<std::uint64_t> value_;
 };
 
-/// Payload under the model checker: reads and writes like a `T`, but a read of what was never
-/// written, and two accesses that nothing orders, end the execution as a failure.
+/// Payload under the model checker. It reads and writes like a `T`. A read of a cell that was never
+/// written, or two accesses that nothing orders, end the execution as a failure.
 template <class T>
 class model_cell {
  public:
@@ -63,13 +64,13 @@ class model_cell {
 /// Ways to make the policy too weak, for mutants that a checker has to catch.
 enum class weakening : std::uint8_t {
   none,
-  relaxed_raise,  ///< raising a counter does not publish what was written before
-  relaxed_load,   ///< seeing a counter does not make visible what was written before it was raised
+  relaxed_raise,  ///< raising a counter does not release what was written before
+  relaxed_load,   ///< a load does not acquire what was written before the counter was raised
   plain_raise     ///< raising is a plain release store, with which a late signal lowers a counter
 };
 
-/// Memory of the Relacy model checker: explores interleavings, and stale reads that the C++ memory
-/// model allows. Same operations with the same orders as `host_memory`.
+/// The memory policy of the Relacy model checker, which explores interleavings and the stale reads
+/// that the C++ memory model allows. Its operations have the same orders as those of `host_memory`.
 template <weakening W = weakening::none>
 struct basic_model_memory {
   using counter = model_counter;
@@ -81,8 +82,8 @@ struct basic_model_memory {
   }
 
   /// A maximum by compare-exchange, as on the host. With one writer to a counter a release store
-  /// would do, and synchronises with the same loads; the maximum is what makes a signal harmless
-  /// that comes twice or late.
+  /// would do, and would synchronise with the same loads. The maximum makes a signal harmless that
+  /// comes twice or late.
   static void raise_release(counter& c, std::uint64_t value) {
     if constexpr (W == weakening::plain_raise) {
       c.store(value, rl::mo_release);
@@ -94,10 +95,10 @@ struct basic_model_memory {
     }
   }
 
-  /// Lets another thread run; afterwards this thread sees newer values, so that waiting loops end.
+  /// Lets another thread run. Afterwards this thread sees newer values, so that waiting loops end.
   static void pause(poll_count) { rl::yield(1, {"pause", "model_memory.hpp", 0}); }
 
-  /// The model knows order, not time.
+  /// Always 0: the model has an order of events, and no time.
   static std::uint64_t now() noexcept { return 0; }
 };
 

@@ -5,10 +5,11 @@
 
 namespace untax {
 
-/// How often a wait has looked in vain: waits grow gentler the longer they last.
+/// The number of polls of a wait that has not ended. The longer a wait lasts, the less it uses the
+/// core.
 using poll_count = std::uint32_t;
 
-/// What the verbs need from a kind of memory. The same protocol source runs on every policy:
+/// The operations on memory that the verbs need. The same protocol source runs on every policy:
 /// `host_memory` (C++ atomics), `model_memory` (a model checker) and `cuda_memory` (GPUs).
 ///
 /// A `counter` is a 64-bit number that is only ever raised; it lies where its waiter can poll it
@@ -19,10 +20,10 @@ template <class M>
 concept memory_policy = requires(typename M::counter& counter, std::uint64_t value,
                                  poll_count polls) {
   typename M::template cell<int>;
-  /// Acquire load: what the raiser wrote before raising is visible after it.
+  /// Acquire load: what the writer wrote before it raised the counter is visible after it.
   { M::load_acquire(counter) } -> std::same_as<std::uint64_t>;
-  /// Release: raises the counter to `value`; never lowers it, so a signal that arrives twice or
-  /// late is harmless.
+  /// Release: raises the counter to `value`. It never lowers the counter, so a signal that arrives
+  /// twice or late is harmless.
   M::raise_release(counter, value);
   /// One step of a waiting loop; only flow/wait.hpp calls it.
   M::pause(polls);
@@ -30,7 +31,7 @@ concept memory_policy = requires(typename M::counter& counter, std::uint64_t val
   { M::now() } -> std::same_as<std::uint64_t>;
 };
 
-/// Finds the counter `index` that lies at rank `rank`.
+/// A type whose `at(rank, index)` is the counter `index` that lies at rank `rank`.
 template <class T, class M>
 concept counter_table = requires(const T& table, int rank, int index) {
   { table.at(rank, index) } -> std::same_as<typename M::counter&>;

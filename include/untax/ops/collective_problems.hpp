@@ -12,23 +12,24 @@
 
 namespace untax {
 
-/// Every rank ends with all `count` elements, of which rank r has shard r: ceil(count / W), the
-/// last shards are shorter or empty.
+/// Every rank ends with all `count` elements, of which rank r has shard r: ceil(count / W)
+/// elements, W being the number of ranks. The last shards are shorter or empty.
 struct all_gather_problem {
   std::int64_t count = 0;  ///< elements of the result
   dtype type = dtype::bf16;
 };
 
-/// Rank r ends with shard r of the combination of all ranks' inputs: ceil(count / W) elements, the
-/// last shards are shorter or empty. fp32, rank order, rounded once: bitwise reproducible.
+/// Rank r ends with shard r of the combination of all ranks' inputs: ceil(count / W) elements. The
+/// last shards are shorter or empty. Elements are combined in fp32 in rank order and rounded once,
+/// so the result is bitwise reproducible.
 struct reduce_scatter_problem {
   std::int64_t count = 0;  ///< elements of the input of each rank
   dtype type = dtype::bf16;
   reduction how = reduction::sum;
 };
 
-/// Every rank ends with the combination of all ranks' inputs. fp32, rank order, rounded once:
-/// bitwise reproducible, and the same bits at every rank.
+/// Every rank ends with the combination of all ranks' inputs. Elements are combined in fp32 in rank
+/// order and rounded once, so the result is bitwise reproducible and the same at every rank.
 struct all_reduce_problem {
   std::int64_t count = 0;  ///< elements of the input, and of the result
   dtype type = dtype::bf16;
@@ -36,8 +37,8 @@ struct all_reduce_problem {
 };
 
 /// Every rank has a part for every rank, in rank order, and ends with the parts that the ranks have
-/// for it, in rank order. Parts have `count` elements each or, where `counts` is not empty, part
-/// (from, to) has counts[from * W + to]; the matrix is the same at all ranks.
+/// for it, in rank order. Parts have `count` elements each. If `counts` is not empty, part (from,
+/// to) has counts[from * W + to] elements instead; this matrix is the same at all ranks.
 struct all_to_all_problem {
   std::int64_t count = 0;  ///< elements of each part
   dtype type = dtype::bf16;
@@ -51,61 +52,64 @@ struct broadcast_problem {
   int root = 0;
 };
 
-/// How the bytes of a collective travel between GPUs.
+/// How the bytes of a collective are sent between GPUs.
 enum class wire_kind : std::uint8_t {
   automatic,
   stores,   ///< ordinary stores into rooms; the only one of the host
   bulk,     ///< TMA, into rooms
-  packets,  ///< stores that carry their own flag: least latency, twice the bytes
+  packets,  ///< stores that carry their own flag: the least latency, but twice the bytes
 };
 
+/// The name of `wire` in options and messages.
 [[nodiscard]] constexpr std::string_view name_of(wire_kind wire) noexcept {
   constexpr std::string_view names[] = {"automatic", "stores", "bulk", "packets"};
   return names[static_cast<std::uint8_t>(wire)];
 }
 
-/// How the inputs of a reduction that goes directly come to whoever combines them.
+/// How the rank that combines elements gets the inputs of a reduction with `direct`.
 enum class input_path : std::uint8_t {
   automatic,
-  in_place,  ///< read where they lie
-  rooms,     ///< sent, so that they may lie anywhere
+  in_place,  ///< it reads them where they are
+  rooms,     ///< they are sent through rooms, so they may be anywhere
 };
 
-/// How a collective is carried out. Zero means: let untax choose.
+/// Options of a collective. A value of 0 lets untax choose. Options that change the plan have to be
+/// the same at all ranks.
 struct collective_options {
   /// bulk_synchronous, fused_sequential, fused_specialized or automatic.
   pattern how = pattern::automatic;
-  /// all_reduce and broadcast. 1: everything goes straight to everybody, for few bytes. 2: each
-  /// element goes to one rank, which passes it on (reduced, if need be).
+  /// Of all_reduce and broadcast. 1: every rank sends to every rank, which is for few bytes. 2:
+  /// each element goes to one rank, which passes it on, reduced if it is an all_reduce.
   int phases = 0;
-  /// Of the host only: on GPUs a run is launched eagerly, or captured in a graph, by its caller.
+  /// Of the host only. On GPUs the caller launches a run eagerly, or captures it in a graph.
   launch_mode launch = launch_mode::graph;
   wire_kind wire = wire_kind::automatic;
-  int workers = 0;  ///< of a rank, blocks on a GPU; each has its own chunks
-  /// The problem's count is a capacity: a run takes any count from 0 to it, the same at all ranks,
-  /// each in its own best way; the arrays say how many. Not with unequal parts.
+  int workers = 0;  ///< workers of a rank, on GPUs blocks; each has its own chunks
+  /// If true, the problem's count is a capacity: a run takes any count from 0 to it, the same at
+  /// all ranks, and has a plan for its count. The sizes of the arrays say the count. all_to_all
+  /// needs equal parts for it.
   bool varying_count = false;
-  std::int64_t chunk_bytes = 0;  ///< that move as a whole, at most
-  int depth = 0;                 ///< rooms in turn for chunks on their way between two workers
-  /// With `direct`, of all_gather, all_to_all and broadcast: so many workers more, which do nothing
-  /// but copy what stays at a rank.
+  std::int64_t chunk_bytes = 0;  ///< the most bytes that are sent as a whole
+  int depth = 0;                 ///< rooms used in turn for the chunks between two workers
+  /// Of all_gather, all_to_all and broadcast with `direct`: the number of additional workers that
+  /// only copy what stays at a rank.
   int keepers = 0;
-  /// In fused_specialized: the lanes that a worker serves which only takes out of rooms.
+  /// In fused_specialized: the number of lanes for which one worker takes data out of rooms.
   int serves = 0;
-  /// What peers touch lies in symmetric memory (`world::allocate`), at the same offset at all
-  /// ranks, also where a rank has no elements: the input of reductions, the result of all but
-  /// reduce_scatter. Then peers write results where they belong and read inputs where they lie,
-  /// without rooms. A run on memory that is new to it waits for all ranks to compare offsets, but
-  /// not while its stream is being captured.
+  /// The memory that peers access is symmetric (`world::allocate`), at the same offset at all
+  /// ranks, also where a rank has no elements. This is the input of reductions, and the result of
+  /// all but reduce_scatter. Then peers write results to their final place and read inputs where
+  /// they are, without rooms. A run on memory that is new to it waits for all ranks to compare
+  /// offsets, but not while its stream is being captured.
   bool direct = false;
-  /// Of reductions with `direct`. With rooms only results have to be symmetric; a reduce_scatter,
-  /// and an all_reduce in one phase, then do without `direct`.
+  /// Of reductions with `direct`. With rooms only results have to be symmetric. A reduce_scatter,
+  /// and an all_reduce in one phase, are then done without `direct`.
   input_path inputs = input_path::automatic;
   std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests, on the host
 };
 
-/// What a protocol needs to know beside the problem. All values are positive. Plain, so that it can
-/// be handed to kernels.
+/// What a protocol needs besides the problem. All values are positive. It is plain data, so that it
+/// can be passed to kernels.
 struct collective_plan {
   int world = 1;
   int rank = 0;
@@ -113,14 +117,14 @@ struct collective_plan {
   wire_kind wire = wire_kind::stores;
   int phases = 1;
   int workers = 1;
-  std::int64_t chunk = 1;  ///< elements
+  std::int64_t chunk = 1;  ///< elements of a chunk
   int depth = 2;
   bool direct = false;  ///< between the callers' own memory, without rooms
-  bool pushes = false;  ///< `direct`, but for inputs, which are sent through rooms
-  int keepers = 0;      ///< workers beside those that only copy what stays at the rank
-  int serves = 1;       ///< lanes of a worker of fused_specialized that only takes out of rooms
-  /// Where kernels run any count: what goes from a rank to another has so many elements at most. 0:
-  /// all runs have the same count.
+  bool pushes = false;  ///< `direct`, but inputs are sent through rooms
+  int keepers = 0;      ///< additional workers that only copy what stays at the rank
+  int serves = 1;       ///< lanes for which a worker of fused_specialized takes data out of rooms
+  /// The most elements that a rank sends to another, if kernels run any count. 0: all runs have the
+  /// same count.
   std::int64_t most = 0;
 };
 

@@ -14,65 +14,70 @@ namespace untax {
 
 class attention_backend;
 
-/// The keys and values that a rank holds of all sequences. One row holds one key of all heads,
-/// `head_dim` elements each, side by side.
+/// The keys and values that a rank has of all sequences. A row has one key of all heads, `head_dim`
+/// elements each, side by side.
 ///
-/// * Contiguous: sequence b lies in rows b * keys to b * keys + lengths[b] - 1.
-/// * Paged: key i of sequence b lies in row page_table[b, i / page_size] * page_size + i %
-/// page_size;
-///   pages may lie in any order.
+/// * Contiguous: sequence b is in rows b * keys to b * keys + lengths[b] - 1.
+/// * Paged: key i of sequence b is in row page_table[b, i / page_size] * page_size + i % page_size.
+///   Pages may be in any order.
 struct attention_shard {
   const_matrix keys;    ///< [batch * keys, kv_heads * head_dim], or [pages * page_size, ...]
   const_matrix values;  ///< of the same size
-  /// [batch]: how many keys this rank holds of each sequence, from 0 to `keys`.
+  /// [batch]: the number of keys that this rank has of each sequence, from 0 to `keys`.
   const std::int32_t* lengths = nullptr;
-  /// [batch, ceil(keys / page_size)], dense; null where the cache has no pages.
+  /// [batch, ceil(keys / page_size)], dense; null if the cache has no pages.
   const std::int32_t* page_table = nullptr;
 };
 
-/// Attention of one token of each sequence to keys and values that are sharded over the ranks:
-/// out = softmax(scale * q K^T) V over the keys of all ranks, the same at every rank. Planned once,
-/// run many times. ops/flash_decode/README.md draws it.
+/// Attention of one token of each sequence to keys and values that are sharded over the ranks. With
+/// the keys of all ranks, and the same at every rank, it is
+/// out = softmax(scale * q K^T) V.
+/// It is planned once and run many times. The algorithm is that of arXiv 2511.02168;
+/// ops/flash_decode/README.md draws it.
 ///
-/// Every rank attends to what it holds; its partial results go to all ranks, and each combines them
-/// in rank order: all ranks get the same bits, in every pattern. A sequence of which nobody holds
-/// anything gives zeros.
+/// Every rank computes attention to its own keys and sends the partial results to all ranks. Each
+/// rank combines them in rank order, so all ranks get the same bits, in every pattern. The result
+/// of a sequence without keys is zero.
 class flash_decode {
  public:
   /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, also for a pattern
-  /// that is not there, `disagreement` when ranks plan different things, `out_of_memory`; in a
-  /// world of GPUs also `unsupported` for what there is no kernel for (fp32, heads that have not
-  /// 64, 128 or 256 elements, more than 16 query heads for a head of the keys, more than 8 ranks).
+  /// that does not exist, `disagreement` if ranks plan different problems, `out_of_memory`. In a
+  /// world of GPUs it also throws `unsupported` for a problem without a kernel: fp32, heads that do
+  /// not have 64, 128 or 256 elements, more than 16 query heads for a head of the keys, more than 8
+  /// ranks.
   flash_decode(world& w, const flash_decode_problem& problem,
                const flash_decode_options& options = {});
   flash_decode(flash_decode&&) noexcept;
   flash_decode& operator=(flash_decode&&) noexcept;
-  /// Collective. Waits for no peer in a world of the host.
+  /// Collective. In a world of the host it waits for no peer. In a world of GPUs it waits for the
+  /// rank's GPU and for all ranks, unless an exception is leaving.
   ~flash_decode();
 
   /// Collective, one epoch. `q`: [batch * heads, head_dim], the same at every rank; head h reads
-  /// head h * kv_heads / heads of the cache. `out`: of the same size, written. All of the problem's
-  /// element type. Returns when `out` is complete and the operands are the caller's again. Throws
-  /// `invalid_argument` before anything moves; `timeout`, `peer_lost`, `aborted` when a wait fails.
+  /// head h * kv_heads / heads of the cache. `out`: of the same size, written. All have the
+  /// problem's element type, and `out` shares no memory with the others. Returns when `out` is
+  /// complete and the operands may be changed again. Throws `invalid_argument` before anything is
+  /// sent; `timeout`, `peer_lost`, `aborted` if a wait fails.
   ///
-  /// In a world of GPUs all of them, lengths and page table too, lie in memory of the rank's GPU,
-  /// which is the current one of the calling thread; rows of keys and values begin at multiples of
-  /// 16 bytes, those of `out` of 8, those of `q` of 4. With a stream `run` is asynchronous: it
-  /// launches on the stream, allocates and reads back nothing, and can be captured in a CUDA graph,
-  /// which follows lengths and pages that change: lengths are read before the kernels ahead have
-  /// ended, too, but those that are there when they have count. A wait that failed is thrown by
-  /// `world::check` after it has ended. Without one it returns as above. The runs of one operator
-  /// are in order: on one stream, or made so by events. So are those of different operators of a
-  /// world, in the same order at all ranks: the kernels of one may need all multiprocessors, and
-  /// wait for peers.
+  /// In a world of GPUs all of them, and lengths and page table, are in memory of the rank's GPU,
+  /// which is the current device of the calling thread. Rows of keys and values begin at multiples
+  /// of 16 bytes, those of `out` of 8, those of `q` of 4. With a stream `run` is asynchronous: it
+  /// launches on the stream, allocates and reads back nothing, and can be captured in a CUDA graph.
+  /// Replays use the lengths and pages of their time. A run also reads lengths before the kernels
+  /// ahead of it have ended, but uses the values that are there after their end. `world::check`
+  /// throws the error of a failed wait after the run has ended. Without a stream it starts after
+  /// the work in the default stream, and returns as above. The runs of one operator are ordered: on
+  /// one stream, or by events. The runs of different operators of a world are ordered, too, in the
+  /// same order at all ranks: the kernels of one may need all multiprocessors, and wait for peers.
   ///
-  /// Where the pattern is bulk_library, also as what `automatic` stands for, graphs of a run have
-  /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
+  /// If the pattern is bulk_library, also as the choice of `automatic`, graphs of a run have to be
+  /// destroyed before the operator: NCCL ends no communicator whose calls are in a graph.
   void run(const const_matrix& q, const attention_shard& cache, const matrix& out,
            stream_ref stream = {});
 
+  /// The plan.
   [[nodiscard]] const flash_decode_plan& plan() const noexcept { return plan_; }
-  /// What was chosen, and why.
+  /// A text that says what was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

@@ -14,31 +14,38 @@ namespace untax {
 
 struct gemm_runner;
 
-/// C = sum over ranks of A_r x B_r^T, complete at every rank, where the reduction dimension is
-/// sharded over the ranks. The sum is taken in fp32 in rank order: the same bits at every rank, in
-/// every run, for any timing. Planned once, run many times. ops/gemm_all_reduce/README.md draws it.
+/// C = sum over ranks of A_r x B_r^T, complete at every rank, where k is sharded over the ranks.
+/// Partial results are added in fp32 in rank order, so the result has the same bits at every rank,
+/// in every run, for any timing. It is planned once and run many times.
+/// ops/gemm_all_reduce/README.md draws it.
 class gemm_all_reduce {
  public:
-  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
-  /// `out_of_memory`; in a world of GPUs also `invalid_argument` for fp32 and for n or k that are
-  /// not multiples of 8, and `unsupported` for a pattern that is not there.
+  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement` if
+  /// ranks plan different problems, `out_of_memory`, and `unsupported` for a pattern or option that
+  /// the world does not have. In a world of GPUs it also throws `invalid_argument` for fp32, and
+  /// for n or k that are not multiples of 8. If `automatic` has to time patterns there, it takes
+  /// longer (UNTAX_MEASURE).
   gemm_all_reduce(world& w, const gemm_all_reduce_problem& problem,
                   const operator_options& options = {});
   gemm_all_reduce(gemm_all_reduce&&) noexcept;
   gemm_all_reduce& operator=(gemm_all_reduce&&) noexcept;
-  /// Collective. Waits for no peer in a world of the host.
+  /// Collective. In a world of the host it waits for no peer. In a world of GPUs it waits for the
+  /// rank's GPU and for all ranks, unless an exception is leaving.
   ~gemm_all_reduce();
 
-  /// Collective, one epoch. `a`: [m, k_r], `weights`: [n, k_r] where k_r is this rank's share of k
-  /// (`k_shard`). `c`: [m, n], the whole sum, written; anywhere in memory, but with two phases what
-  /// is not `result()` is copied there at the end. With `varying_rows` a says how many rows this
-  /// run has. All of the problem's element type. Throws `invalid_argument` before anything moves;
-  /// `timeout`, `peer_lost`, `aborted` when a wait fails.
+  /// Collective, one epoch. `a`: [m, k_r], `weights`: [n, k_r], where k_r is this rank's shard of k
+  /// (`k_shard`). `c`: [m, n], the whole sum, written. It may be anywhere in memory; but with two
+  /// phases the sum is computed in `result()`, and copied to `c` at the end if that is another
+  /// matrix. With `varying_rows` the rows of a are the rows of this run. All have the problem's
+  /// element type. Returns when `c` is complete and the operands may be changed again. Throws
+  /// `invalid_argument` before anything is sent; `timeout`, `peer_lost`, `aborted` if a wait fails;
+  /// `disagreement` if ranks have different rows.
   ///
-  /// In a world of GPUs all three lie in memory of the rank's GPU, as gemm_all_scatter has it. With
-  /// a stream `run` is asynchronous and can be captured in a CUDA graph; a wait that failed is
-  /// thrown by `world::check` after it has ended. Peers write into `result()` from when the stream
-  /// comes to this run until it has passed it.
+  /// In a world of GPUs memory, streams, order of runs, and graphs of bulk_library are as in
+  /// `gemm_all_scatter::run`, but `c` need not be symmetric. With a stream `run` is asynchronous
+  /// and can be captured in a CUDA graph. `world::check` throws the error of a failed wait after
+  /// the run has ended. Peers write into `result()` from when the stream comes to this run until it
+  /// has passed it.
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
            stream_ref stream = {});
   /// As above, into `result()`, or its first rows.
@@ -47,14 +54,16 @@ class gemm_all_reduce {
   }
 
   /// The operator's own C [m, n], in the symmetric heap. With two phases peers write into it from
-  /// the call of `run` to its return, also where c lies elsewhere; never before or after.
+  /// the call of `run` to its return, also if c is another matrix; never before or after.
   [[nodiscard]] matrix result() const;
 
-  /// How much of the reduction dimension this rank has.
+  /// The number of elements of k that this rank has.
   [[nodiscard]] static std::int64_t k_shard(const gemm_all_reduce_problem& problem, int world,
                                             int rank);
+  /// The plan. In a world of GPUs only `how` and `phases` were chosen; the other values are those
+  /// of the options.
   [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
-  /// What was chosen, and why.
+  /// A text that says what was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
@@ -63,7 +72,7 @@ class gemm_all_reduce {
   gemm_all_reduce_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
-  std::unique_ptr<gemm_runner> runner_;  ///< none: this was moved from
+  std::unique_ptr<gemm_runner> runner_;  ///< null if this was moved from
 };
 
 }  // namespace untax

@@ -14,43 +14,49 @@ namespace untax {
 
 struct gemm_runner;
 
-/// C = A x B^T, complete at every rank, where B is sharded by rows (columns of C) to the ranks.
-/// Planned once, run many times. The pattern is that of arXiv 2511.12500;
+/// C = A x B^T, complete at every rank. B is sharded by rows (columns of C) over the ranks. It is
+/// planned once and run many times. The pattern is that of arXiv 2511.12500;
 /// ops/gemm_all_scatter/README.md draws it.
 class gemm_all_scatter {
  public:
-  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement`,
-  /// `out_of_memory`; in a world of GPUs also `invalid_argument` for fp32 and for n or k that are
-  /// not multiples of 8, and `unsupported` for a pattern that is not there. Where `automatic` has
-  /// to time patterns there, it takes some tenths of a second (UNTAX_MEASURE).
+  /// Collective. `w` has to outlive the operator. Throws `invalid_argument`, `disagreement` if
+  /// ranks plan different problems, `out_of_memory`, and `unsupported` for a pattern or option that
+  /// the world does not have. In a world of GPUs it also throws `invalid_argument` for fp32, and
+  /// for n or k that are not multiples of 8. If `automatic` has to time patterns there, it takes
+  /// longer (UNTAX_MEASURE).
   gemm_all_scatter(world& w, const gemm_all_scatter_problem& problem,
                    const operator_options& options = {});
   gemm_all_scatter(gemm_all_scatter&&) noexcept;
   gemm_all_scatter& operator=(gemm_all_scatter&&) noexcept;
-  /// Collective. Waits for no peer in a world of the host.
+  /// Collective. In a world of the host it waits for no peer. In a world of GPUs it waits for the
+  /// rank's GPU and for all ranks, unless an exception is leaving.
   ~gemm_all_scatter();
 
   /// Collective, one epoch. `a`: [m, k], the same at all ranks. `weights`: this rank's shard of B,
-  /// see `weights_shard`. `c`: [m, n], written by all ranks, so it lies in the symmetric heap:
-  /// either `result()`, or an allocation of the caller, the same at all ranks. Peers write into it
-  /// from the call of `run` to its return, never before or after. With `varying_rows` a and c say
-  /// how many rows this run has, and where c lies there is room for m. Throws `not_symmetric` if c
-  /// lies elsewhere, `invalid_argument`, and what a failed wait throws.
+  /// of the size `weights_shard()`. `c`: [m, n], written by all ranks, so it is in the symmetric
+  /// heap: either `result()`, or an allocation of the caller at the same offset at all ranks. Peers
+  /// write into it from the call of `run` to its return, never before or after. With `varying_rows`
+  /// the rows of a and c are the rows of this run, and the memory of c has room for m rows. Returns
+  /// when `c` is complete and the operands may be changed again. Throws `not_symmetric` if c is not
+  /// in this rank's heap, and `invalid_argument`, both before anything is sent; `timeout`,
+  /// `peer_lost`, `aborted` if a wait fails; `disagreement` if ranks have different rows or
+  /// offsets.
   ///
-  /// In a world of GPUs all three lie in memory of the rank's GPU, which is the current one of the
-  /// calling thread, at multiples of 16 bytes and without gaps between rows. With a stream `run` is
-  /// asynchronous: it launches on the stream, allocates and reads back nothing, and can be captured
-  /// in a CUDA graph; a wait that failed is thrown by `world::check` after it has ended. Peers
-  /// write into c from when the stream comes to this run until it has passed it. Without a stream
-  /// it returns as above. The runs of one operator are in order: on one stream, or made so by
-  /// events. So are those of different operators of a world, in the same order at all ranks: the
-  /// kernels of one may need all multiprocessors, and wait for peers.
+  /// In a world of GPUs all three are in memory of the rank's GPU, which is the current device of
+  /// the calling thread, at multiples of 16 bytes and without gaps between rows. With a stream
+  /// `run` is asynchronous: it launches on the stream, allocates and reads back nothing, and can be
+  /// captured in a CUDA graph. `world::check` throws the error of a failed wait after the run has
+  /// ended. Peers write into c from when the stream comes to this run until it has passed it.
+  /// Without a stream it starts after the work in the default stream, and returns as above. The
+  /// runs of one operator are ordered: on one stream, or by events. The runs of different operators
+  /// of a world are ordered, too, in the same order at all ranks: the kernels of one may need all
+  /// multiprocessors, and wait for peers.
   ///
   /// A run on a `c` that is new to it waits for all ranks to compare offsets, but not while its
   /// stream is being captured.
   ///
-  /// Where the pattern is bulk_library, also as what `automatic` stands for, graphs of a run have
-  /// to be destroyed before the operator: NCCL ends no communicator that a graph has calls of.
+  /// If the pattern is bulk_library, also as the choice of `automatic`, graphs of a run have to be
+  /// destroyed before the operator: NCCL ends no communicator whose calls are in a graph.
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c,
            stream_ref stream = {});
   /// As above, into `result()`, or its first rows.
@@ -61,13 +67,14 @@ class gemm_all_scatter {
   /// The operator's own C [m, n], allocated with the operator.
   [[nodiscard]] matrix result() const;
 
-  /// Rows and columns of this rank's shard of B; no rows where there are more ranks than columns.
+  /// The rows and columns of this rank's shard of B. It has no rows if there are more ranks than
+  /// columns.
   [[nodiscard]] static extent weights_shard(const gemm_all_scatter_problem& problem, int world,
                                             int rank);
-  /// In a world of GPUs only `how` was chosen; the rest is what was asked for, and `explain` says
-  /// what came of it.
+  /// The plan. In a world of GPUs only `how` was chosen; the other values are those of the options,
+  /// and `explain` describes the plan of the kernels.
   [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
-  /// What was chosen, and why.
+  /// A text that says what was chosen, and why.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:
@@ -80,7 +87,7 @@ class gemm_all_scatter {
   gemm_all_scatter_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
-  std::unique_ptr<gemm_runner> runner_;  ///< none: this was moved from
+  std::unique_ptr<gemm_runner> runner_;  ///< null if this was moved from
   const void* agreed_ = nullptr;
 };
 

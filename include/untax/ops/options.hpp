@@ -8,37 +8,38 @@
 
 namespace untax {
 
-/// How an operator is carried out. Zero means: let untax choose.
+/// Options of an operator. A value of 0 lets untax choose. Options that change the plan have to be
+/// the same at all ranks.
 struct operator_options {
   pattern how = pattern::automatic;
   direction move = direction::push;
-  /// Of the host only: on GPUs a run is launched eagerly, or captured in a graph, by its caller.
+  /// Of the host only. On GPUs the caller launches a run eagerly, or captures it in a graph.
   launch_mode launch = launch_mode::graph;
-  int workers = 0;  ///< computing workers of a rank; GPU: blocks that multiply, at most
-  /// Moving workers of a rank, where the pattern has them. GPU: blocks, warps or streams.
+  int workers = 0;  ///< computing workers of a rank; on GPUs the most blocks that multiply
+  /// Senders of a rank, if the pattern has them. On GPUs these are blocks, warps or streams.
   int senders = 0;
-  /// Of gemm_all_reduce: 1 has everybody add everything, 2 has owners add their rows and pass the
-  /// sum on.
+  /// Of gemm_all_reduce and all_reduce_norm. 1: every rank adds everything. 2: owners add their
+  /// rows and send the sum to all.
   int phases = 0;
-  /// The problem's m, or its tokens, is a capacity: a run takes any number of rows from 0 to it,
-  /// the same at all ranks, each in its own best way; the matrices say how many. On GPUs of
-  /// all_gather_gemm and gemm_all_scatter, not in bulk_library, and not with pull; else
-  /// `unsupported` there.
+  /// If true, the problem's m, or its tokens, is a capacity: a run takes any number of rows from 0
+  /// to it, the same at all ranks, and has a plan for its rows. The matrices say how many. On GPUs
+  /// bulk_library does not have it, nor do all_gather_gemm and gemm_all_scatter with pull:
+  /// `unsupported`.
   bool varying_rows = false;
   /// Of GEMM operators: a row of the result has the same bits for every m, place in the batch,
-  /// pattern and way to cut it; what is added first depends on n, k and the number of ranks alone.
-  /// Not in bulk_library on GPUs: `unsupported` there. Collectives and all_reduce_norm are so
-  /// anyway.
+  /// pattern and way to split the work. The order of additions depends only on n, k and the number
+  /// of ranks. bulk_library on GPUs does not have it: `unsupported`. Collectives and
+  /// all_reduce_norm always have this property.
   bool invariant = false;
-  /// GPU: nothing that is ahead of a run in its stream, and may not have ended when the run is
-  /// launched, writes the weights. Then, with few rows of A, the first of them are read while what
-  /// is ahead ends, but in bulk_library and bulk_synchronous. The weights of a model that only
-  /// infers are constant.
+  /// Of GPUs: the caller promises that no work that is ahead of a run in its stream writes the
+  /// weights and may still be running when the run is launched. Then, with few rows of A, a run
+  /// loads the first weights while that work ends, except in bulk_library and bulk_synchronous. The
+  /// weights of a model that only infers are constant.
   bool constant_weights = false;
-  /// The rest is of the host only: on GPUs tiles and pieces follow from the plan of the GEMM.
+  /// These are of the host only. On GPUs they follow from the plan of the GEMM.
   std::int64_t tile_m = 0;   ///< rows of a tile
   std::int64_t tile_n = 0;   ///< columns of a tile
-  std::int64_t panel_k = 0;  ///< columns of a piece, where A is gathered by k
+  std::int64_t panel_k = 0;  ///< columns of a chunk if A is gathered by k
   std::shared_ptr<fault_tap> faults =
       nullptr;  ///< for tests of what happens when ranks or signals fail
 };

@@ -5,60 +5,61 @@
 #include <untax/order/order.hpp>
 #include <untax/order/remap.hpp>
 
-// The orders of attention that arXiv 2511.02132 compares, by their names there. Its formula of the
-// last one divides by the number of batches where it needs the blocks of one; here all of them are
-// bijections for any batches, heads, blocks and domains.
+// The orders of attention that arXiv 2511.02132 compares, under its names. In its formula of the
+// last one, a divisor is the number of batches where the number of blocks of a batch is needed.
+// Here all of them are bijections for any number of batches, heads, blocks and domains.
 
 namespace untax::order {
 
-/// The blocks of attention, numbered over batch, head of keys, query head that shares it, block of
-/// query rows; the last changes first.
+/// The blocks of attention, numbered over batch, head of keys, query head of its group, and block
+/// of query rows, of which the last changes first.
 struct attention_grid {
   int batches = 1;
   int kv_heads = 1;
   int group = 1;  ///< query heads that share keys and values
+  /// Blocks of query rows of a head.
   int blocks = 1;
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int heads() const { return kv_heads * group; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int size() const { return batches * heads() * blocks; }
 };
 
-/// Orders of attention by name, for those who plan it. Where causal, blocks of a head come from the
-/// last one on, which has the most to do.
+/// Orders of attention by name. If attention is causal, each order takes the blocks of a head from
+/// the last one on, since that has the most work.
 enum class attention_order {
-  automatic,    ///< sections where causal, else head_first
+  automatic,    ///< sections if causal, else head_first
   head_first,   ///< head after head
-  block_first,  ///< all heads of a sequence at the same time
+  block_first,  ///< all heads of a sequence at the same time, block after block
   group_first,  ///< the query heads that share keys at the same time
-  sections,     ///< as many heads at the same time as keys and values of fit into half of L2, and
-                ///< where causal, at last as many as keep all multiprocessors busy to the end
+  sections,     ///< as many heads at a time as have keys and values that fit into half of L2. If
+             ///< causal, the last section may be larger, so that all multiprocessors end together
 };
 
-/// Within a batch the head changes first: all heads are under way at the same time.
+/// Within a batch the head changes first, so blocks of all its heads run at the same time.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto naive_block_first(const attention_grid& g) {
   return axis_order<3>{{g.batches, g.heads(), g.blocks}, {0, 2, 1}};
 }
 
-/// The same, and each domain has heads that follow each other, where domains divide the heads.
+/// The same, but each domain has heads that follow each other, if the domains divide the heads.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto swizzled_block_first(const attention_grid& g,
                                                                     int domains) {
   return composed{repeated{g.batches * g.blocks, full_remap(g.heads(), domains)},
                   naive_block_first(g)};
 }
 
-/// Head after head; every domain has a part of each.
+/// Head after head; the blocks of a head are distributed over all domains.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto naive_head_first(const attention_grid& g) {
   return as_numbered{g.size()};
 }
 
-/// Head after head in each domain: the blocks that share keys and values share a cache.
+/// Head after head in each domain, so the blocks that share keys and values share a cache.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto swizzled_head_first(const attention_grid& g,
                                                                    int domains) {
   return full_remap(g.size(), domains);
 }
 
-/// One head of keys after the other; of those that share it, the query head changes first. Where
-/// causal blocks differ in length, those that run at the same time are equally long.
+/// One head of keys after the other. The query head of its group changes first, then the block. If
+/// causal, blocks differ in length, and those that run at the same time have the same length.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto naive_group_first(const attention_grid& g) {
   return axis_order<4>{{g.batches, g.kv_heads, g.group, g.blocks}, {0, 1, 3, 2}};
 }
@@ -69,10 +70,10 @@ enum class attention_order {
   return composed{full_remap(g.size(), domains), naive_group_first(g)};
 }
 
-/// Between head-first and block-first: `section` query heads that follow each other, over batches,
-/// are under way at the same time, block after block, then the next ones. The last section may be
-/// larger, so that there is enough to even out what blocks of different lengths leave idle at the
-/// end; the first one has what is left.
+/// Between head-first and block-first. A section is a range of `section` query heads, counted over
+/// all batches. The heads of a section run at the same time, block after block; then the next
+/// section follows. The last section may be larger: it evens out the idle time at the end that
+/// blocks of different lengths leave. The first section has the remaining heads.
 struct head_sections {
   attention_grid grid;
   int section = 1;
@@ -106,8 +107,8 @@ struct head_sections {
   }
 };
 
-/// For causal attention: in each head the last block first, which has the most to do. `Order` is
-/// one of those above.
+/// For causal attention: takes the last block of each head first, which has the most work. `order`
+/// is one of those above.
 template <class Order>
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto longest_first(const Order& order,
                                                              const attention_grid& g) {

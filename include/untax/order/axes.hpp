@@ -4,8 +4,9 @@
 
 namespace untax::order {
 
-/// Blocks are numbered over `Axes` axes, the first the slowest: batch, head, block, split. They are
-/// started with the axes in another order: `slowest_first[0]` names the axis that changes last.
+/// An order of blocks that are numbered over `Axes` axes, the first the slowest: batch, head,
+/// block, split. They are started with the axes in another order: `slowest_first[0]` names the axis
+/// that changes last.
 template <int Axes>
 struct axis_order {
   int extent[Axes] = {};
@@ -39,8 +40,8 @@ struct axis_order {
   }
 };
 
-/// One axis is gone through by an order of its own, the others as they are: `outer` * `inner`
-/// times. The axis has `along.size()` places, each of `inner` blocks.
+/// Applies an order to one axis, and leaves the axes outside (`outer` places) and inside (`inner`
+/// places) of it as they are. The axis has `along.size()` places, each of `inner` blocks.
 template <class Along>
 struct along_axis {
   int outer = 1;

@@ -5,29 +5,29 @@
 
 namespace untax::order {
 
-/// Tiles of a product of matrices, of elements of two bytes, that a GPU goes through in bands
-/// (`banded`), some at a time. A tile reads rows of one operand that all tiles with its x read, and
-/// rows of the other one that all with its y read.
+/// The tiles of a product of matrices with elements of two bytes, which a GPU visits in bands
+/// (`banded`), some at a time. All tiles with the same x read the same rows of one operand, and all
+/// with the same y the same rows of the other one.
 struct product_tiles {
   int x_tiles = 0;
   int y_tiles = 0;
-  int running = 0;  ///< tiles at a time
-  int x_rows = 0;   ///< of the operand along x, that a tile reads
-  int y_rows = 0;   ///< of that along y
-  std::int64_t k = 0;
-  double cache_bytes = 0;  ///< of a cache that sees all that the tiles read and write
+  int running = 0;         ///< tiles that run at the same time
+  int x_rows = 0;          ///< rows of the operand along x that a tile reads
+  int y_rows = 0;          ///< rows of the operand along y that a tile reads
+  std::int64_t k = 0;      ///< elements of a row
+  double cache_bytes = 0;  ///< size of a cache that sees all reads and writes of the tiles
 };
 
-/// What bands of one width come to.
+/// The memory traffic of bands of one width, in bytes.
 struct band_traffic {
-  double at_once = 0;  ///< bytes that those tiles read and leave that run at the same time
-  double read = 0;     ///< from memory, by all tiles
+  double at_once = 0;  ///< bytes that the tiles that run at the same time read and write
+  double read = 0;     ///< bytes that all tiles together read from memory
 };
 
-/// About what comes from memory with bands of a width. Tiles that run at once go through their
-/// steps together, so each of their rows and columns comes once. What they leave behind is there
-/// for the next ones if the cache holds all of theirs, and for the next band if it holds all of a
-/// band's: the least recently used goes first.
+/// An estimate of the memory traffic with bands of width `band`. Tiles that run at the same time do
+/// their steps together, so each of their rows and columns is read once. The next tiles find it in
+/// the cache if the cache holds everything that the running tiles touch; the next band does if the
+/// cache holds everything of a band, since the least recently used data is evicted first.
 [[nodiscard]] constexpr band_traffic traffic_of_bands(const product_tiles& t, int band) {
   const auto xs = static_cast<double>(t.x_tiles);
   const auto ys = static_cast<double>(t.y_tiles);
@@ -36,7 +36,7 @@ struct band_traffic {
   const double out_bytes = 2.0 * t.x_rows * t.y_rows;
   const double running = std::min(static_cast<double>(t.running), xs * ys);
   const double width = std::min(static_cast<double>(band), xs);
-  // Those that run begin and end somewhere in a column of a band, or in a band.
+  // The running tiles begin and end somewhere in a column of a band, or in a band.
   const double columns = std::min(ys, (running - 1) / width + 1);
   const double bands = columns < ys ? 1 : (running - 1) / (width * ys) + 1;
   const double rows = std::min(xs, width * bands);
@@ -48,9 +48,10 @@ struct band_traffic {
   return {at_once, xs * x_bytes + ys * y_bytes * passes};
 }
 
-/// The width with the fewest bytes, of those where the cache holds what runs at once: the others
-/// depend on how well tiles keep step. `usual` where no other one has clearly fewer, also with a
-/// quarter less of the cache: what is all but full does not keep what it is counted on to keep.
+/// The width of a band with the least traffic, among those for which the cache holds everything
+/// that runs at the same time: the traffic of others depends on how well tiles keep step. It is
+/// `usual` unless another width has clearly less traffic, even with three quarters of the cache: a
+/// cache that is almost full evicts data before it is reused.
 [[nodiscard]] constexpr int band_of_least_traffic(const product_tiles& t, int usual) {
   constexpr int widths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
   constexpr double clearly = 0.75;

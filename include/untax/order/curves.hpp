@@ -5,14 +5,13 @@
 
 namespace untax::order {
 
-/// How a square that is cut into quarters is gone through: which quarter comes when, and how the
-/// way through it is turned.
+/// The order of the four quarters of a square, and the orientation of the curve within each.
 struct quarters {
   bool is_hilbert = false;
   bool is_swapped = false;  ///< x and y exchanged
   bool is_turned = false;   ///< by half a turn
 
-  /// The quarter that comes as number `i`.
+  /// The position of the i-th quarter.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell quarter(int i) const {
     if (!is_hilbert) return {i % 2, i / 2};
     const int y = i == 1 || i == 2 ? 1 : 0;
@@ -20,7 +19,7 @@ struct quarters {
     const cell where = is_swapped ? cell{y, x} : cell{x, y};
     return is_turned ? cell{1 - where.x, 1 - where.y} : where;
   }
-  /// The way through it.
+  /// The orientation of the curve within the i-th quarter.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr quarters within(int i) const {
     if (!is_hilbert || i == 1 || i == 2) return *this;
     return {true, !is_swapped, i == 3 ? !is_turned : is_turned};
@@ -28,7 +27,8 @@ struct quarters {
 };
 
 /// A curve through the smallest square of a power of two that holds the grid, without the cells
-/// that are not in the grid. So it is a bijection for any size, found in a step for each level.
+/// outside of the grid. So it is a bijection for any size. Both directions take one step for each
+/// level of quarters.
 template <bool IsHilbert>
 struct curve {
   int x_tiles = 0;
@@ -81,7 +81,7 @@ struct curve {
     while (side < longest && side < (1 << 30)) side *= 2;
     return side;
   }
-  /// Cells of the grid in a square.
+  /// The number of cells of the grid in a square.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int inside(cell begin, int side) const {
     return length(x_tiles - begin.x, side) * length(y_tiles - begin.y, side);
   }
@@ -91,7 +91,7 @@ struct curve {
   }
 };
 
-/// The Z curve: the bits of x and y in turn.
+/// The Z curve: the bits of x and y alternate.
 using morton = curve<false>;
 /// Hilbert's curve: on a square of a power of two, tiles that follow each other touch.
 using hilbert = curve<true>;

@@ -7,10 +7,10 @@
 
 namespace untax::order {
 
-/// Divides numbers from 0 to 2^31 - 1 by one that is known before, 1 to 2^31 - 1: by a
-/// multiplication and a shift instead of the forty instructions that follow each other on a GPU.
-/// (Granlund and Montgomery, Division by invariant integers using multiplication, 1994.) By less
-/// than 1 it divides as by 1.
+/// Divides numbers from 0 to 2^31 - 1 by a divisor of 1 to 2^31 - 1 that is known in advance. It
+/// uses a multiplication and a shift, where a division on a GPU is a long chain of instructions.
+/// (Granlund and Montgomery, Division by invariant integers using multiplication, 1994.) A divisor
+/// below 1 counts as 1.
 class divider {
  public:
   constexpr divider() = default;
@@ -22,8 +22,10 @@ class divider {
     factor_ = static_cast<std::uint32_t>((one + divisor - 1) / divisor);
   }
 
+  /// `of` divided by the divisor, rounded down.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int quotient(int of) const {
-    // Of twice the number only the product's upper half is needed, which a GPU gets in one step.
+    // Only the upper half of the product of twice the number is needed, which a GPU gets in one
+    // step.
     const std::uint64_t product = std::uint64_t{2 * static_cast<std::uint32_t>(of)} * factor_;
     return static_cast<int>(static_cast<std::uint32_t>(product >> 32) >> shift_);
   }

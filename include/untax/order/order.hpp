@@ -3,8 +3,9 @@
 #include <untax/core/host_device.hpp>
 
 // Block orders as values. An order is a bijection on the numbers [0, size()): `block(position)` is
-// the logical block that the block started at `position` does, `position(block)` its inverse. All
-// of it is plain arithmetic, constexpr, and the same on host and device. Sizes are below 2^31.
+// the logical block that the block started at `position` does, `position(block)` its inverse.
+// Everything here is plain arithmetic, constexpr, and the same on host and device. Arguments have
+// to be in range, and sizes below 2^31; neither is checked.
 
 namespace untax::order {
 
@@ -17,7 +18,7 @@ struct as_numbered {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int position(int block) const { return block; }
 };
 
-/// The last block first: longest first, where later blocks have more to do.
+/// The last block first. If later blocks have more work, the longest ones start first.
 struct last_first {
   int blocks = 0;
 
@@ -30,8 +31,8 @@ struct last_first {
   }
 };
 
-/// One order after the other: what `First` makes of a position is the position that `Then` is asked
-/// for. Both have the same size.
+/// The composition of two orders of the same size: `then` is applied to the block that `first`
+/// gives for a position.
 template <class First, class Then>
 struct composed {
   First first;
@@ -48,7 +49,8 @@ struct composed {
 template <class First, class Then>
 composed(First, Then) -> composed<First, Then>;
 
-/// The same order in each of `times` equal parts, one part after the other.
+/// The same order in each of `times` equal parts, one part after the other. Part i has the blocks
+/// from i * part.size().
 template <class Part>
 struct repeated {
   int times = 1;
@@ -67,7 +69,7 @@ struct repeated {
 template <class Part>
 repeated(int, Part) -> repeated<Part>;
 
-/// A tile of a grid.
+/// The coordinates of a tile in a grid.
 struct cell {
   int x = 0;
   int y = 0;
@@ -77,8 +79,9 @@ struct cell {
   }
 };
 
-/// A way through a grid, as an order of its tiles, which are numbered row after row. A way has
-/// `x_tiles`, `y_tiles`, `at(position)` and `position(cell)`.
+/// The order in which a way through a grid visits its tiles, which are numbered row after row: tile
+/// (x, y) has the number y * x_tiles + x. A way has `x_tiles`, `y_tiles`, `at(position)` and
+/// `position(cell)`.
 template <class Way>
 struct through {
   Way way;

@@ -6,10 +6,10 @@
 
 namespace untax::order {
 
-/// A grid is gone through in bands, so that those that run at the same time share what they read:
-/// `band` tiles along x, then the next ones along y. The last band may be narrower. A band of 1
-/// goes along y, one of `x_tiles` along x. The x axis may be cut into `segments` equal parts, gone
-/// through one after the other.
+/// Visits a grid in bands, so that tiles that run at the same time share what they read. A band is
+/// `band` tiles wide along x; within it x changes first, then y. The last band may be narrower. A
+/// band of 1 goes along y, one of `x_tiles` along x. The x axis may be divided into `segments`
+/// equal parts, visited one after the other; `segments` has to divide `x_tiles`.
 struct banded {
   int x_tiles = 0;
   int y_tiles = 0;
@@ -71,7 +71,7 @@ class cell_finder {
   divider by_last_height_;  // of a segment's last band
 };
 
-/// As `banded`, and every other band goes back: where one band ends, the next one begins.
+/// As `banded`, but every other band goes back: the next band begins where one ends.
 struct snake {
   int x_tiles = 0;
   int y_tiles = 0;
@@ -90,7 +90,7 @@ struct snake {
   }
 };
 
-/// Any way through the grid with its axes exchanged.
+/// Any way through a grid with its axes exchanged.
 template <class Way>
 struct transposed {
   Way way;  ///< through a grid of `y_tiles` by `x_tiles`
@@ -108,8 +108,8 @@ struct transposed {
 template <class Way>
 transposed(Way) -> transposed<Way>;
 
-/// Diagonal after diagonal: tiles whose x + y is the same follow each other, from the top. It is
-/// the order that wavefronts allow.
+/// Diagonal after diagonal: tiles with the same x + y follow each other, by rising y. This is the
+/// order that wavefronts allow.
 struct diagonals {
   int x_tiles = 0;
   int y_tiles = 0;
@@ -139,7 +139,8 @@ struct diagonals {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int top(int diagonal) const {
     return diagonal < x_tiles ? 0 : diagonal - x_tiles + 1;
   }
-  /// Tiles of the diagonals before: a triangle, less what sticks out on both sides. Below 2^62.
+  /// The number of tiles of all diagonals before this one: a triangle without the two corners that
+  /// are outside the grid.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int before(int diagonal) const {
     return static_cast<int>(triangle(diagonal) - triangle(diagonal - x_tiles) -
                             triangle(diagonal - y_tiles));

@@ -6,9 +6,9 @@
 
 namespace untax::order {
 
-/// The grid is cut into `across` times `down` rectangles of nearly the same size, gone through one
-/// after the other, each in bands. After a `full_remap` over as many domains each domain has about
-/// one rectangle: of all shapes that with the least to read.
+/// Divides the grid into `across` times `down` rectangles of nearly the same size, and visits them
+/// one after the other, each in bands. After a `full_remap` over as many domains each domain has
+/// about one rectangle. Of all shapes of a part, this one has the least to read.
 struct rectangles {
   int x_tiles = 0;
   int y_tiles = 0;

@@ -4,11 +4,12 @@
 
 namespace untax::order {
 
-/// Undoes that a device deals blocks to its cache domains in turn: the block started at position p
-/// runs in domain p % domains. Of every `domains` * `chunk` blocks each domain gets `chunk` that
-/// follow each other. What is left at the end is assigned the same way with a smaller chunk, and
-/// where the domains do not divide that, the first ones ("tall") get one more than the others
-/// ("short"). So with a `chunk` of blocks / domains or more, each domain has one run of blocks.
+/// Undoes the way in which a device distributes blocks to its cache domains: the block started at
+/// position p runs in domain p % domains. Of every `domains` * `chunk` blocks each domain gets
+/// `chunk` that follow each other. The rest at the end is assigned in the same way with a smaller
+/// chunk. If the domains do not divide the rest, the first ones ("tall") get one block more than
+/// the others ("short"). So with a `chunk` of blocks / domains or more, each domain has one
+/// contiguous range of blocks.
 struct chunked_remap {
   int blocks = 0;
   int domains = 1;
@@ -44,14 +45,14 @@ struct chunked_remap {
   }
 
  private:
-  /// Blocks of groups in which every domain has `chunk`. A chunk that is too large leaves none.
+  /// The number of blocks in groups in which every domain has `chunk`: 0 if the chunk is too large.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int whole_groups() const {
     if (chunk > blocks / domains) return 0;
     return blocks / (domains * chunk) * (domains * chunk);
   }
 };
 
-/// Each domain has one run of blocks.
+/// Each domain has one contiguous range of blocks.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr chunked_remap full_remap(int blocks, int domains) {
   return {blocks, domains, blocks / domains + 1};
 }

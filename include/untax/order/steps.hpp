@@ -4,19 +4,19 @@
 
 namespace untax::order {
 
-/// How a block goes through its steps, such as the parts of k, or of keys and values.
+/// The order in which a block does its steps, such as the parts of k, or of keys and values.
 enum class direction {
   forward,
   backward,
-  sawtooth,   ///< every other turn goes back, and finds what the turn before read last
-  staggered,  ///< each turn begins where the one before has got on by `shift` steps
-  joined,     ///< begins at step `turn`, where others are that read the same, and goes round
+  sawtooth,   ///< every other turn goes back, and begins with what the turn before read last
+  staggered,  ///< turn t begins at step t * `shift`, modulo the number of steps
+  joined,     ///< begins at step `turn`, where blocks are that read the same, and wraps around
 };
 
-/// A bijection on the steps of one block. `turn` tells blocks apart: how many the same processor
-/// has done before, or the number of the block. With `joined` it is the step that a block under way
-/// on the same operands took last, 0 if there is none: each block says in memory where it is, as
-/// scans of a database do that begin where another one is.
+/// A bijection on the steps of one block. `turn` distinguishes blocks: it is how many blocks the
+/// same processor has done before, or the number of the block. With `joined` it is the step that
+/// another block on the same operands has reached, 0 if there is none. Each block writes to memory
+/// where it is, as in scans of a database that begin where another scan is.
 struct step_order {
   int steps = 0;
   direction way = direction::forward;

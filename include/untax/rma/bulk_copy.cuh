@@ -7,22 +7,23 @@
 #include <untax/rma/bulk_ring.cuh>
 #include <untax/rma/device_copy.cuh>
 
-// put, get and copy for a block, carried out by TMA: eight
-// blocks fill a link, where ordinary stores take sixteen or more. For large pieces; a ring of
-// shared memory is the price. Preconditions are those of rma/device_copy.cuh. When one of these
-// returns, the bytes are at their destination, and a signal of the block covers them.
+// put, get and copy for a block, done by TMA, with which fewer blocks fill a link than with
+// ordinary stores. They are for large copies, and need a ring of shared memory. All threads of the
+// block call them with the same arguments. Preconditions are those of rma/device_copy.cuh. When one
+// of them returns, the bytes are at their destination, and a signal of the block covers them.
 //
-// The engine moves whole 16-byte words. Heads and tails go by ordinary stores, and so does
-// everything if source and destination differ in alignment or rows are short.
+// TMA moves whole 16-byte words. Heads and tails are moved by ordinary stores, and so is everything
+// if source and destination differ in alignment or rows are short.
 
 namespace untax {
 
+/// A block of a kernel, with or without a guard.
 template <class G>
 concept device_block_group = device_group<G> && std::derived_from<G, device_block>;
 
 namespace detail {
 
-/// Below this the engine's work on a row takes longer than the row.
+/// For rows shorter than this, the work of TMA for each row takes longer than the row itself.
 inline constexpr std::int64_t least_bulk_bytes = 1024;
 
 template <int narrowest, device_block_group G, class Ring>
@@ -50,7 +51,7 @@ __device__ void bulk_move(const G& group, Ring& ring, byte_rows to, byte_rows fr
     ring.move({const_cast<std::byte*>(to.data) + head, from.data + head, to.stride, from.stride,
                rows, body});
   } else {
-    // The other threads do the edges meanwhile.
+    // The other threads move the edges meanwhile.
     const int me = group.thread_rank() - 1;
     const int everybody = group.size() - 1;
     move_row_edges<narrowest>(to, from, rows, {0, head}, me, everybody);
@@ -61,7 +62,7 @@ __device__ void bulk_move(const G& group, Ring& ring, byte_rows to, byte_rows fr
 
 }  // namespace detail
 
-/// Copies `count` elements between any two places. The block has two threads or more.
+/// Copies `count` elements between any two addresses. The block must have two threads or more.
 template <device_block_group G, class Ring, transferable T>
 __device__ void bulk_copy(const G& block, Ring& ring, T* to, const std::type_identity_t<T>* from,
                           std::int64_t count) {
@@ -72,7 +73,7 @@ __device__ void bulk_copy(const G& block, Ring& ring, T* to, const std::type_ide
                                                count * static_cast<std::int64_t>(sizeof(T)));
 }
 
-/// Copies the elements of a tile that lie inside `bounds`.
+/// Copies the elements of a tile that are inside `bounds`. The block must have two threads or more.
 template <device_block_group G, class Ring, transferable T>
 __device__ void bulk_copy(const G& block, Ring& ring, tile_view<T> to,
                           std::type_identity_t<tile_view<const T>> from, tile_bounds bounds) {
@@ -89,14 +90,14 @@ __device__ void bulk_copy(const G& block, Ring& ring, tile_view<T> to,
       {reinterpret_cast<const std::byte*>(from.data), from.stride * size}, rows, cols * size);
 }
 
-/// Writes `count` elements of this rank to a peer.
+/// Copies `count` elements of this rank to a peer, as `bulk_copy`.
 template <device_block_group G, class Ring, transferable T>
 __device__ void bulk_put(const G& block, Ring& ring, T* to, const std::type_identity_t<T>* from,
                          std::int64_t count) {
   bulk_copy(block, ring, to, from, count);
 }
 
-/// Reads `count` elements of a peer.
+/// Copies `count` elements of a peer to this rank, as `bulk_copy`.
 template <device_block_group G, class Ring, transferable T>
 __device__ void bulk_get(const G& block, Ring& ring, T* to, const std::type_identity_t<T>* from,
                          std::int64_t count) {

@@ -10,35 +10,35 @@
 
 namespace untax {
 
-/// Rows of bytes that TMA moves: addresses, strides and `bytes` are multiples of 16.
+/// The rows of bytes of a copy by TMA. Addresses, strides and `bytes` are multiples of 16.
 struct bulk_rows {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
-  std::int64_t to_stride = 0;
-  std::int64_t from_stride = 0;
+  std::int64_t to_stride = 0;    ///< in bytes
+  std::int64_t from_stride = 0;  ///< in bytes
   std::int64_t rows = 0;
-  std::int64_t bytes = 0;  ///< of a row
+  std::int64_t bytes = 0;  ///< in a row
 };
 
-/// Shared memory through which TMA moves bytes from anywhere to
-/// anywhere: it reads into one stage while it writes from others. One thread drives it and the
-/// others are free for edges, or for something else.
+/// A ring buffer in shared memory, through which TMA copies bytes between any two addresses: it
+/// loads one stage while it stores others. One thread drives it; the others are free for edges, or
+/// for other work.
 ///
-/// A stage is 32 KB, which is what the engine needs for the full rate of the link, and six of them
-/// cover the way to a peer and back.
+/// A stage of 32 KB is large enough for the full rate of a link, and six of them cover the latency
+/// of a peer.
 template <int stages = 6, int stage_bytes = 32768>
 class bulk_ring {
   static_assert(stages >= 2 && stage_bytes % 128 == 0);
 
  public:
-  /// What the caller provides, usually at the start of dynamic shared memory (more than 48 KB have
-  /// to be asked for with cudaFuncSetAttribute).
+  /// The shared memory that the caller provides, usually at the start of dynamic shared memory
+  /// (more than 48 KB have to be requested with cudaFuncSetAttribute).
   struct alignas(128) memory {
     std::byte stage[stages][stage_bytes];
     std::uint64_t arrived[stages];
   };
 
-  /// By all threads of a block or of a warp, once in a kernel. Nothing else may touch `shared`
+  /// Called by all threads of a block or of a warp, once in a kernel. Nothing else may use `shared`
   /// afterwards.
   template <class Group>
   __device__ bulk_ring(const Group& group, memory& shared) : shared_(&shared) {
@@ -50,20 +50,21 @@ class bulk_ring {
     group.sync();
   }
 
-  /// By one thread, always the same one: moves the rows and returns when all are at their
-  /// destination, so that a release of this thread covers them. What it, or a thread that it is
-  /// synchronised with, wrote to the source with ordinary stores is moved, too.
+  /// Moves the rows, and returns when all of them are at their destination, so that a release of
+  /// this thread covers them. It is called by one thread, always the same one. It also moves what
+  /// this thread, or a thread that it is synchronised with, wrote to the source by ordinary stores.
   __device__ void move(const bulk_rows& rows) {
     post(rows);
     finish();
   }
 
   /// The same, but returns when the last rows are in flight, so that the next rows follow without a
-  /// gap. `finish` has to come before the first release that covers them, and before the end.
+  /// gap. `finish` has to be called before the first release that covers them, and before the
+  /// kernel ends.
   __device__ void post(const bulk_rows& rows) {
     post(rows, 1, [&](int /*copy*/) { return rows.to; });
   }
-  /// Reads once and writes to `copies` places, of which `to_of(i)` is where copy i begins.
+  /// The same for `copies` destinations of one source: copy i begins at `to_of(i)`.
   template <class ToOf>
   __device__ void post(const bulk_rows& rows, int copies, const ToOf& to_of) {
     // Ordinary stores and TMA take different ways to memory.
@@ -73,22 +74,23 @@ class bulk_ring {
     chunk here(rows);
     for (bool first = true; here.row < rows.rows; first = false) {
       store(rows, here, copies, to_of);
-      // The next load goes where the chunk before this one was: this one may still be leaving, but
-      // not that.
+      // The next load goes to the stage of the previous chunk: this chunk may still be leaving its
+      // stage, but the previous one has left.
       if (first || next.row >= rows.rows) continue;
       cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<1>());
       load(rows, next);
     }
   }
 
-  /// By the same thread: returns when everything that was posted is at its destination.
+  /// Returns when everything that was posted is at its destination. It is called by the same
+  /// thread.
   __device__ void finish() {
-    // Not only read but written: that is what a signal promises.
+    // Waits until the bytes are written, not only read, since a signal promises that.
     cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>());
   }
 
  private:
-  /// A piece that fits a stage: several rows, or a part of one.
+  /// A part of the rows that fits a stage: several rows, or a part of one.
   struct chunk {
     std::int64_t row = 0;
     std::int64_t offset = 0;
@@ -113,7 +115,7 @@ class bulk_ring {
     }
   };
 
-  /// A place in the ring, and which time around it is.
+  /// A stage of the ring, and the parity of the turn around it.
   struct cursor {
     std::uint32_t stage = 0;
     std::uint32_t turn = 0;
@@ -126,7 +128,7 @@ class bulk_ring {
     }
   };
 
-  /// One load into each stage, as soon as what was posted before has left it.
+  /// Starts a load into each stage, as soon as what was posted before has left it.
   template <int... i>
   __device__ void fill(const bulk_rows& all, chunk& c, std::integer_sequence<int, i...> /*turns*/) {
     (fill_stage<stages - 1 - i>(all, c), ...);

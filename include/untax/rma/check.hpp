@@ -13,19 +13,19 @@
 
 namespace untax {
 
-/// What verbs can move: values that are their bytes.
+/// Types that verbs can move: their value is their bytes.
 template <class T>
 concept transferable = std::is_trivially_copyable_v<T> && !std::is_const_v<T>;
 
 }  // namespace untax
 
-// What a verb refuses before it touches memory. The checks are always on: they cost a few compares,
-// next to a memcpy or a cache miss, and a build type that changes the meaning of a header breaks
-// programs that mix two of them.
+// The checks that verbs make before they touch memory. They are always on: they cost a few
+// compares, next to a memcpy or a cache miss. A build type that changes the meaning of a header
+// would break programs that mix two of them.
 namespace untax::detail {
 
-/// "[0x7f01, 0x7f09)" for 8 bytes at 0x7f01. Text is appended and never put in front: GCC 12 sees
-/// overlaps in the latter that are not there, and says so to whoever includes this with -O3 -Wall.
+/// "[0x7f01, 0x7f09)" for 8 bytes at 0x7f01. Text is only appended: for text that is put in front,
+/// GCC 12 warns of overlaps that do not exist, in every program that includes this with -O3 -Wall.
 [[nodiscard]] inline std::string text_of(std::uintptr_t begin, std::size_t bytes) {
   std::string text = "[";
   const auto append = [&text](std::uintptr_t address) {
@@ -79,7 +79,7 @@ namespace untax::detail {
                    text_of(from, bytes) + "; they must not share a byte");
 }
 
-/// Refuses a negative number of elements, and one whose bytes cannot be counted.
+/// Refuses a negative number of elements, and one whose size in bytes overflows.
 template <class T>
 void check_count(std::string_view verb, std::string_view of, std::int64_t count) {
   constexpr auto most =
@@ -107,14 +107,14 @@ inline void check_address(std::string_view verb, std::string_view name, const vo
                    "; all of it must lie in one allocation");
 }
 
-/// Refuses `bytes` that begin in a heap with guards and do not lie in one allocation there.
+/// Refuses `bytes` bytes that begin in a heap with guards and are not all within one allocation.
 inline void check_inside(std::string_view verb, std::string_view name, const volatile void* p,
                          std::size_t bytes) {
   if (heaps_are_guarded()) [[unlikely]]
     refuse_outside(verb, name, p, bytes);
 }
 
-/// Refuses two regions of `bytes` that share a byte.
+/// Refuses two regions of `bytes` bytes that share a byte.
 inline void check_apart(std::string_view verb, const volatile void* to, const volatile void* from,
                         std::size_t bytes) {
   const std::uintptr_t a = address_of(to);

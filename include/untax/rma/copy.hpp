@@ -9,18 +9,19 @@
 #include <untax/rma/group.hpp>
 #include <untax/rma/tile_view.hpp>
 
-// Verbs that move elements. Each is collective over its group, which deals the elements to its
-// threads; when it returns, the group is done, and on the host the bytes are in place. Other
-// ranks may read them only after a signal. Sources that other threads of the
-// group have written need a group.sync() before.
+// Verbs that move elements. All threads of a group call a verb, which distributes the elements to
+// them. When it returns, the group is done, and on the host the bytes are in place. Other ranks may
+// read them only after a signal. If other threads of the group have written to the source, a
+// group.sync() has to come before.
 //
 // Addresses are of any rank: symmetric<T>::at(peer) or local(). Null, misaligned and overlapping
-// regions and negative sizes are refused with errc::invalid_argument; nothing is read or written
-// then. Zero elements need no address.
+// regions and negative sizes are refused with errc::invalid_argument, before anything is read or
+// written. If heaps have guards, so is a region that begins in one and is not within one
+// allocation. Zero elements need no address.
 
 namespace untax {
 
-/// Says for each (row, column) of a tile whether it is copied.
+/// A predicate that says for each (row, column) of a tile whether the element is copied.
 template <class M>
 concept tile_mask = std::predicate<M&, std::int64_t, std::int64_t>;
 
@@ -50,26 +51,26 @@ void move_elements(std::string_view verb, const G& group, T* to, const T* from,
 
 }  // namespace detail
 
-/// Copies `count` elements between any two places.
+/// Copies `count` elements between any two addresses.
 template <host_group G, transferable T>
 void copy(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count) {
   detail::move_elements<T>("copy", group, to, from, count);
 }
 
-/// Writes `count` elements of this rank to a peer.
+/// Copies `count` elements of this rank to a peer.
 template <host_group G, transferable T>
 void put(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count) {
   detail::move_elements<T>("put", group, to, from, count);
 }
 
-/// Reads `count` elements of a peer.
+/// Copies `count` elements of a peer to this rank.
 template <host_group G, transferable T>
 void get(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count) {
   detail::move_elements<T>("get", group, to, from, count);
 }
 
-/// Copies the elements of a tile that lie inside `bounds`; both tiles have the same shape, and each
-/// its own stride. Dense tiles and long rows move as fast as memory does.
+/// Copies the elements of a tile that are inside `bounds`. Both tiles have the same shape, and each
+/// its own stride. Dense tiles and long rows move as fast as memory allows.
 template <host_group G, transferable T>
 void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
           tile_bounds bounds) {
@@ -97,7 +98,8 @@ void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const 
 }
 
 /// Copies the elements of a tile for which `mask(row, column)` holds. The others are neither read
-/// nor written.
+/// nor written. If heaps have guards, an element outside of an allocation is refused when its turn
+/// comes, after those before it were copied.
 template <host_group G, transferable T, tile_mask Mask>
 void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
           Mask&& mask) {

@@ -10,9 +10,10 @@
 #include <untax/rma/device_group.cuh>
 #include <untax/rma/order.hpp>
 
-// The operations of rma/atomic.hpp for one thread of a kernel, which comes as the first argument.
-// Orders and results are those of the host; addresses are aligned to the size of the value, which
-// is not checked. `memory_scope::system`, the default, is the only one that reaches other ranks.
+// The operations of rma/atomic.hpp for one thread of a kernel, which is their first argument.
+// Orders and results are those of the host. Addresses have to be multiples of the size of the
+// value, which is not checked. `memory_scope::system`, the default, is the only scope that reaches
+// other ranks.
 
 namespace untax {
 
@@ -36,7 +37,7 @@ namespace detail {
   return cuda::std::memory_order_acq_rel;
 }
 
-/// The part of an order that a load, or a store, can have.
+/// The part of `order` that applies to a load, or to a store.
 [[nodiscard]] __device__ constexpr cuda::std::memory_order cuda_load_order(
     memory_order order) noexcept {
   const bool acquires = order == memory_order::acquire || order == memory_order::acq_rel;
@@ -48,7 +49,7 @@ namespace detail {
   return releases ? cuda::std::memory_order_release : cuda::std::memory_order_relaxed;
 }
 
-/// Calls `body` with an atomic reference of the scope.
+/// Calls `body` with an atomic reference to `*at` of the scope.
 template <class T, class Body>
 __device__ auto at_scope(T* at, memory_scope scope, const Body& body) {
   switch (scope) {
@@ -62,7 +63,7 @@ __device__ auto at_scope(T* at, memory_scope scope, const Body& body) {
   return body(cuda::atomic_ref<T, cuda::thread_scope_system>(*at));
 }
 
-/// As detail::atomic_update of rma/atomic.hpp.
+/// As `detail::atomic_update` of rma/atomic.hpp.
 template <class T, class Change>
 __device__ T device_update(T* at, memory_order order, memory_scope scope, const Change& change) {
   return at_scope(at, scope, [&](auto ref) {
@@ -76,7 +77,7 @@ __device__ T device_update(T* at, memory_order order, memory_scope scope, const 
 
 }  // namespace detail
 
-/// Reads a value, wherever it lies.
+/// Reads a value at any rank.
 template <lone_device_group G, atomic_word T>
 [[nodiscard]] __device__ T load(const G& /*thread*/, const T* from,
                                 memory_order order = memory_order::relaxed,
@@ -85,7 +86,7 @@ template <lone_device_group G, atomic_word T>
                           [&](auto ref) -> T { return ref.load(detail::cuda_load_order(order)); });
 }
 
-/// Writes a value, wherever it lies.
+/// Writes a value at any rank.
 template <lone_device_group G, atomic_word T>
 __device__ void store(const G& /*thread*/, T* to, std::type_identity_t<T> value,
                       memory_order order = memory_order::relaxed,
@@ -93,6 +94,8 @@ __device__ void store(const G& /*thread*/, T* to, std::type_identity_t<T> value,
   detail::at_scope(to, scope, [&](auto ref) { ref.store(value, detail::cuda_store_order(order)); });
 }
 
+/// atomic_add, atomic_sub, atomic_and, atomic_or, atomic_xor and atomic_exchange. Each returns the
+/// value before.
 #define UNTAX_DEVICE_ATOMIC(name, concept_name, operation)                     \
   template <lone_device_group G, concept_name T>                               \
   __device__ T name(const G& /*thread*/, T* at, std::type_identity_t<T> value, \
@@ -110,7 +113,7 @@ UNTAX_DEVICE_ATOMIC(atomic_xor, atomic_integer, fetch_xor)
 UNTAX_DEVICE_ATOMIC(atomic_exchange, atomic_number, exchange)
 #undef UNTAX_DEVICE_ATOMIC
 
-/// Keeps the smaller value; returns what was there. NaN as on the host.
+/// Keeps the smaller value and returns the value before; NaN as on the host.
 template <lone_device_group G, atomic_number T>
 __device__ T atomic_min(const G& /*thread*/, T* at, std::type_identity_t<T> value,
                         memory_order order = memory_order::acq_rel,
@@ -119,7 +122,7 @@ __device__ T atomic_min(const G& /*thread*/, T* at, std::type_identity_t<T> valu
                                [value](T seen) { return value < seen ? value : seen; });
 }
 
-/// Keeps the larger value; returns what was there. NaN as on the host.
+/// Keeps the larger value and returns the value before; NaN as on the host.
 template <lone_device_group G, atomic_number T>
 __device__ T atomic_max(const G& /*thread*/, T* at, std::type_identity_t<T> value,
                         memory_order order = memory_order::acq_rel,
@@ -128,7 +131,7 @@ __device__ T atomic_max(const G& /*thread*/, T* at, std::type_identity_t<T> valu
                                [value](T seen) { return value > seen ? value : seen; });
 }
 
-/// Writes `desired` if `expected` is there, bit for bit; returns what was there.
+/// Writes `desired` if the value equals `expected` bit for bit, and returns the value before.
 template <lone_device_group G, atomic_number T>
 __device__ T atomic_compare_exchange(const G& /*thread*/, T* at, std::type_identity_t<T> expected,
                                      std::type_identity_t<T> desired,

@@ -9,33 +9,34 @@
 #include <untax/rma/tile_view.hpp>
 #include <untax/rma/vector_copy.cuh>
 
-// The verbs of rma/copy.hpp for groups of a kernel. They choose the width of their accesses from
-// the addresses; 16-byte alignment of both sides modulo 16 is what makes them fast. Each returns
-// when all threads of the group have issued their stores, which says nothing to anybody else: a
-// peer may look after a signal.
+// The verbs of rma/copy.hpp for groups of a kernel; all threads of a group call them with the same
+// arguments. They choose the width of their accesses from the addresses: they are fast if source
+// and destination are equal modulo 16 bytes. Each returns when all threads of the group have issued
+// their stores. This signals nothing: a peer may read the bytes only after a signal.
 //
-// A kernel cannot throw, so what the host verbs refuse is a precondition here: addresses are not
+// A kernel cannot throw, so what the host verbs refuse is a precondition here. Addresses are not
 // null and multiples of the element's alignment, sizes are not negative, source and destination do
-// not overlap, both tiles have the same shape and a stride of at least their columns. Pointers to
-// symmetric memory must not be marked `const __restrict__` in a kernel that waits for what they
+// not overlap, and both tiles have the same shape and a stride of at least their columns. Pointers
+// to symmetric memory must not be marked `const __restrict__` in a kernel that waits for what they
 // point to: the compiler may then read it before the wait.
 
 namespace untax {
 
 namespace detail {
 
-/// Elements are distributed over the threads in words of at least their alignment.
+/// The narrowest word in which elements are distributed over the threads: their alignment, or 16
+/// bytes.
 template <class T>
 inline constexpr int narrowest_word = alignof(T) < 16 ? static_cast<int>(alignof(T)) : 16;
 
-/// The group's threads move `bytes` bytes; nobody is synchronised.
+/// The group's threads move `bytes` bytes. They are not synchronised.
 template <int narrowest, int most = words_in_flight, device_group G>
 __device__ void move_bytes(const G& group, std::byte* to, const std::byte* from,
                            std::int64_t bytes) {
   const auto target = reinterpret_cast<std::uintptr_t>(to);
   const auto source = reinterpret_cast<std::uintptr_t>(from);
-  // A message of at most a word for each thread: finding the way through the rest would take longer
-  // than the words themselves.
+  // A message of at most one word for each thread: the general way through the rest would take
+  // longer than the words themselves.
   if (bytes <= std::int64_t{16} * group.size() &&
       ((target | source | static_cast<std::uint64_t>(bytes)) & 15U) == 0) {
     const int at = 16 * group.thread_rank();
@@ -43,13 +44,13 @@ __device__ void move_bytes(const G& group, std::byte* to, const std::byte* from,
     return;
   }
   const int width = widest_word<narrowest>(target ^ source);
-  // What comes before the first whole word of the destination, and after the last.
+  // The bytes before the first whole word of the destination, and after the last.
   std::int64_t head = static_cast<std::int64_t>(-target & (width - 1U));
   if (head > bytes) head = bytes;
   const std::int64_t words = (bytes - head) / width;
   const int me = group.thread_rank();
   const int everybody = group.size();
-  // The edges first: what they need is not kept in registers while the body is moved.
+  // The edges first: their variables need no registers while the body is moved.
   if (width > narrowest) {
     const std::int64_t body_end = head + words * width;
     move_edge<narrowest>(to, from, head, me, everybody);
@@ -59,7 +60,7 @@ __device__ void move_bytes(const G& group, std::byte* to, const std::byte* from,
       width, [&]<int w>() { move_words<w, most>(to + head, from + head, words, me, everybody); });
 }
 
-/// As move_bytes for rows of `bytes` bytes each.
+/// As move_bytes, for rows of `bytes` bytes each.
 template <int narrowest, device_group G>
 __device__ void move_byte_rows(const G& group, byte_rows to, byte_rows from, std::int64_t rows,
                                std::int64_t bytes) {
@@ -111,7 +112,7 @@ __device__ void move_tile(const G& group, tile_view<T> to, tile_view<const T> fr
 
 }  // namespace detail
 
-/// Copies `count` elements between any two places.
+/// Copies `count` elements between any two addresses.
 template <device_group G, transferable T>
 __device__ void copy(const G& group, T* to, const std::type_identity_t<T>* from,
                      std::int64_t count) {
@@ -119,25 +120,25 @@ __device__ void copy(const G& group, T* to, const std::type_identity_t<T>* from,
   group.sync();
 }
 
-/// Writes `count` elements of this rank to a peer.
+/// Copies `count` elements of this rank to a peer.
 template <device_group G, transferable T>
 __device__ void put(const G& group, T* to, const std::type_identity_t<T>* from,
                     std::int64_t count) {
   copy(group, to, from, count);
 }
 
-/// Reads `count` elements of a peer.
+/// Copies `count` elements of a peer to this rank.
 template <device_group G, transferable T>
 __device__ void get(const G& group, T* to, const std::type_identity_t<T>* from,
                     std::int64_t count) {
   copy(group, to, from, count);
 }
 
-/// Copies the elements of a tile that lie inside `bounds`. A tile has fewer than 2^31 words of its
-/// element's alignment in a row.
+/// Copies the elements of a tile that are inside `bounds`. A row has fewer than 2^31 words of the
+/// element's alignment.
 ///
-/// Rows of a peer that are a multiple of 12 KB apart load the links to it unevenly, which costs up
-/// to 11 % of the rate whatever the order of the accesses; 128 bytes of padding make up for it.
+/// Rows of a peer that are a multiple of 12 KB apart load the links to it unevenly, which lowers
+/// the rate whatever the order of the accesses. 128 bytes of padding avoid it.
 template <device_group G, transferable T>
 __device__ void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
                      tile_bounds bounds) {
@@ -152,7 +153,8 @@ __device__ void copy(const G& group, tile_view<T> to,
   copy(group, to, from, to.bounds());
 }
 
-/// Copies the elements of a tile for which `mask(row, column)`, a device function, holds.
+/// Copies the elements of a tile for which `mask(row, column)`, a device function, holds. The
+/// others are neither read nor written.
 template <device_group G, transferable T, tile_mask Mask>
 __device__ void copy(const G& group, tile_view<T> to, std::type_identity_t<tile_view<const T>> from,
                      Mask&& mask) {

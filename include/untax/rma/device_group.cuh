@@ -9,7 +9,8 @@
 
 namespace untax {
 
-/// A group of threads of a kernel. `lanes` is how many of its threads run in step: 1, or a warp.
+/// A group of threads of a kernel. `lanes` is the number of its threads that run in lockstep: 1, or
+/// a warp.
 template <class G>
 concept device_group =
     thread_group<G> && std::same_as<typename G::memory, cuda_memory> && requires {
@@ -24,11 +25,12 @@ struct device_thread {
   [[nodiscard]] __device__ static constexpr int thread_rank() noexcept { return 0; }
   [[nodiscard]] __device__ static constexpr int size() noexcept { return 1; }
   __device__ static constexpr void sync() noexcept {}
-  /// Whether `mine` holds for any thread of the group, which it synchronises as `sync` does.
+  /// Whether `mine` holds for any thread of the group. All threads call it; it synchronises them as
+  /// `sync` does.
   [[nodiscard]] __device__ static bool any(bool mine) noexcept { return mine; }
 };
 
-/// The 32 threads of the calling thread's warp. All of them have to take part.
+/// The 32 threads of the calling thread's warp. All of them have to call each verb.
 struct device_warp {
   using memory = cuda_memory;
   static constexpr int lanes = 32;
@@ -47,8 +49,8 @@ struct device_warp {
   }
 };
 
-/// All threads of the calling thread's block, of any shape; a whole number of warps. Uses the
-/// block's barrier 0, as __syncthreads does.
+/// All threads of the calling thread's block, of any shape but a whole number of warps. It uses
+/// barrier 0 of the block, as __syncthreads does.
 struct device_block {
   using memory = cuda_memory;
   static constexpr int lanes = 32;
@@ -65,9 +67,9 @@ struct device_block {
   }
 };
 
-/// All threads of the kernel, for put, get and copy: what is moved is distributed over all blocks
-/// word by word, so that they walk through memory together. `sync` is that of the block: when a
-/// verb returns, the calling block's share is done. It cannot signal; the blocks can.
+/// All threads of the kernel, for put, get and copy. The words of a copy are distributed over all
+/// blocks one by one, so that the blocks move through memory together. `sync` is that of the block:
+/// when a verb returns, the calling block's share is done. A grid cannot signal; its blocks can.
 struct device_grid {
   using memory = cuda_memory;
   static constexpr int lanes = 32;
@@ -87,9 +89,9 @@ struct part {
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
-/// The part of `count` things that falls to `index` of `parts`, in whole multiples of `grain`: how
-/// blocks of a kernel share what they move. A grain should be 16 bytes or more, and there are fewer
-/// than 2^31 of them.
+/// The part of [0, count) of the block `index` of `parts`, in whole multiples of `grain`: how the
+/// blocks of a kernel divide a copy. A grain should be 16 bytes or more. There must be fewer than
+/// 2^31 grains.
 template <std::int64_t grain = 1>
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr part part_of(std::int64_t count, int index,
                                                        int parts) noexcept {
@@ -104,7 +106,7 @@ template <std::int64_t grain = 1>
   return {begin, end - begin};
 }
 
-/// A group that runs in step as a whole: a thread or a warp.
+/// A group that runs in lockstep as a whole: a thread or a warp.
 template <class G>
 concept lockstep_group = device_group<G> &&
     (std::derived_from<G, device_thread> || std::derived_from<G, device_warp>);

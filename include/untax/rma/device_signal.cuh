@@ -8,18 +8,19 @@
 #include <untax/rma/packet.cuh>
 #include <untax/rma/signal.hpp>
 
-// The verbs of rma/signal.hpp for groups of a kernel. The order sits on the counter: the group's
-// barrier collects what its threads wrote, and one thread's release hands it on.
+// The verbs of rma/signal.hpp for groups of a kernel; all threads of a group call them with the
+// same arguments. The memory order is that of the counter: the group's barrier collects what its
+// threads wrote, and one thread releases it. Counters are not checked.
 
 namespace untax {
 
-/// A group that can speak for all its threads. The threads of a grid are not synchronised by one
-/// barrier.
+/// A group whose threads are synchronised by one barrier, so that one of them can signal for all.
+/// The threads of a grid are not.
 template <class G>
 concept signalling_group = device_group<G> && !std::derived_from<G, device_grid>;
 
-/// Raises `*counter` to `value`, never lowers it. Release: whoever sees the value in wait_until
-/// sees everything that the group wrote before, at any rank.
+/// Raises `*counter` to `value`, and never lowers it. Release: a group that sees the value in
+/// `wait_until` sees everything that this group wrote before, at any rank. It does not wait.
 template <signalling_group G>
 __device__ void signal(const G& group, std::uint64_t* counter, std::uint64_t value) {
   group.sync();
@@ -50,14 +51,16 @@ __device__ void put_with_signal(const G& group, tile_view<T> to,
   signal(group, counter, value);
 }
 
-/// put_with_signal for a few bytes, in one trip where put_with_signal takes two (it cannot send the
-/// counter before the bytes have arrived): the counter travels with the bytes, as packets. They go
-/// to packets_for(count) packets of the peer, its mailbox, and receive_small_put there takes them
-/// to their place. For up to eight bytes for each thread of the group.
+/// `put_with_signal` for a few bytes, in one trip to the peer instead of two. `put_with_signal`
+/// cannot send the counter before the bytes have arrived; here the epoch travels with the bytes, as
+/// packets. They go to packets_for(count) packets in symmetric memory of the peer, its mailbox, and
+/// the peer copies them to their place by `receive_small_put`. It pays for up to eight bytes for
+/// each thread of the group.
 ///
-/// Release, as signal: whoever receives the message sees everything that the group wrote before.
-/// `value` is higher than that of any message before in this mailbox, which has one writer; and the
-/// last one was received: the peer said so by a signal or by a message of its own.
+/// Release, as `signal`: a group that receives the message sees everything that this group wrote
+/// before. A mailbox has one writer. `value` has to be higher than that of any message before in
+/// this mailbox, and the last one must have been received: a signal or a message of the peer said
+/// so.
 template <signalling_group G, packed_element T>
 __device__ void small_put_with_signal(const G& group, packet* mailbox, const T* from,
                                       std::int64_t count, std::uint64_t value) {
@@ -65,9 +68,10 @@ __device__ void small_put_with_signal(const G& group, packet* mailbox, const T* 
   detail::send_message<memory_order::release>(group, mailbox, from, count, value);
 }
 
-/// Returns when the puts of this group are complete: another thread of the rank that is
-/// synchronised with it may signal for them. It waits until all that the multiprocessor has written
-/// has arrived, which a signal does by itself; no operator calls it.
+/// Returns when the puts of this group are complete; then another thread of the rank that is
+/// synchronised with the group may signal for them. It waits until everything that the
+/// multiprocessor has written has arrived. A signal does that by itself, so no operator calls
+/// `quiet`.
 template <signalling_group G>
 __device__ void quiet(const G& group) {
   group.sync();
@@ -76,7 +80,7 @@ __device__ void quiet(const G& group) {
   group.sync();
 }
 
-/// Orders the puts of this group before its later puts. Puts may overtake each other otherwise.
+/// Orders the puts of this group before its later puts. Without it, puts may overtake each other.
 template <signalling_group G>
 __device__ void fence(const G& group) {
   quiet(group);

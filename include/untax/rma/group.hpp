@@ -10,15 +10,15 @@ namespace untax {
 
 /// Threads that call a verb together: a block of a GPU, or one thread of a CPU.
 ///
-/// Verbs that take a group are collective: every thread of the group calls them with the same
-/// arguments, and when they return the whole group's work is done.
+/// Verbs that take a group are cooperative: every thread of the group calls them with the same
+/// arguments, and when they return the work of the whole group is done.
 template <class G>
 concept thread_group = memory_policy<typename G::memory> && requires(const G& group) {
-  /// Which thread of the group the caller is, from 0.
+  /// The number of the calling thread in the group, from 0.
   { group.thread_rank() } -> std::convertible_to<int>;
   { group.size() } -> std::convertible_to<int>;
-  /// Returns when all threads of the group have come here; what they wrote before is visible to all
-  /// of them.
+  /// Returns when all threads of the group have called it. What they wrote before is then visible
+  /// to all of them.
   group.sync();
 };
 
@@ -45,7 +45,7 @@ struct share {
   std::int64_t end = 0;
 };
 
-/// The part of `count` things that falls to the calling thread.
+/// The part of [0, count) that the calling thread does.
 template <thread_group G>
 [[nodiscard]] constexpr share share_of(const G& group, std::int64_t count) {
   const std::int64_t threads = group.size();

@@ -5,17 +5,17 @@
 
 namespace untax {
 
-/// What an atomic operation orders. There is no sequentially consistent order: see
+/// The memory order of an atomic operation. There is no sequentially consistent order: see
 /// docs/memory_model.md.
 enum class memory_order : std::uint8_t {
   relaxed,  ///< atomic, orders nothing else
-  acquire,  ///< what the releaser wrote before is visible after
-  release,  ///< what this thread wrote before is visible to the acquirer
+  acquire,  ///< what the releasing thread wrote before is visible after
+  release,  ///< what this thread wrote before is visible to a thread that acquires
   acq_rel,  ///< both
 };
 
-/// Among whom an atomic operation is atomic. Caches of a host are coherent, so there a smaller
-/// scope costs the same as `system`; on a GPU it is cheaper.
+/// The threads among which an operation is atomic and ordered. Caches of a host are coherent, so
+/// there a smaller scope costs the same as `system`; on a GPU it is cheaper.
 enum class memory_scope : std::uint8_t {
   block,   ///< the threads of one block
   device,  ///< all blocks of one rank
@@ -38,13 +38,13 @@ namespace detail {
   return std::memory_order_acq_rel;
 }
 
-/// The part of an order that an operation which only reads can have.
+/// The part of `order` that applies to a load.
 [[nodiscard]] constexpr std::memory_order load_order(memory_order order) noexcept {
   const bool acquires = order == memory_order::acquire || order == memory_order::acq_rel;
   return acquires ? std::memory_order_acquire : std::memory_order_relaxed;
 }
 
-/// The part of an order that an operation which only writes can have.
+/// The part of `order` that applies to a store.
 [[nodiscard]] constexpr std::memory_order store_order(memory_order order) noexcept {
   const bool releases = order == memory_order::release || order == memory_order::acq_rel;
   return releases ? std::memory_order_release : std::memory_order_relaxed;

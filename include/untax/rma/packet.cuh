@@ -8,26 +8,27 @@
 #include <untax/rma/device_group.cuh>
 #include <untax/rma/order.hpp>
 
-// Small messages whose data are their own flag: no separate signal, and nothing to wait for before
-// one could be sent. A packet is one 16-byte access, which arrives whole or not at all.
+// Small messages whose data are their own flag. There is no separate signal, which would have to
+// wait for the data. A packet is one 16-byte access, which arrives whole or not at all.
 //
-// Half of it is the flag. Twelve bytes of data and four of flag would carry half as much again, but
-// a 32-bit epoch wraps around within hours, and elements of 8 bytes would not fit; what is sent
-// this way is small enough that latency is what counts.
+// Half of a packet is the flag. Twelve bytes of data and four of flag would carry half as much
+// again, but a 32-bit epoch wraps around within hours, and elements of 8 bytes would not fit.
+// Messages of this kind are so small that latency matters more.
 
 namespace untax {
 
+/// Eight bytes of data and the epoch of the message that they belong to.
 struct alignas(16) packet {
   std::uint64_t data = 0;
   std::uint64_t epoch = 0;  ///< zero at first, then only raised
 };
 
-/// What packets carry: elements of 1, 2, 4 or 8 bytes.
+/// Types of elements that packets carry, of 1, 2, 4 or 8 bytes.
 template <class T>
 concept packed_element = transferable<T> &&
     (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
 
-/// How many packets `count` elements take.
+/// The number of packets of a message of `count` elements.
 template <packed_element T>
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t packets_for(std::int64_t count) noexcept {
   constexpr auto each = static_cast<std::int64_t>(sizeof(packet::data) / sizeof(T));
@@ -86,14 +87,14 @@ union packet_data {
   T elements[sizeof(packet::data) / sizeof(T)];
 };
 
-/// Whether packet `i` of a message can be read or written as one word.
+/// Whether the data of packet `i` of a message can be read or written as one word.
 template <class T>
 [[nodiscard]] __device__ bool is_whole(const T* message, std::int64_t i, std::int64_t count) {
   constexpr auto each = static_cast<std::int64_t>(sizeof(packet::data) / sizeof(T));
   return reinterpret_cast<std::uintptr_t>(message) % 8 == 0 && (i + 1) * each <= count;
 }
 
-/// The data of packet `i` of a message; zeros behind its end.
+/// The data of packet `i` of a message, with zeros after its end.
 template <class T>
 [[nodiscard]] __device__ std::uint64_t pack(const T* from, std::int64_t i, std::int64_t count) {
   constexpr auto each = static_cast<std::int64_t>(sizeof(packet::data) / sizeof(T));
@@ -120,8 +121,8 @@ __device__ void unpack(std::uint64_t data, T* to, std::int64_t i, std::int64_t c
   }
 }
 
-/// Sends a message. The first packet of each thread has `order`: the first of the message is among
-/// them, and whoever takes the message takes that one, too.
+/// Sends a message. The first packet of each thread has `order`. The first packet of the message is
+/// one of them, and a receiver of the message also loads that one.
 template <memory_order order, class G, class T>
 __device__ void send_message(const G& group, packet* to, const T* from, std::int64_t count,
                              std::uint64_t epoch) {
@@ -135,10 +136,11 @@ __device__ void send_message(const G& group, packet* to, const T* from, std::int
 
 }  // namespace detail
 
-/// Writes `count` elements to a peer as packets_for(count) packets marked `epoch`, which is higher
-/// than that of any message that these packets held before. The peer takes them with
-/// receive_packets, and gives them back by a signal, or by its next message, before they are used
-/// again. Orders nothing else: what has to be seen with the message is in the message.
+/// Sends `count` elements to a peer as packets_for(count) packets in its symmetric memory, marked
+/// `epoch`, which has to be higher than that of any message that these packets held before. The
+/// peer takes them with `receive_packets`. Before they are used again, a signal or a message of the
+/// peer has to show that it has taken them. All threads of the group call it; it does not wait. It
+/// orders nothing but the message.
 template <device_group G, packed_element T>
 __device__ void send_packets(const G& group, packet* to, const T* from, std::int64_t count,
                              std::uint64_t epoch) {

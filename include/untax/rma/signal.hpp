@@ -8,17 +8,19 @@
 #include <untax/rma/copy.hpp>
 #include <untax/rma/group.hpp>
 
-// Verbs that signal a peer that data are there. A signal is a 64-bit counter in symmetric memory,
-// zero at first and only ever raised; it lies at the rank that waits for it (`wait_until`,
-// flow/wait_verbs.hpp).
+// Verbs that signal to a peer that data have arrived. A signal is a 64-bit counter in symmetric
+// memory, zero at first and only ever raised. It lies at the rank that waits for it (`wait_until`,
+// flow/wait_verbs.hpp). All threads of the group call a verb. Counters that are null or misaligned
+// are refused with errc::invalid_argument; so are those outside of an allocation if heaps have
+// guards.
 
 namespace untax {
 
-/// Raises `*counter` to `value`, never lowers it. Release: whoever sees the value in wait_until (or
-/// in an acquiring load) sees everything that the group wrote before, at any rank.
+/// Raises `*counter` to `value`, and never lowers it. Release: a rank that sees the value in
+/// `wait_until`, or in an acquiring load, sees everything that the group wrote before, at any rank.
 ///
 /// Values are absolute and each counter has one writer, so a signal that comes twice or late does
-/// no harm.
+/// no harm. It does not wait.
 template <host_group G>
 void signal(const G& group, typename G::memory::counter* counter, std::uint64_t value) {
   detail::check_address("signal", "counter", counter, alignof(typename G::memory::counter));
@@ -27,8 +29,8 @@ void signal(const G& group, typename G::memory::counter* counter, std::uint64_t 
   if (group.thread_rank() == 0) G::memory::raise_release(*counter, value);
 }
 
-/// Adds `amount` to `*counter`. Release. For a counter that many writers raise in any order, when
-/// the waiter needs only their number. A repeated signal_add does count twice, so protocols that
+/// Adds `amount` to `*counter`. Release. It is for a counter that many writers raise in any order,
+/// if the waiter needs only their number. A repeated `signal_add` counts twice, so protocols that
 /// must survive one use `signal`.
 template <host_group G>
 void signal_add(const G& group, std::uint64_t* counter, std::uint64_t amount) {
@@ -37,7 +39,8 @@ void signal_add(const G& group, std::uint64_t* counter, std::uint64_t amount) {
   if (group.thread_rank() == 0) atomic_add(counter, amount, memory_order::release);
 }
 
-/// `put`, then `signal`: the elements are there before the counter says so.
+/// `put`, then `signal`: the elements have arrived before the counter says so. A counter that is
+/// refused is refused after the put.
 template <host_group G, transferable T>
 void put_with_signal(const G& group, T* to, const std::type_identity_t<T>* from, std::int64_t count,
                      typename G::memory::counter* counter, std::uint64_t value) {
@@ -59,7 +62,7 @@ void put_with_signal(const G& group, tile_view<T> to, std::type_identity_t<tile_
 /// other.
 ///
 /// It signals nothing: another rank may read the bytes only after a signal, which orders all puts
-/// before it by itself. No operator of untax calls fence.
+/// before it by itself. No operator of untax calls `fence`.
 template <host_group G>
 void fence(const G& group) {
   group.sync();

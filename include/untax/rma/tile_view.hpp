@@ -9,8 +9,8 @@
 
 namespace untax {
 
-/// Rows and columns of a tile that hold something. What lies at or beyond them is neither read nor
-/// written.
+/// The number of rows and columns of a tile that hold data. Elements at or beyond them are neither
+/// read nor written.
 struct tile_bounds {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -18,7 +18,7 @@ struct tile_bounds {
 
 namespace detail {
 
-/// The number of [0, most] that is nearest to `value`. As std::clamp, also in kernels.
+/// The number in [0, most] that is nearest to `value`. As std::clamp, but also in kernels.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t clamped(std::int64_t value,
                                                                std::int64_t most) noexcept {
   if (value < 0) return 0;
@@ -27,8 +27,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// A rectangle of elements in somebody else's memory, local or at a peer, row by row; `stride`
-/// elements lie between the starts of two rows.
+/// A view of a rectangle of elements that it does not own, at this rank or at a peer, in row-major
+/// order. `stride` is the number of elements from the start of a row to the start of the next one.
 template <class T>
 struct tile_view {
   T* data = nullptr;
@@ -44,18 +44,19 @@ struct tile_view {
         rows(row_count),
         cols(col_count),
         stride(row_stride == 0 ? col_count : row_stride) {}
-  /// A view that only reads.
+  /// The same tile through a view that only reads.
   template <class U>
   requires std::is_same_v<T, const U> UNTAX_HOST_DEVICE constexpr tile_view(
       const tile_view<U>& other) noexcept  // NOLINT(google-explicit-constructor)
       : tile_view(other.data, other.rows, other.cols, other.stride) {}
 
+  /// The address of an element. It is not checked.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr T* at(std::int64_t row,
                                                   std::int64_t col) const noexcept {
     return data + row * stride + col;
   }
-  /// The tile of at most `max_rows` x `max_cols` elements whose first element is (row, col), cut
-  /// off at the edges.
+  /// The tile of at most `max_rows` x `max_cols` elements whose first element is (row, col),
+  /// without what is beyond the edges.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_view part(std::int64_t row, std::int64_t col,
                                                            std::int64_t max_rows,
                                                            std::int64_t max_cols) const noexcept {
@@ -66,7 +67,7 @@ struct tile_view {
     const bool nothing = part_rows == 0 || part_cols == 0;
     return {nothing ? data : at(first_row, first_col), part_rows, part_cols, stride};
   }
-  /// Whether the rows lie without gaps.
+  /// Whether the rows follow each other without gaps.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool dense() const noexcept {
     return stride == cols || rows <= 1;
   }
@@ -90,14 +91,14 @@ void check_tile(std::string_view verb, std::string_view name, const tile_view<T>
   }
 }
 
-/// From the first element of a tile that is not empty to behind its last one.
+/// Bytes from the first element of a tile that is not empty to the end of its last one.
 template <class T>
 [[nodiscard]] constexpr std::size_t bytes_across(const tile_view<T>& tile) noexcept {
   return static_cast<std::size_t>((tile.rows - 1) * tile.stride + tile.cols) * sizeof(T);
 }
 
-/// Whether an element of two tiles of the same shape shares a byte. Tiles of one matrix may
-/// interleave.
+/// Whether an element of one tile shares a byte with an element of the other, which has the same
+/// shape. Tiles of one matrix may interleave.
 template <class T>
 [[nodiscard]] bool overlapping(const tile_view<T>& to, const tile_view<const T>& from) noexcept {
   const auto bytes = [](std::int64_t elements) {
@@ -105,7 +106,7 @@ template <class T>
   };
   const std::int64_t width = bytes(to.cols);
   const std::int64_t step = bytes(from.stride);
-  // Where the source begins, seen from the destination.
+  // The distance from the start of the destination to that of the source.
   const auto apart = static_cast<std::int64_t>(address_of(from.data) - address_of(to.data));
   if (apart >= bytes((to.rows - 1) * to.stride) + width ||
       apart + bytes((from.rows - 1) * from.stride) + width <= 0) {
@@ -122,7 +123,7 @@ template <class T>
   return false;
 }
 
-/// The tiles as a verb uses them: checked, and cut off at the bounds.
+/// The two tiles of a verb: checked, and reduced to the bounds.
 template <class T>
 struct tile_pair {
   tile_view<T> to;

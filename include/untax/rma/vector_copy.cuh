@@ -6,15 +6,15 @@
 #include <untax/rma/device_group.cuh>
 
 // How device verbs move bytes: in the widest words that both sides are aligned for, each thread
-// with several loads in flight before its first store. A load from a peer takes about 1.5 us, and
-// what is in flight meanwhile is what fills the link.
+// with several loads in flight before its first store. A load from a peer takes long, and the loads
+// in flight meanwhile are what keeps the link busy.
 
 namespace untax::detail {
 
-/// Words that a thread loads before it stores the first: as many as a block of 1024 threads has
-/// registers for, which is 64 a thread.
+/// Words that a thread loads before it stores the first one: as many as a block of 1024 threads,
+/// with 64 registers a thread, has registers for.
 inline constexpr int words_in_flight = 8;
-/// The same for rows, which need registers to find their way.
+/// The same for rows, which need registers for addresses.
 inline constexpr int row_words_in_flight = 4;
 
 template <int bytes>
@@ -40,7 +40,7 @@ struct word_of<16> {
   using type = uint4;
 };
 
-/// Places of the words of one side of a tile in the order in which a thread takes them: every
+/// The places of the words of one side of a tile, in the order in which a thread takes them: every
 /// `step`th, row after row. `at` advances by whole rows and columns, so that a step needs no
 /// division.
 struct word_walk {
@@ -79,16 +79,17 @@ struct byte_rows {
   }
 };
 
-/// `value`, which the compiler takes for a new one each time. What is computed from it is computed
-/// where it is needed; kept in registers from before the caller's loops it would not fit.
+/// Returns `value`, but hides from the compiler that it is unchanged. So what depends on it is
+/// computed where it is needed, and is not kept in registers from before the caller's loops, where
+/// it would not fit.
 [[nodiscard]] __device__ inline std::int32_t afresh(std::int32_t value) noexcept {
   asm volatile("" : "+r"(value));
   return value;
 }
 
-/// Fetches and delivers the words that a thread has `left`, in batches: as many as `most`, then
-/// half of that, and so on. There is no division in here (one of 64 bits is a call that spills
-/// registers) and no word under a condition of its own.
+/// Fetches and delivers the `left` remaining words of a thread in batches: of `most` words, then of
+/// half of that, and so on. There is no division here (one of 64 bits is a call that spills
+/// registers), and no condition for each word.
 template <int most, class Word, class Fetch, class Deliver>
 __device__ void in_batches(std::int64_t left, std::int32_t step, const Fetch& fetch,
                            const Deliver& deliver) {
@@ -104,7 +105,7 @@ __device__ void in_batches(std::int64_t left, std::int32_t step, const Fetch& fe
   if constexpr (most > 1) in_batches<most / 2, Word>(left, step, fetch, deliver);
 }
 
-/// Moves words first, first + step, first + 2 step, ... of `count`.
+/// Moves the words first, first + step, first + 2 step, ... of `count`.
 template <int bytes, int most>
 __device__ void move_words(std::byte* to, const std::byte* from, std::int64_t count,
                            std::int32_t first, std::int32_t step) {
@@ -126,7 +127,7 @@ __device__ void move_words(std::byte* to, const std::byte* from, std::int64_t co
   in_batches<most, word>(count - first, step, fetch, deliver);
 }
 
-/// As move_words for `rows` rows of `row_length` words each.
+/// As move_words, for `rows` rows of `row_length` words each.
 template <int bytes>
 __device__ void move_word_rows(byte_rows to, byte_rows from, std::int64_t rows,
                                std::int32_t row_length, std::int32_t first, std::int32_t step) {
@@ -160,7 +161,7 @@ __device__ void move_edge(std::byte* to, const std::byte* from, std::int64_t byt
     reinterpret_cast<word*>(to)[i] = reinterpret_cast<const word*>(from)[i];
 }
 
-/// The same for bytes [begin, end) of each row.
+/// The same, for the bytes [begin, end) of each row.
 template <int narrowest>
 __device__ void move_row_edges(byte_rows to, byte_rows from, std::int64_t rows, share bytes,
                                std::int32_t first, std::int32_t step) {
@@ -172,7 +173,7 @@ __device__ void move_row_edges(byte_rows to, byte_rows from, std::int64_t rows, 
   }
 }
 
-/// The widest word, from `narrowest` to 16 bytes, that all of `places` are multiples of.
+/// The width of the widest word, from `narrowest` to 16 bytes, that divides all of `places`.
 template <int narrowest>
 [[nodiscard]] __device__ int widest_word(std::uint64_t places) noexcept {
   if (places % 16 == 0) return 16;
@@ -182,7 +183,7 @@ template <int narrowest>
   return narrowest;
 }
 
-/// Calls `body.template operator()<bytes>()` for the width, which is at least `narrowest`.
+/// Calls `body.template operator()<bytes>()` for the width `bytes`, which is at least `narrowest`.
 template <int narrowest, class Body>
 __device__ void with_word(int bytes, const Body& body) {
   if (bytes == 16) {

@@ -8,25 +8,25 @@
 namespace untax::select {
 
 /// An arithmetic expression over named numbers, such as "rows * row_max / nnz", or a comparison of
-/// two, such as "row_max <= 4 * nnz / rows", which is 1 where it holds and 0 where it does not.
+/// two, such as "row_max <= 4 * nnz / rows", which is 1 if it holds and 0 if it does not.
 ///
-/// It knows numbers, names, + - * /, unary minus, parentheses, min(a, b), max(a, b), sqrt(a),
-/// log2(a), and, at the top, comparisons (< <= > >=) joined by "and". All of it is done in double
+/// It has numbers, names, + - * /, unary minus, parentheses, min(a, b), max(a, b), sqrt(a),
+/// log2(a), and, at the top, comparisons (< <= > >=) joined by "and". It is computed in double
 /// precision, in the order in which it is written.
 class expression {
  public:
-  /// Throws `invalid_argument` with the place of what cannot be read, and for names that are none
-  /// of `names`.
+  /// Reads an expression. Throws `invalid_argument` with the position of an error, and for names
+  /// that are not in `names`.
   static expression parse(std::string_view text, std::span<const std::string> names);
 
-  /// Its value where the names have these values, in the order of `parse`'s names.
+  /// The value of the expression, if the names have these values, in the order of `parse`.
   [[nodiscard]] double value(std::span<const double> values) const;
-  /// The same in C++, of variables with these names, in the order of `parse`'s names. All brackets
+  /// The expression in C++, with these names of variables, in the order of `parse`. All brackets
   /// are written, and numbers are of double precision, so it has the same value bit for bit.
   [[nodiscard]] std::string cpp(std::span<const std::string> names) const;
-  /// As it was written.
+  /// The text that was read.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// The numbers of the names that occur in it, each once, in ascending order.
+  /// The indices of the names that occur in it, each once, in ascending order.
   [[nodiscard]] const std::vector<int>& uses() const noexcept { return uses_; }
 
  private:

@@ -9,24 +9,24 @@
 
 namespace untax::select {
 
-/// Computes the features of a schema from those that are given, and asks guards.
+/// Computes the features of a schema from those that are given, and evaluates guards.
 class feature_set {
  public:
-  /// Throws `invalid_argument` for expressions that cannot be read, known features and known
-  /// guards that take gathered ones, and guards over anything but features.
+  /// Throws `invalid_argument` for expressions that cannot be read, for known features and known
+  /// guards that use gathered ones, and for guards that use anything but features.
   explicit feature_set(const schema& s);
 
-  /// All features, from the values of those that are given, in their order; or only the known ones,
-  /// from the known ones that are given.
+  /// All features, from the values of the given ones, in their order; or only the known features,
+  /// from the given ones that are known.
   [[nodiscard]] std::vector<double> complete(std::span<const double> given) const;
-  /// How many of the given features are known, and how many there are.
+  /// The number of given features that are known, and of all given features.
   [[nodiscard]] std::size_t given_known() const noexcept { return given_known_; }
   [[nodiscard]] std::size_t given() const noexcept { return given_; }
 
-  /// Whether `candidate` may be taken with these features. With the known features only, one whose
-  /// guard takes gathered ones may where its known guard holds.
+  /// Whether the guard of `candidate` holds with these features. If only the known features are
+  /// there, a guard that uses gathered ones is replaced by the known guard.
   [[nodiscard]] bool allows(std::size_t candidate, std::span<const double> features) const;
-  /// Whether the guard of `candidate` is answered by known features.
+  /// Whether the known features decide the guard of `candidate`.
   [[nodiscard]] bool is_guarded_by_known(std::size_t candidate) const;
 
  private:

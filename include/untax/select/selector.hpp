@@ -11,32 +11,33 @@
 
 namespace untax::select {
 
-/// What was chosen for an input.
+/// The choice for an input.
 struct choice {
   int candidate = 0;
-  bool gathered = false;  ///< features were gathered for it
+  bool gathered = false;  ///< whether features were gathered for it
 };
 
 /// Three trees that choose one of the candidates of a schema. The features of the trees are those
-/// of the schema and, last, the number of iterations.
+/// of the schema and, last, the number of iterations. It does not change; any threads may use it.
 class selector {
  public:
-  /// `fallback`: the candidate, without a guard, that is taken where a guard refuses another one.
-  /// Throws `invalid_argument` for trees with features or choices that there are not.
+  /// `fallback` is the candidate, without a guard, that is chosen if the guard of another one does
+  /// not hold. Throws `invalid_argument` for trees with features or choices that do not exist.
   selector(schema what, decision_tree known, decision_tree gathered, decision_tree gather,
            int fallback);
 
-  /// `known`: the values of the known features that are given, in the order of the schema.
-  /// `gather` is called at most once, where it pays, and returns those that are gathered.
+  /// Chooses a candidate. `known` are the values of the given features that are known, in the order
+  /// of the schema. `gather` is called at most once, if gathering pays, and returns the values of
+  /// the given features that are gathered.
   [[nodiscard]] choice choose(std::span<const double> known, double iterations,
                               const std::function<std::vector<double>()>& gather) const;
-  /// The candidate by what is known, and by all that is given.
+  /// The candidate by the known features, and by all given ones.
   [[nodiscard]] int by_known(std::span<const double> known, double iterations) const;
   [[nodiscard]] int by_gathered(std::span<const double> given, double iterations) const;
   /// Whether gathering pays.
   [[nodiscard]] bool gathers(std::span<const double> known, double iterations) const;
 
-  /// The way to the choice, a line a decision: "row_max = 12 <= 31.5".
+  /// The decisions that lead to the choice, one on each line: "row_max = 12 <= 31.5".
   [[nodiscard]] std::string explain(std::span<const double> given, double iterations) const;
 
   [[nodiscard]] const schema& what() const noexcept { return what_; }
@@ -47,7 +48,7 @@ class selector {
   [[nodiscard]] int fallback() const noexcept { return fallback_; }
 
  private:
-  /// The features of the trees: those that follow from what is given, and the iterations.
+  /// The inputs of the trees: all features that follow from the given ones, and the iterations.
   [[nodiscard]] std::vector<double> inputs(std::span<const double> given, double iterations) const;
   [[nodiscard]] int guarded(int candidate, std::span<const double> inputs) const;
 

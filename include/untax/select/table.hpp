@@ -10,7 +10,7 @@
 
 namespace untax::select {
 
-/// Numbers in rows.
+/// A matrix of numbers.
 class grid {
  public:
   grid() = default;
@@ -38,38 +38,40 @@ class grid {
   std::vector<double> values_;
 };
 
-/// Run times of candidates for inputs, one record an input. Times are seconds; a NaN is a failure.
+/// Run times of candidates for inputs, with one record for each input. Times are in seconds; NaN is
+/// a failure.
 struct table {
   schema what;
-  std::vector<std::string> labels;  ///< of the records
+  std::vector<std::string> labels;  ///< by record
   grid features;                    ///< records by features
-  grid times;                       ///< records by candidates, of one iteration
+  grid times;                       ///< records by candidates, for one iteration
   grid setups;                      ///< records by candidates
-  std::vector<double> gathering;    ///< what it costs to gather features, for each record
-  grid allowed;                     ///< 1 where the guard of a candidate holds
+  std::vector<double> gathering;    ///< the cost of gathering features, by record
+  grid allowed;                     ///< records by candidates: 1 if the guard holds
 
   [[nodiscard]] std::size_t records() const noexcept { return labels.size(); }
-  /// Seconds of `iterations` iterations, setup included; NaN where the candidate fails.
+  /// Seconds of `iterations` iterations, with setup; NaN if the candidate fails.
   [[nodiscard]] double cost(std::size_t record, std::size_t candidate, double iterations) const {
     return setups(record, candidate) + iterations * times(record, candidate);
   }
 };
 
-/// Reads comma-separated values with a line of names first. Records for which no candidate has a
-/// time are left out. Throws `invalid_argument` with origin and line for a column that is missing,
-/// a feature that is no finite number, and a time that is neither empty nor above 0; and if no
-/// record is left.
+/// Reads comma-separated values whose first line has the names. Records for which no candidate has
+/// a time are left out. Throws `invalid_argument` with origin and line for a column that is
+/// missing, a feature that is not a finite number, a time that is neither empty nor above 0, and if
+/// no record is left.
 [[nodiscard]] table read_csv(std::string_view text, std::string_view origin, const schema& what);
 /// The same from JSON: a list of objects, whose fields are the columns; null is an empty cell.
 [[nodiscard]] table read_json(std::string_view text, std::string_view origin, const schema& what);
-/// A file: JSON if its name ends so, else comma-separated values; decompressed if it ends in .gz.
+/// The same from a file: JSON if its name ends with .json or .json.gz, else comma-separated values.
+/// It is decompressed if it was compressed by gzip.
 [[nodiscard]] table read_table(const std::string& path, const schema& what);
 
-/// What a file holds, decompressed if it was compressed by gzip. Throws `invalid_argument` if it
-/// cannot be read.
+/// The contents of a file, decompressed if it was compressed by gzip. Throws `invalid_argument` if
+/// it cannot be read.
 [[nodiscard]] std::string text_of_file(const std::string& path);
 
-/// The records with these numbers.
+/// The table of the records with these indices.
 [[nodiscard]] table records_of(const table& all, std::span<const std::size_t> records);
 
 }  // namespace untax::select

@@ -11,7 +11,8 @@
 
 namespace untax::sparse {
 
-/// Elements of a sparse matrix one by one, in any order. What is there twice is added.
+/// The elements of a sparse matrix one by one, in any order. Elements at the same place are added.
+/// Rows and columns count from 0.
 struct coordinates {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -24,9 +25,9 @@ struct coordinates {
   }
 };
 
-/// A matrix by compressed rows, in memory of somebody else's: row r has the elements offsets[r] to
-/// offsets[r + 1] - 1 of `columns` and `values`. Value is float or double, Offset int32_t or
-/// int64_t.
+/// A view of a matrix in compressed rows (CSR) in memory that it does not own. Row r has the
+/// elements offsets[r] to offsets[r + 1] - 1 of `columns` and `values`. Value is float or double,
+/// Offset int32_t or int64_t.
 template <class Value, class Offset>
 struct csr_view {
   std::int64_t rows = 0;
@@ -35,13 +36,13 @@ struct csr_view {
   std::span<const std::int32_t> columns;
   std::span<const Value> values;
 
-  /// How many elements are stored.
+  /// The number of stored elements.
   [[nodiscard]] std::int64_t size() const noexcept {
     return offsets.empty() ? 0 : static_cast<std::int64_t>(offsets.back());
   }
 };
 
-/// The same in memory of its own.
+/// A matrix in compressed rows that owns its memory.
 template <class Value, class Offset>
 struct csr {
   std::int64_t rows = 0;
@@ -55,7 +56,7 @@ struct csr {
   }
 };
 
-/// Throws `unsupported` if offsets of this type cannot count so many elements.
+/// Throws `unsupported` if offsets of this type cannot count `elements` elements.
 template <class Offset>
 void require_offsets_for(std::int64_t elements) {
   if (elements <= std::numeric_limits<Offset>::max()) return;
@@ -65,12 +66,13 @@ void require_offsets_for(std::int64_t elements) {
                           8 * sizeof(Offset), std::numeric_limits<Offset>::max(), elements));
 }
 
-/// Rows ascending, columns ascending within a row, equal places added. Throws `invalid_argument`
-/// for elements outside of the matrix, `unsupported` for more than Offset can count.
+/// Converts a matrix: rows ascend, columns ascend within a row, and elements at the same place are
+/// added. Throws `invalid_argument` for elements outside of the matrix, and `unsupported` for more
+/// elements than Offset can count.
 template <class Value, class Offset>
 [[nodiscard]] csr<Value, Offset> csr_of(const coordinates& from);
 
-/// Throws `invalid_argument` unless sizes fit, offsets ascend and columns exist.
+/// Throws `invalid_argument` unless sizes fit, offsets ascend from 0, and all columns exist.
 template <class Value, class Offset>
 void require_valid(const csr_view<Value, Offset>& matrix);
 

@@ -9,9 +9,9 @@
 
 namespace untax::sparse {
 
-/// A matrix by compressed rows in memory of the current device. Value is float or double, Offset
-/// int32_t or int64_t. Rows begin where the one before ends, the first one at 0, and columns exist:
-/// this is not looked at.
+/// A view of a matrix in compressed rows (CSR) in memory of the current device. Value is float or
+/// double, Offset int32_t or int64_t. Offsets have to ascend from 0, and all columns have to exist;
+/// this is not checked.
 template <class Value, class Offset>
 struct device_csr {
   std::int64_t rows = 0;
@@ -25,29 +25,30 @@ struct device_csr {
 template <class Value>
 class device_kernel;
 
-/// A matrix made ready for one way to multiply it by vectors on the current device. Ways by CSR
-/// read the matrix where it lies, which has to outlive this; the others have a copy.
+/// A matrix that is prepared for one way to multiply it by vectors, on the current device. Ways
+/// with CSR read the matrix where it is, so it has to outlive this object; the others have a copy.
 ///
 /// Adaptive by rows: Greathouse, Daga, Efficient sparse matrix-vector multiplication on GPUs using
 /// the CSR storage format, SC 2014. Merge-path and SELL-P: as in <untax/sparse/spmv.hpp>.
 template <class Value, class Offset>
 class device_spmv {
  public:
-  /// Converts, on `stream`, which has to outlive this, and waits for it. Throws `invalid_argument`
-  /// for sizes below 0, `unsupported` where ELL would be padded too much, for rows that a format
-  /// cannot number, where cuSPARSE is not there and without CUDA, `out_of_memory`.
+  /// Converts the matrix on `stream`, which has to outlive this object, and waits for it. Throws
+  /// `invalid_argument` for sizes below 0, and `out_of_memory`. Throws `unsupported` without CUDA,
+  /// if ELL would be padded too much, for rows that a format cannot number, and for ways of
+  /// cuSPARSE without cuSPARSE or for a matrix without elements.
   device_spmv(const device_csr<Value, Offset>& matrix, spmv_kernel kernel, stream_ref stream);
-  /// When nothing of it runs any more on other streams.
+  /// No run may be in progress on another stream.
   ~device_spmv();
   device_spmv(device_spmv&&) noexcept;
   device_spmv& operator=(device_spmv&&) noexcept;
 
-  /// y = alpha A x + beta y, asynchronous; can be captured. Where beta is 0, y is not read. Of
-  /// memory of the device, x has as many elements as A has columns, y as many as rows, and they do
-  /// not overlap. Runs of one object follow each other.
+  /// y = alpha A x + beta y. It is asynchronous on `stream`, and can be captured in a CUDA graph.
+  /// If beta is 0, y is not read. x and y are in memory of the device and do not overlap: x has as
+  /// many elements as A has columns, y as many as rows. Runs of one object must follow each other.
   void run(Value alpha, const Value* x, Value beta, Value* y, stream_ref stream) const;
 
-  /// What the constructor took to convert, memory and waiting for the device included.
+  /// The seconds that the constructor took to convert, with allocation and waiting for the device.
   [[nodiscard]] double setup_seconds() const noexcept { return setup_seconds_; }
   [[nodiscard]] spmv_kernel which() const noexcept { return which_; }
 
@@ -57,7 +58,7 @@ class device_spmv {
   std::unique_ptr<device_kernel<Value>> work_;
 };
 
-/// What can be gathered about rows without sorting them.
+/// What is known of the lengths of rows without sorting them.
 struct row_bounds {
   std::int64_t shortest = 0;
   std::int64_t longest = 0;
@@ -65,13 +66,13 @@ struct row_bounds {
   std::int64_t padded = 0;  ///< elements that SELL-P stores
 };
 
-/// One pass over the offsets, which waits for the stream. Throws `out_of_memory`, and `unsupported`
-/// without CUDA.
+/// Computes the bounds in one pass over the offsets, which are in memory of the device, and waits
+/// for the stream. Throws `out_of_memory`, and `unsupported` without CUDA.
 template <class Offset>
 [[nodiscard]] row_bounds bounds_of_rows(std::int64_t rows, const Offset* offsets,
                                         stream_ref stream);
 
-/// "cuSPARSE 12.6.2", or why it cannot be used. Loads it the first time.
+/// "cuSPARSE 12.6.2", or the reason why it cannot be used. The first call loads it.
 [[nodiscard]] const std::string& cusparse_text();
 
 }  // namespace untax::sparse

@@ -7,17 +7,18 @@
 
 namespace untax::sparse {
 
-/// The elements in a text of the Matrix Market exchange format (Boisvert, Pozo, Remington, 1996):
-/// coordinates of real, integer or pattern matrices, where a pattern has ones. Symmetric and
-/// skew-symmetric matrices, of which one triangle is stored, come back whole. The format says the
-/// lower one; as in most readers an entry of the upper one counts, too, since there are such files,
-/// and entries of the same place, mirrored ones included, are added.
+/// Reads a text of the Matrix Market exchange format (Boisvert, Pozo, Remington, 1996): coordinates
+/// of real, integer or pattern matrices; elements of a pattern are 1. Of symmetric and
+/// skew-symmetric matrices one triangle is stored, and the result has both. The format demands the
+/// lower triangle. As in most readers an entry of the upper one counts, too, since there are such
+/// files. Entries at the same place, mirrored ones included, are added.
 ///
-/// Throws `invalid_argument`, one line with `origin` and the line's number, for what is no such
-/// text; `unsupported` for arrays, complex numbers and hermitian matrices.
+/// Throws `invalid_argument` for any other text, as one line with `origin` and the line's number,
+/// and `unsupported` for arrays, complex numbers and hermitian matrices.
 [[nodiscard]] coordinates read_matrix_market(std::string_view text, std::string_view origin);
 
-/// The same from a file, decompressed if it was compressed by gzip.
+/// The same from a file, which may be compressed by gzip. Throws also `invalid_argument` if it
+/// cannot be read.
 [[nodiscard]] coordinates load_matrix_market(const std::string& path);
 
 }  // namespace untax::sparse

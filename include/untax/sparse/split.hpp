@@ -8,13 +8,13 @@
 
 namespace untax::sparse {
 
-/// Where part number `part` of `parts` equal ones begins, of `count` things: for any count that an
-/// int64_t holds.
+/// The begin of part `part` of `parts` equal parts of `count` items, for any count that an int64_t
+/// holds.
 [[nodiscard]] constexpr std::int64_t begin_of_part(std::int64_t count, int part, int parts) {
   return count / parts * part + count % parts * part / parts;
 }
 
-/// The first row that begins at element `entry` or behind it; the number of rows if none does.
+/// The first row that begins at element `entry` or after it; `rows` if there is none.
 template <class Offset>
 [[nodiscard]] UNTAX_HOST_DEVICE std::int64_t first_row_from(const Offset* offsets,
                                                             std::int64_t rows, std::int64_t entry) {
@@ -35,7 +35,7 @@ template <class Offset>
   return first_row_from(offsets.data(), std::ssize(offsets) - 1, entry);
 }
 
-/// So many rows that have ended, and so many elements that were taken.
+/// A point of the merge path: the number of rows that have ended, and of elements that were taken.
 struct path_point {
   std::int64_t rows = 0;
   std::int64_t entries = 0;
@@ -43,8 +43,9 @@ struct path_point {
   bool operator==(const path_point&) const = default;
 };
 
-/// Where the path that merges ends of rows with numbers of elements is after `steps` steps: a step
-/// takes an element of the row that is open, or, where it has no more, ends that row.
+/// The point of the merge path after `steps` steps. The path merges the ends of rows with the
+/// numbers of elements: a step takes an element of the current row or, if that has no more, ends
+/// the row.
 template <class Offset>
 [[nodiscard]] UNTAX_HOST_DEVICE path_point merge_path(const Offset* offsets, std::int64_t rows,
                                                       std::int64_t steps) {

@@ -9,8 +9,8 @@
 
 namespace untax::sparse {
 
-/// Ways to compute y = alpha A x + beta y. All but those of cuSPARSE exist on threads of the host
-/// and on GPUs. A block is one of a kernel; on the host a thread stands for it.
+/// Ways to compute y = alpha A x + beta y. All but those of cuSPARSE exist for threads of the host
+/// and for GPUs. A block is a block of a kernel; on the host a thread stands for it.
 enum class spmv_kernel {
   csr_thread,      ///< a thread adds a row
   csr_warp2,       ///< 2 lanes of a warp add a row
@@ -18,19 +18,19 @@ enum class spmv_kernel {
   csr_warp8,       ///< 8
   csr_warp16,      ///< 16
   csr_warp32,      ///< a whole warp
-  csr_mixed4,      ///< 4 lanes add a row, a block a long one
+  csr_mixed4,      ///< 4 lanes add a row; a whole block adds a long one
   csr_mixed16,     ///< 16
   csr_block,       ///< a block adds a row
   csr_adaptive,    ///< a block has whole rows with about as many elements
-  csr_merge_path,  ///< a block has as many rows and elements, added up, as another one
-  csr_balanced,    ///< a block has as many elements as another one
+  csr_merge_path,  ///< each block has the same number of rows plus elements
+  csr_balanced,    ///< each block has the same number of elements
   coo,             ///< the same, with the row of each element stored
   ell,             ///< all rows padded to the longest, stored by columns
   sellp,           ///< rows padded to the longest of their slice
   cusparse_csr1,   ///< cuSPARSE's first algorithm for CSR
-  cusparse_csr2,   ///< its second one, whose bits are the same in each run
-  cusparse_coo,    ///< its algorithm for COO
-  cusparse_sell,   ///< its algorithm for sliced ELL, with the slices of sellp
+  cusparse_csr2,   ///< cuSPARSE's second one, which has the same bits in each run
+  cusparse_coo,    ///< cuSPARSE's algorithm for COO
+  cusparse_sell,   ///< cuSPARSE's algorithm for sliced ELL, with the slices of sellp
 };
 inline constexpr std::array all_spmv_kernels = {spmv_kernel::csr_thread,
                                                 spmv_kernel::csr_warp2,
@@ -52,18 +52,18 @@ inline constexpr std::array all_spmv_kernels = {spmv_kernel::csr_thread,
                                                 spmv_kernel::cusparse_coo,
                                                 spmv_kernel::cusparse_sell};
 
-/// What a unit of work has: it says which elements are in which unit, and whose rows they are.
+/// What a unit of work consists of: which elements are in it, and whose rows they are.
 enum class unit_of_work {
   row,         ///< one row
-  whole_rows,  ///< the rows that end within so many steps of the merge path
-  path,        ///< so many steps of the merge path; a row is of the unit in which it ends
-  elements,    ///< so many elements; a row is of the unit in which it begins
-  slice,       ///< so many rows, padded to the longest
+  whole_rows,  ///< the rows that end within a number of steps of the merge path
+  path,        ///< a number of steps of the merge path; a row belongs to the unit in which it ends
+  elements,    ///< a number of elements; a row belongs to the unit in which it begins
+  slice,       ///< a number of rows, padded to the longest
   library,     ///< what a library does
 };
 
-/// How the terms of a row are added. In each the order is one of the matrix alone, unless
-/// `spmv_way` says otherwise.
+/// How the terms of a row are added. The order depends only on the matrix, unless `spmv_way` says
+/// otherwise.
 enum class row_sum {
   serial,    ///< one after the other
   lanes,     ///< lane l has elements l, l + lanes, ...; lanes are added in a tree of halves, those
@@ -73,16 +73,16 @@ enum class row_sum {
 };
 
 /// The contract of a way. Any implementation of it
-/// - has each element in exactly one unit, and writes each row once, an empty one, too;
-/// - adds as `sum` says: what units other than a row's own have of it comes behind, in the order of
-///   units, or, where `ordered` is false, as it happens;
-/// - does not read y where beta is 0, nor x where padding is.
-/// tests/sparse/contract.hpp asks for all of that.
+/// - has each element in exactly one unit, and writes each row once, also an empty one;
+/// - adds as `sum` says; what other units than the row's own have of it is added after that, in the
+///   order of units or, if `ordered` is false, in any order;
+/// - does not read y if beta is 0, and reads no x for padding.
+/// tests/sparse/contract.hpp tests all of this.
 struct spmv_way {
   std::string_view name;
   unit_of_work unit = unit_of_work::row;
   row_sum sum = row_sum::serial;
-  int lanes = 1;           ///< that share a row
+  int lanes = 1;           ///< lanes that share a row
   bool on_host = true;     ///< false: needs a GPU
   bool same_threads_only;  ///< on the host the bits depend on how many threads there are
   bool ordered = true;     ///< on GPUs the bits are the same in each run
@@ -116,6 +116,7 @@ inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
 }};
 }  // namespace detail
 
+/// The contract of `kernel`.
 [[nodiscard]] constexpr const spmv_way& way_of(spmv_kernel kernel) noexcept {
   return detail::spmv_ways[static_cast<std::size_t>(kernel)];
 }
@@ -123,15 +124,15 @@ inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
 [[nodiscard]] constexpr std::string_view name_of(spmv_kernel kernel) noexcept {
   return way_of(kernel).name;
 }
-/// Lanes that add a row of so many elements. In a mixed way all threads of a block add a row that
-/// has more than 64 elements for each of its lanes, when the other rows of the block are done. So a
-/// long row costs little although nothing has been gathered about rows.
+/// The number of lanes that add a row of `elements` elements. In a mixed way all threads of a block
+/// add a row that has more than 64 elements for each of its lanes, after the other rows of the
+/// block. So a long row costs little although no property of the rows was computed before.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int lanes_of_row(int lanes, bool mixed,
                                                            std::int64_t elements) noexcept {
   return mixed && elements > std::int64_t{64} * lanes ? detail::long_row_lanes : lanes;
 }
-/// Whether y has the same bits for any number of threads of the host. Those that cut rows where
-/// threads end have the same bits for the same number of threads only.
+/// Whether y has the same bits for any number of threads of the host. Ways that split rows between
+/// threads have the same bits only for the same number of threads.
 [[nodiscard]] constexpr bool is_reproducible(spmv_kernel kernel) noexcept {
   return way_of(kernel).on_host && !way_of(kernel).same_threads_only;
 }
@@ -140,7 +141,8 @@ inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
   return way_of(kernel).ordered;
 }
 
-/// How many units of `size` a matrix has whose rows end within steps, or that has so many elements.
+/// The number of units of a matrix, if a unit has `size` steps of the merge path or, for elements,
+/// `size` elements.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t units_of(unit_of_work how, std::int64_t rows,
                                                                 std::int64_t elements,
                                                                 std::int64_t size) {
@@ -150,8 +152,8 @@ inline constexpr std::array<spmv_way, all_spmv_kernels.size()> spmv_ways = {{
   return units > 0 ? units : rows > 0 ? 1 : 0;
 }
 
-/// The first row of a unit and its first element: for whole_rows, path and elements. Unit number
-/// `units_of` begins behind all.
+/// The first row and the first element of unit `number`, for whole_rows, path and elements. A unit
+/// after the last one begins after everything.
 template <class Offset>
 [[nodiscard]] UNTAX_HOST_DEVICE path_point begin_of_unit(unit_of_work how, const Offset* offsets,
                                                          std::int64_t rows, std::int64_t size,

@@ -15,39 +15,40 @@
 
 namespace untax {
 
-/// One allocation, as reports show it.
+/// One allocation, as reports list it.
 struct heap_use {
   std::string label;
-  std::size_t offset = 0;  ///< in the arena; the same at every rank
-  std::size_t bytes = 0;   ///< as asked for
+  std::size_t offset = 0;  ///< in bytes from the start of the arena; the same at every rank
+  std::size_t bytes = 0;   ///< the requested size
 };
 
-/// The symmetric heap of one rank: hands out parts of the rank's arena, first fit, neighbours
-/// joined when freed.
+/// The symmetric heap of one rank. It allocates parts of the rank's arena, first fit, and joins
+/// neighbours when memory is freed.
 ///
-/// There is no barrier anywhere: as long as all ranks allocate and free the same in the same order,
-/// all of them get the same offsets. The bookkeeping lies in private memory; the arena holds data
-/// only (and guard bands). An allocation is neither cleared when it is made nor when it is freed.
+/// No call waits for other ranks: as long as all ranks allocate and free the same in the same
+/// order, they get the same offsets. The bookkeeping lies in private memory; the arena holds only
+/// data and guard bands. An allocation is cleared neither when it is made nor when it is freed.
 ///
-/// Memory that peers may still touch is *retired* instead of freed: it stays taken until `reclaim`,
-/// which the world calls when all ranks have retired it.
+/// Memory that peers may still access is *retired* instead of freed: it stays allocated until
+/// `reclaim`, which the world calls when all ranks have retired it.
 ///
-/// One thread of the rank at a time.
+/// Only one thread of the rank may use the heap at a time.
 class symmetric_heap {
  public:
+  /// The alignment of allocations in bytes.
   static constexpr std::size_t alignment = 512;
-  /// Guard bands are this wide at least, and fill the rest up to the next allocation.
+  /// The smallest guard band, in bytes. A band extends up to the next allocation.
   static constexpr std::size_t guard_bytes = 64;
 
-  /// Called with each call before it is carried out ("allocate 4096 bytes for \"inbox\""). It may
-  /// throw.
+  /// Receives the text of each allocation and of each `free` before it is carried out ("allocate
+  /// 4096 bytes for \"inbox\""). If it throws, the call has no effect.
   using observer = std::function<void(std::string_view call)>;
 
   /// The heap of `rank` in `memory`, which has to outlive it.
   symmetric_heap(const segment& memory, int rank, bool guards, observer hears = {});
 
-  /// `count` elements at every rank, aligned to 512 bytes. `label` says in reports whose they are.
-  /// Throws `out_of_memory` with a list of who has how much.
+  /// Allocates `count` elements at every rank, aligned to 512 bytes. `label` names the owner in
+  /// reports. Throws `out_of_memory` with a list of all owners and their sizes.
   template <class T>
   [[nodiscard]] symmetric<T> allocate(std::size_t count, std::string_view label) {
     static_assert(alignof(T) <= alignment);
@@ -56,54 +57,58 @@ class symmetric_heap {
     return {reinterpret_cast<T*>(allocate_bytes(count * sizeof(T), label)), count, rank_,
             memory_->layout().arena_span(), guards_ ? memory_->ranks() : 0};
   }
-  /// This rank's copy of a new allocation.
+  /// Allocates `bytes` bytes and returns this rank's copy.
   [[nodiscard]] std::byte* allocate_bytes(std::size_t bytes, std::string_view label);
 
-  /// Ends an allocation. No rank may touch it any more, so there is usually a barrier before.
-  /// Throws `invalid_argument` if it is none (or no more), `internal` if its guard band was
+  /// Frees an allocation. No rank may access it any more, so there is usually a barrier before.
+  /// Throws `invalid_argument` if there is no such allocation, and `internal` if its guard band was
   /// overwritten.
   template <class T>
   void free(const symmetric<T>& allocation) {
     free_bytes(allocation.local());
   }
+  /// The same, by the address of this rank's copy.
   void free_bytes(const void* local);
 
-  /// Ends an allocation of this rank, which peers may still touch; nothing if it is none. It stays
-  /// taken until `reclaim`. The observer is not called.
+  /// Retires an allocation of this rank, which peers may still access. It stays allocated until
+  /// `reclaim`. It does nothing if there is no such allocation. The observer is not called.
   void retire_bytes(const void* local) noexcept;
-  /// Frees what was retired. No rank may touch it any more. It looks at no guard band: a peer that
-  /// was quicker may have been given the memory, and may have written to it here.
+  /// Frees all retired memory. No rank may access it any more. It does not check guard bands: a
+  /// peer that reclaimed earlier may have been given the memory, and may have written to it here.
   void reclaim();
-  /// Throws `internal` that names what was retired and has its guard band overwritten at this rank;
-  /// nothing without guards. To be called before peers may reclaim.
+  /// Throws `internal` with the name of a retired allocation whose guard band was overwritten at
+  /// this rank. It does nothing without guards. It has to be called before peers may reclaim.
   void check_retired() const;
-  /// Bytes that are retired, with rounding and guards.
+  /// Retired bytes, with rounding and guards.
   [[nodiscard]] std::size_t retired() const noexcept { return retired_; }
-  /// What is retired: labels, sizes and offsets, the same text at ranks that retired the same.
+  /// The labels, sizes and offsets of retired allocations. Ranks that retired the same get the same
+  /// text.
   [[nodiscard]] std::string retired_text() const;
-  /// Whether an allocation of so many bytes would find room.
+  /// Whether an allocation of `bytes` bytes would succeed.
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
 
-  /// Throws `internal` that names the allocation if a guard band was overwritten at this rank;
-  /// nothing without guards.
+  /// Throws `internal` with the name of an allocation whose guard band was overwritten at this
+  /// rank. It does nothing without guards.
   void check() const;
 
-  /// Bytes from the beginning of this rank's heap to `p`, which lies in it.
+  /// Bytes from the start of this rank's heap to `p`, which has to be in it.
   [[nodiscard]] std::ptrdiff_t offset_of(const void* p) const noexcept {
     return static_cast<const std::byte*>(p) - memory_->arena(rank_);
   }
 
   [[nodiscard]] bool guarded() const noexcept { return guards_; }
+  /// Bytes that can be allocated, as a multiple of `alignment`.
   [[nodiscard]] std::size_t capacity() const noexcept;
-  /// Bytes that are taken or retired, with rounding and guards.
+  /// Allocated and retired bytes, with rounding and guards.
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
+  /// The size of the largest free block in bytes.
   [[nodiscard]] std::size_t largest_free() const noexcept;
-  /// The allocations in the order of their offsets, retired ones too.
+  /// The allocations in the order of their offsets, including retired ones.
   [[nodiscard]] std::vector<heap_use> uses() const;
-  /// The allocation that has the byte at `offset`, or the one that it is the first byte behind.
+  /// The allocation that contains the byte at `offset`, or that ends just before it.
   [[nodiscard]] std::optional<heap_use> use_at(std::size_t offset) const;
   [[nodiscard]] const segment& memory() const noexcept { return *memory_; }
-  /// A few lines for people: how much is taken by whom, largest first.
+  /// A text of a few lines: the size in use, and the largest owners.
   [[nodiscard]] std::string report() const;
 
  private:
@@ -120,10 +125,10 @@ class symmetric_heap {
   [[noreturn]] void refuse(std::size_t bytes, std::string_view label) const;
   void tell(const std::string& call) const;
   [[nodiscard]] blocks::iterator block_at(const void* local) noexcept;
-  /// What an allocation of so many bytes takes; they are no more than the capacity.
+  /// The bytes that an allocation of `bytes` bytes occupies; `bytes` is at most the capacity.
   [[nodiscard]] std::size_t span_of(std::size_t bytes) const noexcept;
   [[nodiscard]] blocks::const_iterator find_room(std::size_t bytes) const noexcept;
-  /// The free block that it is a part of now.
+  /// Returns the free block that contains the memory now.
   blocks::iterator release(blocks::iterator taken);
   blocks::iterator join_with_neighbours(blocks::iterator freed);
   void write_guard(std::size_t offset, const block& b) const;

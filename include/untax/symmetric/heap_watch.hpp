@@ -12,21 +12,22 @@ namespace detail {
 
 inline std::atomic<int> guarded_heaps = 0;
 
-/// `at(peer, i)` outside the world, or behind the allocation. Throws `invalid_argument`.
+/// Refuses `at(peer, i)` for a rank outside the world, or for an element beyond the allocation.
+/// Throws `invalid_argument`.
 [[noreturn]] void refuse_place(int rank, int peer, int ranks, std::size_t i, std::size_t size);
 
 }  // namespace detail
 
-/// Whether a heap of this process has guards, so that addresses are worth a look.
+/// Whether any heap of this process has guards, so that verbs check addresses.
 [[nodiscard]] inline bool heaps_are_guarded() noexcept {
   return detail::guarded_heaps.load(std::memory_order_relaxed) > 0;
 }
 
-/// What is wrong with touching `bytes` at `p`: it begins in a heap with guards, of any rank, and
-/// not all of it lies in one allocation. Empty if nothing is. Any thread may ask.
+/// Describes the error if `bytes` bytes at `p` begin in a heap with guards, of any rank, and are
+/// not all in one allocation. Empty otherwise. Any thread may call it.
 [[nodiscard]] std::string outside_allocations(const volatile void* p, std::size_t bytes);
 
-/// Lists a heap with guards for `outside_allocations`, while it lives.
+/// Registers a heap with guards for `outside_allocations`, as long as it exists.
 class heap_watch {
  public:
   heap_watch(const symmetric_heap& heap, bool guards);
@@ -34,7 +35,7 @@ class heap_watch {
   heap_watch& operator=(const heap_watch&) = delete;
   ~heap_watch();
 
-  /// Keeps others from looking while the heap changes; nothing without guards.
+  /// Locks the list while the heap changes. It does nothing without guards.
   class change {
    public:
     explicit change(const heap_watch& watched);

@@ -7,14 +7,14 @@
 
 namespace untax {
 
-/// A symmetric allocation that ends with its owner. It is retired then and not freed: this rank is
-/// done with it, and peers may not be. So destructors do not wait, also where construction
-/// fails half-way or an exception propagates.
+/// A symmetric allocation that ends with its owner. It is then retired and not freed: this rank is
+/// done with it, but peers may not be. So the destructor does not wait, also if construction fails
+/// half-way or an exception propagates.
 template <class T>
 class owned_symmetric {
  public:
   owned_symmetric() = default;
-  /// Takes over an allocation of `heap`, which has to outlive it.
+  /// Takes over an allocation of `heap`, which has to outlive the owner.
   owned_symmetric(symmetric_heap& heap, const symmetric<T>& memory) noexcept
       : heap_(&heap), memory_(memory) {}
   owned_symmetric(owned_symmetric&& other) noexcept
@@ -28,12 +28,12 @@ class owned_symmetric {
   }
   ~owned_symmetric() { reset(); }
 
-  /// Retires the memory. The threads and kernels of this rank are done with it.
+  /// Retires the memory. Threads and kernels of this rank must be done with it.
   void reset() noexcept {
     if (memory_) heap_->retire_bytes(memory_.local());
     memory_ = {};
   }
-  /// Leaves the memory to the world, until that ends: kernels of this rank may still use it.
+  /// Leaves the memory allocated until the world ends: kernels of this rank may still use it.
   void abandon() noexcept { memory_ = {}; }
 
   [[nodiscard]] const symmetric<T>& get() const noexcept { return memory_; }

@@ -10,30 +10,31 @@
 
 namespace untax {
 
-/// How a segment is divided: a control region, which is host memory, then one arena for each rank,
-/// each rounded up to whole pages.
+/// The layout of a segment: a control region, which is host memory, then one arena for each rank.
+/// Each part is rounded up to whole pages. Sizes are in bytes.
 struct segment_layout {
   static constexpr std::size_t page = 4096;
-  /// Behind an arena in device memory, room for the word that stops kernels, in a line of its own.
+  /// Bytes behind an arena in device memory, for the word that stops kernels. It has cache lines of
+  /// its own.
   static constexpr std::size_t stop_bytes = 512;
 
   int ranks = 1;
   std::size_t control_bytes = 0;
   std::size_t arena_bytes = 0;
-  memory_kind memory = memory_kind::host;  ///< of the arenas
-  std::size_t arena_page = page;           ///< arenas are made of pages of this size
+  memory_kind memory = memory_kind::host;  ///< the memory of the arenas
+  std::size_t arena_page = page;           ///< page size of the arenas
 
   [[nodiscard]] constexpr std::size_t control_span() const noexcept {
     return round_up(control_bytes, page);
   }
-  /// Distance between the arenas of neighbouring ranks.
+  /// Bytes from the arena of a rank to that of the next one.
   [[nodiscard]] constexpr std::size_t arena_span() const noexcept {
     return round_up(arena_bytes + (memory == memory_kind::cuda ? stop_bytes : 0), arena_page);
   }
   [[nodiscard]] constexpr std::size_t all_arenas() const noexcept {
     return static_cast<std::size_t>(ranks) * arena_span();
   }
-  /// Bytes of host memory.
+  /// Bytes of host memory of the segment.
   [[nodiscard]] constexpr std::size_t total() const noexcept {
     return control_span() + (memory == memory_kind::host ? all_arenas() : 0);
   }
@@ -41,25 +42,26 @@ struct segment_layout {
 
 /// The control region and the arenas of all ranks, zero at first. In host memory they are one
 /// mapping, whose pages take memory when they are first touched. In device memory the arenas are
-/// mapped elsewhere, side by side; `put_arenas` says where.
+/// mapped elsewhere, side by side; `put_arenas` adds them.
 ///
-/// In a world of threads every rank uses the same segment (two mappings of the same memory would
-/// hide races from ThreadSanitizer); in a world of processes each maps the same file, at an address
-/// of its own.
+/// In a world of threads all ranks use the same segment, since two mappings of the same memory
+/// would hide races from ThreadSanitizer. In a world of processes each process maps the same file
+/// at an address of its own.
 class segment {
  public:
-  /// Memory of this process. Throws `out_of_memory`.
+  /// A segment in memory of this process. Throws `out_of_memory`.
   [[nodiscard]] static segment anonymous(const segment_layout& layout);
-  /// Memory behind a file descriptor (a memfd) that other processes can attach. Throws
+  /// A segment behind a file descriptor (a memfd) that other processes can attach. Throws
   /// `out_of_memory`.
   [[nodiscard]] static segment shareable(const segment_layout& layout);
-  /// Maps what another process made. Takes the descriptor over. Throws `invalid_argument` if its
-  /// size is not that of `layout`.
+  /// Maps a segment that another process made. It takes ownership of the descriptor. Throws
+  /// `invalid_argument` if its size is not that of `layout`, and `out_of_memory` if it cannot be
+  /// mapped.
   [[nodiscard]] static segment attach(int descriptor, const segment_layout& layout);
 
-  /// Takes over the arenas of a layout whose memory is not that of the host.
+  /// Takes over the arenas, if the layout has them in device memory.
   void put_arenas(std::unique_ptr<device_arenas> arenas) noexcept;
-  /// The arenas, if they are in device memory, or null.
+  /// The arenas if they are in device memory, else null.
   [[nodiscard]] const device_arenas* devices() const noexcept { return devices_.get(); }
 
   segment(segment&& other) noexcept;
@@ -68,29 +70,33 @@ class segment {
 
   [[nodiscard]] const segment_layout& layout() const noexcept { return layout_; }
   [[nodiscard]] int ranks() const noexcept { return layout_.ranks; }
+  /// The address of the control region.
   [[nodiscard]] std::byte* control() const noexcept { return base_; }
+  /// The address of the arena of `rank`. With arenas in device memory the host must not access it.
   [[nodiscard]] std::byte* arena(int rank) const noexcept;
   /// The word behind the arena of `rank` that stops its kernels; device memory only.
   [[nodiscard]] std::uint64_t* stop_word(int rank) const noexcept;
-  /// Sets bytes of the arena of `rank`, which belongs to this process.
+  /// Sets `bytes` bytes at `at` to `value`, in the arena of a rank of this process.
   void fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const;
-  /// How many of the bytes of the arena of `rank` have that value, up to the first that has not.
+  /// The number of bytes from `at` on that equal `value`, up to the first that does not, and at
+  /// most `bytes`. `at` is in the arena of `rank`, a rank of this process.
   [[nodiscard]] std::size_t matching(int rank, const std::byte* at, std::byte value,
                                      std::size_t bytes) const;
-  /// Whether loads and stores of this process reach the arena of `peer`. Ask before you use
-  /// `translate`: a world over several hosts has peers that only messages reach.
+  /// Whether loads and stores of this process reach the arena of `peer`. Callers have to ask before
+  /// `translate`: in a world of several hosts some peers are reached only by messages.
   [[nodiscard]] bool reachable(int peer) const noexcept {
     return peer >= 0 && peer < layout_.ranks;
   }
-  /// The rank whose arena holds all of [p, p + bytes), or -1.
+  /// The rank whose arena contains all of [p, p + bytes), or -1.
   [[nodiscard]] int owner_of(const void* p, std::size_t bytes = 1) const noexcept;
-  /// The copy at `peer` of what `p` points to in any arena. Throws `not_symmetric` if it lies in
-  /// none, and `invalid_argument` if there is no such peer.
+  /// The address of the copy at `peer` of what `p` points to in any arena. Throws `not_symmetric`
+  /// if `p` is in none of them, and `invalid_argument` if there is no such peer.
   [[nodiscard]] void* translate(const void* p, int peer) const;
 
-  /// The descriptor of a shareable segment until `close_descriptor`; -1 otherwise. The mapping
-  /// stays without it.
+  /// The descriptor of a shareable segment until `close_descriptor`, else -1. Closing it does not
+  /// unmap the segment.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  /// Closes the descriptor, if there is one.
   void close_descriptor() noexcept;
 
  private:

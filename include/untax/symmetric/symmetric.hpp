@@ -8,8 +8,9 @@
 
 namespace untax {
 
-/// Names an allocation in the symmetric heaps of all ranks: `size()` elements at each. A handle is
-/// a few words, is copied freely and owns nothing; `symmetric_heap::free` ends the allocation.
+/// A handle of an allocation in the symmetric heaps of all ranks, with `size()` elements at each.
+/// It is a few words, is copied freely and owns nothing; `symmetric_heap::free` frees the
+/// allocation. Host and kernels can use it.
 template <class T>
 class symmetric {
   static_assert(std::is_trivially_copyable_v<T>,
@@ -17,8 +18,9 @@ class symmetric {
 
  public:
   symmetric() = default;
-  /// `local` is this rank's copy; `span` bytes lie between the copies of neighbouring ranks.
-  /// `checked_ranks` is the size of the world if `at` has to check its arguments, else 0.
+  /// `local` is this rank's copy; `span` is the distance in bytes between the copies of
+  /// neighbouring ranks. `checked_ranks` is the size of the world if `at` has to check its
+  /// arguments, else 0.
   UNTAX_HOST_DEVICE symmetric(T* local, std::size_t size, int rank, std::size_t span,
                               int checked_ranks = 0) noexcept
       : local_(local),
@@ -27,11 +29,11 @@ class symmetric {
         checked_ranks_(checked_ranks),
         span_(static_cast<std::ptrdiff_t>(span)) {}
 
-  /// Element `i` at this rank.
+  /// The address of element `i` at this rank. It is not checked.
   [[nodiscard]] UNTAX_HOST_DEVICE T* local(std::size_t i = 0) const noexcept { return local_ + i; }
-  /// Element `i` at rank `peer`, which has to be reachable (`world::reachable`). Where heaps have
-  /// guards, the host throws `invalid_argument` for a rank that is not there, and for an element
-  /// behind the one past the last.
+  /// The address of element `i` at rank `peer`, which has to be reachable (`world::reachable`). If
+  /// heaps have guards, the host throws `invalid_argument` for a rank that does not exist, and for
+  /// an element beyond the one past the last. Kernels do not check.
   [[nodiscard]] UNTAX_HOST_DEVICE T* at(int peer, std::size_t i = 0) const {
 #ifndef __CUDA_ARCH__
     if (checked_ranks_ > 0 && (peer < 0 || peer >= checked_ranks_ || i > size_)) [[unlikely]]

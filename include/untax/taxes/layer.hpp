@@ -20,16 +20,16 @@ struct attention_heads {
   bool operator==(const attention_heads&) const = default;
 };
 
-/// One operation of a layer under tensor parallelism, with the communication it is fused with.
+/// One operation of a layer under tensor parallelism, with its communication.
 ///
 /// * `all_gather_gemm`: m = tokens; k = the whole reduction dimension; n = the columns of *one*
-/// rank.
+///   rank.
 /// * `gemm_all_scatter`: m = tokens, n = all columns, k = the reduction dimension.
 /// * `gemm_reduce_scatter`: m = tokens, n = all columns, k = the *global* reduction dimension,
-/// sharded by ceil(k / W).
+///   sharded by ceil(k / W).
 /// * `gemm_all_reduce`: the same, and the result is complete at every rank.
 /// * `flash_decode`: m = sequences, of which each decodes one token; n = heads * head_dim; k = the
-/// keys that *one* rank holds of each sequence.
+///   keys of each sequence at *one* rank.
 struct layer_operation {
   std::string name;  ///< "qkv", "o", "gate_up", "down", ...
   std::string operator_name;
@@ -46,32 +46,34 @@ struct layer_operation {
   [[nodiscard]] std::int64_t occurrences() const noexcept {
     return std::int64_t{per_layer} * layers;
   }
-  /// Two operations of the same operator, shape and type take the same time: one measurement serves
-  /// both.
+  /// Whether both have the same operator, shape and type. Then they take the same time, and one
+  /// measurement is enough for both.
   [[nodiscard]] bool same_problem(const layer_operation& other) const noexcept;
   bool operator==(const layer_operation&) const = default;
 };
 
-/// How the activations of a layer lie between its GEMMs.
+/// The distribution of the activations of a layer between its GEMMs.
 enum class layer_layout : std::uint8_t {
-  sequence_parallel,  ///< tokens are shared: qkv and gate_up gather them, o and down scatter sums
+  sequence_parallel,  ///< tokens are sharded: qkv and gate_up gather them, o and down scatter sums
   all_reduce,  ///< all ranks have all tokens: o and down sum over ranks, the others are local
 };
 
+/// The name of `layout` in options and reports.
 [[nodiscard]] constexpr std::string_view name_of(layer_layout layout) noexcept {
   return layout == layer_layout::all_reduce ? "all-reduce" : "sequence-parallel";
 }
 
-/// The operations of `model` that communicate, for `tokens` rows shared by `tensor_parallel` ranks,
-/// in the order a token meets them. With `keys` above 0 every token is the next one of another
-/// sequence, of which the ranks hold so many keys together: then attention is one of them. Throws
-/// `untax::error` (invalid_argument) when the ranks cannot share the heads, or a count is absurd.
+/// The operations of `model` that communicate, for `tokens` rows on `tensor_parallel` ranks, in the
+/// order of the layer. With `keys` above 0 every token is the next one of another sequence, of
+/// which the ranks have `keys` keys together; then attention is one of the operations. Throws
+/// `invalid_argument` if the heads cannot be sharded over the ranks, or if a number is out of
+/// range.
 [[nodiscard]] std::vector<layer_operation> layer_operations(
     const model_config& model, int tensor_parallel, int tokens, std::int64_t keys = 0,
     layer_layout layout = layer_layout::sequence_parallel);
 
-/// Plain-English sentences about what `layer_operations` leaves out or assumes for this model, so
-/// that nothing is missing silently. Includes `model.notes`.
+/// Sentences about what `layer_operations` leaves out or assumes for this model, so that reports
+/// say what is missing. They include `model.notes`.
 [[nodiscard]] std::vector<std::string> layer_notes(
     const model_config& model, int tensor_parallel, std::int64_t keys = 0,
     layer_layout layout = layer_layout::sequence_parallel);

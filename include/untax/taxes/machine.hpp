@@ -6,19 +6,19 @@
 
 namespace untax {
 
-/// What a measurement has to say about the machine it ran on.
+/// The properties of a machine that a measurement reports.
 struct machine_facts {
-  std::string system;     ///< "Linux 6.1.0 on x86_64"; the host's name is nobody's business
-  std::string cpu;        ///< the processor's own name
+  std::string system;     ///< "Linux 6.1.0 on x86_64", without the name of the host
+  std::string cpu;        ///< the name of the processor
   int cores_present = 0;  ///< hardware threads of the machine
-  int cores = 0;          ///< that this process may use at once: affinity mask and cgroup quota
+  int cores = 0;          ///< usable by this process: by affinity mask and cgroup quota
   int numa_nodes = 1;
   std::size_t memory_bytes = 0;  ///< of the machine, or the limit of the cgroup
   std::size_t memory_available = 0;
 };
 
-/// Reads them from /proc and /sys below `root`. What cannot be read keeps a harmless value: nothing
-/// is thrown.
+/// Reads the properties from /proc and /sys below `root`. A value that cannot be read keeps a
+/// default. Throws nothing.
 [[nodiscard]] machine_facts read_machine(const std::filesystem::path& root = "/");
 
 }  // namespace untax

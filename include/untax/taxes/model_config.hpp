@@ -11,17 +11,17 @@
 
 namespace untax {
 
-/// Experts of a mixture-of-experts model. Layers that are not MoE layers have one dense MLP.
+/// The experts of a mixture-of-experts model. Layers that are not MoE layers have one dense MLP.
 struct expert_config {
   std::int64_t experts = 0;            ///< routed experts of an MoE layer
-  std::int64_t experts_per_token = 0;  ///< how many of them each token visits; 0: not said
+  std::int64_t experts_per_token = 0;  ///< routed experts of each token; 0: not given
   std::int64_t intermediate = 0;       ///< inner width of one routed expert
   std::int64_t shared_intermediate =
       0;                    ///< inner width of what every token visits as well; 0: nothing
   std::int64_t layers = 0;  ///< how many layers are MoE layers
 };
 
-/// Multi-head latent attention (DeepSeek): q, k and v are made from small latent vectors.
+/// Multi-head latent attention (DeepSeek): q, k and v are computed from small latent vectors.
 struct latent_attention {
   std::int64_t q_rank = 0;  ///< q_lora_rank; 0: q is projected directly from the hidden state
   std::int64_t kv_rank = 0;
@@ -43,10 +43,10 @@ struct model_config {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t vocab = 0;  ///< 0: the file does not say it
+  std::int64_t vocab = 0;  ///< 0: not given
   std::optional<expert_config> moe;
   std::optional<latent_attention> latent;
-  std::vector<std::string> notes;  ///< what was assumed, and what of the file plays no role here
+  std::vector<std::string> notes;  ///< assumptions, and parts of the file without effect here
 
   /// Layers with a dense MLP.
   [[nodiscard]] std::int64_t dense_layers() const noexcept {
@@ -54,14 +54,14 @@ struct model_config {
   }
 };
 
-/// Reads the config.json `file`, or the one in the folder `file`. Throws `untax::error`
-/// (invalid_argument) that names the file, the field, its value and what would be right: file
-/// missing or unreadable, not JSON (with line and column), a model_type that is known neither by
-/// name nor by its fields, a field that is missing, not a positive whole number, or beyond anything
-/// a model has.
+/// Reads the config.json `file`, or the one in the folder `file`. Throws `invalid_argument` with
+/// the file, the field, its value and what would be right, for a file that is missing, unreadable
+/// or not JSON (with line and column), for a model_type that is known neither by name nor by its
+/// fields, and for a field that is missing, not a positive whole number, or larger than in any
+/// model.
 [[nodiscard]] model_config load_model(const std::filesystem::path& file);
 
-/// The same from text; `origin` stands for the file in messages and gives the model its name.
+/// The same from text. `origin` is the name of the file in messages, and gives the model its name.
 [[nodiscard]] model_config parse_model(std::string_view text, const std::filesystem::path& origin);
 
 }  // namespace untax

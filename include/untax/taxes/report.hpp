@@ -11,7 +11,8 @@
 
 namespace untax {
 
-/// A time in seconds over repeated runs (each run: the maximum over the ranks).
+/// The distribution of a time in seconds over repeated runs; the time of a run is the longest over
+/// the ranks.
 struct spread {
   double median = 0;
   double p10 = 0;
@@ -27,26 +28,26 @@ struct spread {
 /// One step of the ablation.
 struct tax_step {
   std::string id;   ///< "E0" to "E4"
-  std::string ran;  ///< what was run: "bulk_library, eager", or the pattern that was best
+  std::string ran;  ///< what was run: "bulk_library, eager", or the best pattern
   spread time;
   bool operator==(const tax_step&) const = default;
 };
 
-/// What a trace says of a step: where the time of a run went, along the critical path and at each
-/// rank. Each adds up to the time of the run.
+/// The account of a step by a trace: the parts of the time of a run, along the critical path and at
+/// each rank. Each adds up to the time of the run.
 struct traced_step {
   std::string id;  ///< "E0" to "E4"
   trace_breakdown path;
   std::vector<trace_breakdown> ranks;
-  std::string cause;  ///< what is most of the path: "launch at rank 1"
-  /// Of one run, for pages only: of E1 and E4 of the operation that takes most of E0. JSON does not
-  /// have it; the trace does.
+  std::string cause;  ///< the largest part of the path: "launch at rank 1"
+  /// The timeline of one run, for pages only: of E1 and E4 of the operation with the longest E0.
+  /// JSON does not have it; the trace does.
   std::vector<timeline_piece> timeline = {};
   bool operator==(const traced_step&) const = default;
 };
 
-/// Where the time of E0 goes, in seconds. The parts add up to E0; a part can be negative, when the
-/// step that should have been faster was not.
+/// The parts of the time of E0, in seconds. They add up to E0. A part is negative if the step that
+/// should have been faster was not.
 struct tax_breakdown {
   double launch = 0;            ///< E0 - E1
   double engine = 0;            ///< E1 - E2
@@ -62,12 +63,12 @@ struct tax_breakdown {
   void add(const tax_breakdown& other, double times) noexcept;
 };
 
-/// Describes one member of `tax_breakdown`, in the order in which E0 is taken apart.
+/// Describes one member of `tax_breakdown`, in the order of the ablation.
 struct tax_part {
   double tax_breakdown::*value;
   std::string_view key;      ///< as in JSON
   std::string_view title;    ///< "launch tax"
-  std::string_view column;   ///< short, for the head of a column
+  std::string_view column;   ///< a short title, for the head of a column
   std::string_view meaning;  ///< one sentence
   bool is_tax;  ///< one of the three taxes; the others are shown so that nothing is hidden
 };
@@ -76,21 +77,21 @@ extern const std::array<tax_part, 6> tax_parts;
 /// The measurement of one operation.
 struct tax_row {
   layer_operation op;
-  std::vector<tax_step> steps;  ///< by id; E0 and E4 always, what a backend does not have is absent
-  spread compute;               ///< the arithmetic alone, everything local
-  spread link;                  ///< bytes through the busiest link, at its measured rate
+  std::vector<tax_step> steps;  ///< by id; E0 and E4 always, others only if the backend has them
+  spread compute;               ///< compute alone, with everything local
+  spread link;  ///< transfers alone: the bytes on the busiest link at its measured rate
   std::vector<traced_step> traced = {};  ///< by id; empty without a trace
 
   /// The larger median of compute and link.
   [[nodiscard]] double bound() const noexcept;
-  /// The step called `id`, or null.
+  /// The step `id`, or null.
   [[nodiscard]] const tax_step* step(std::string_view id) const noexcept;
-  /// The parts of this operation's E0. A step that is absent counts as equal to the one before it,
-  /// so its part is zero.
+  /// The parts of this operation's E0. An absent step counts as equal to the one before it, so its
+  /// part is zero.
   [[nodiscard]] tax_breakdown breakdown() const noexcept;
-  /// For each part, how far chance may have moved it: about 95 % of the time less than this, from
-  /// the spread of the two times it lies between and the number of runs. Infinite for one run,
-  /// which has no spread.
+  /// The uncertainty of each part: in about 95 % of cases chance has moved it by less. It follows
+  /// from the spread of the two times whose difference the part is, and from the number of runs. It
+  /// is infinite for one run, which has no spread.
   [[nodiscard]] tax_breakdown uncertainty(int repeats) const noexcept;
   bool operator==(const tax_row&) const = default;
 };
@@ -102,16 +103,16 @@ struct unmeasured_operation {
   bool operator==(const unmeasured_operation&) const = default;
 };
 
-/// What `untax taxes` found, as plain data.
+/// The result of `untax taxes`, as plain data.
 struct tax_report {
   std::string machine;  ///< "Linux 6.1 on x86_64", host name left out
   std::string cpu;
-  int cores = 0;          ///< that the run could use
+  int cores = 0;          ///< usable by the run
   std::string backend;    ///< "host" or "cuda"
   std::string gpus;       ///< of cuda: "4 x NVIDIA H200"
   std::string driver;     ///< of cuda
   std::string libraries;  ///< of cuda: "cuBLASLt 13.0.2, NCCL 2.28.9"
-  /// For which machine, by what, and how far off: of times that nobody measured; else empty.
+  /// If times are predicted and not measured: the machine, the method and its error; else empty.
   std::string predicted;
   std::string commit;
   std::string date;     ///< ISO 8601
@@ -122,8 +123,8 @@ struct tax_report {
   dtype type = dtype::f32;
   int layers = 0;                     ///< of the model
   int repeats = 0;                    ///< timed runs of each step
-  bool one_operator = false;          ///< and no model: there are no layers to speak of
-  std::vector<std::string> warnings;  ///< why the figures may be worth less than they look
+  bool one_operator = false;          ///< one operator was measured, without a model or layers
+  std::vector<std::string> warnings;  ///< reasons why the figures may be less accurate
   std::vector<tax_row> rows;
   std::vector<unmeasured_operation> unmeasured;  ///< sums leave them out
   std::vector<std::string> left_out;             ///< parts of the model; sums leave them out, too
@@ -131,41 +132,42 @@ struct tax_report {
   bool operator==(const tax_report&) const = default;
 };
 
-/// Throws `untax::error` (invalid_argument) for a report that no renderer can show: no rows, a row
-/// without E0 or E4, a step twice, a time that is not a finite positive number, a count below one.
+/// Throws `invalid_argument` for a report that cannot be shown: no rows, a row without E0 or E4, a
+/// step twice, a time that is not a finite positive number, a count below one.
 void check(const tax_report& report);
 
-/// "" if every operation was measured and is in the sums, or ", without o and routed experts".
+/// "" if every operation was measured and is in the sums, else a text such as ", without o and
+/// routed experts".
 [[nodiscard]] std::string coverage(const tax_report& report);
-/// "whole model", or what of it the sums are about: "model, without routed experts".
+/// "whole model", or the part of it that the sums cover: "model, without routed experts".
 [[nodiscard]] std::string title_of_model(const tax_report& report);
 
-/// All rows, weighted by how often each occurs in the model.
+/// The sum over all rows, weighted by how often each occurs in the model.
 [[nodiscard]] tax_breakdown model_total(const tax_report& report);
-/// The average layer: `model_total` over the number of layers.
+/// The average layer: `model_total` divided by the number of layers.
 [[nodiscard]] tax_breakdown layer_total(const tax_report& report);
-/// The uncertainty of `layer_total`, added up as if all errors pointed the same way.
+/// The uncertainty of `layer_total`, as if all errors had the same sign.
 [[nodiscard]] tax_breakdown layer_uncertainty(const tax_report& report);
 
-/// What was found, in a few sentences: E0, E4 and the bound of a layer, or of an operator, and
-/// which tax is the largest, as far as the figures tell.
+/// The result in a few sentences: E0, E4 and the bound of a layer, or of an operator, and which tax
+/// is the largest, if the figures tell.
 [[nodiscard]] std::string finding(const tax_report& report);
 
 /// Fills in `traced` of all rows from the trace that was recorded while they were measured.
 void add_traces(tax_report& report, const trace_record& record);
 
-/// Where ablation and trace do not agree: for each tax of an operation whose parts of the trace
-/// differ from it by more than 5 % of E0 a sentence, with what else makes the difference of the two
-/// steps. Empty without a trace.
+/// The differences between ablation and trace: a sentence for each tax of an operation for which
+/// the two differ by more than 5 % of E0, with what else changed between the two steps. Empty
+/// without a trace.
 [[nodiscard]] std::vector<std::string> trace_differences(const tax_report& report);
 
-/// How a terminal shows text.
+/// The abilities of a terminal.
 struct text_style {
   bool utf8 = true;
   bool colour = false;
 };
 
-/// The report as text of at most `width` columns (at least 80 are used).
+/// The report as text of at most `width` columns, or of 80 if that is more.
 [[nodiscard]] std::string render_table(const tax_report& report, int width = 100,
                                        text_style style = {});
 
@@ -177,14 +179,13 @@ struct text_style {
 /// The report as JSON, measured and derived values; times in seconds.
 [[nodiscard]] std::string to_json(const tax_report& report);
 
-/// Reads what `to_json` wrote; derived values are computed again. Throws `untax::error`
-/// (invalid_argument).
+/// Reads the text of `to_json`; derived values are computed again. Throws `invalid_argument`.
 [[nodiscard]] tax_report from_json(std::string_view text);
 
-/// The report as one HTML page that needs nothing else: no network, no script.
+/// The report as one HTML page that needs neither network nor scripts.
 [[nodiscard]] std::string render_html(const tax_report& report);
 
-/// The waterfall of a layer, or of the operator, as a picture of its own: SVG, on white.
+/// The waterfall of a layer, or of the operator, as an SVG picture on white.
 [[nodiscard]] std::string render_plot(const tax_report& report);
 
 }  // namespace untax

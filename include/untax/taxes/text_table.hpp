@@ -7,46 +7,47 @@
 
 namespace untax {
 
-/// Columns that UTF-8 `text` takes on a terminal (code points that stand for one column each).
+/// The number of columns of UTF-8 `text` on a terminal, for code points that take one column each.
 [[nodiscard]] std::size_t columns_of(std::string_view text) noexcept;
 
-/// `text` broken at blanks into lines of at most `width` columns, each after `indent`; ends with a
-/// newline.
+/// Breaks `text` at blanks into lines of at most `width` columns, each after `indent`. The result
+/// ends with a newline. A word that is longer than a line is broken, too.
 [[nodiscard]] std::string wrapped(std::string_view text, int width, std::string_view indent = "");
 
-/// A table of text: columns as wide as their contents, numbers to the right, never wider than
-/// asked. A table that is too wide is printed as several, one below the other.
+/// A table of text. Columns are as wide as their contents, and numbers are aligned to the right.
+/// The table is never wider than asked: one that is too wide is printed as several, one below the
+/// other.
 class text_table {
  public:
   enum class align { left, right };
+  /// The title of a column, and the side that its cells are aligned to.
   struct column {
     std::string title;
     align side = align::left;
   };
 
-  /// The first `keys` columns say what a row is about; every part of a divided table begins with
-  /// them. Refuses fewer than one (`untax::error`, invalid_argument).
+  /// The first `keys` columns identify a row; every part of a divided table begins with them.
+  /// Throws `invalid_argument` if `keys` is 0.
   explicit text_table(std::vector<column> columns, std::size_t keys = 1);
 
-  /// Appends a row; cells that are missing at its end are empty, more cells than columns are
-  /// refused
-  /// (`untax::error`, invalid_argument).
+  /// Appends a row. Cells that are missing at its end are empty. Throws `invalid_argument` for no
+  /// cells, and for more cells than columns.
   void add(std::vector<std::string> cells);
 
   /// Draws a line before the next row.
   void rule();
 
-  /// Columns that the table takes when nothing is cut.
+  /// The width of the table in columns, if nothing is cut.
   [[nodiscard]] int natural_width() const;
 
-  /// The table, a newline after each line. Where it would be wider than `width`, it is divided into
-  /// tables that fit, a blank line between them. Where the keys and one more column are already too
-  /// wide, columns of text become narrower, the widest first, and their cells are broken into
-  /// lines.
+  /// The table, with a newline after each line. If it would be wider than `width`, it is divided
+  /// into tables that fit, with a blank line between them. If the keys and one more column are
+  /// already too wide, columns of text become narrower, the widest first, and their cells are
+  /// broken into lines.
   [[nodiscard]] std::string render(int width = 100, bool utf8 = true) const;
 
  private:
-  /// Which columns each part has.
+  /// The columns of each part.
   [[nodiscard]] std::vector<std::vector<std::size_t>> parts_within(std::size_t limit) const;
   [[nodiscard]] text_table part_of(const std::vector<std::size_t>& chosen) const;
   [[nodiscard]] std::string render_whole(std::size_t limit, bool utf8) const;

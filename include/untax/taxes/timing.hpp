@@ -8,21 +8,22 @@
 
 namespace untax {
 
-/// Median, 10th and 90th percentile (linear between neighbours). `seconds` is not empty.
+/// The median, 10th and 90th percentile, linear between neighbours. `seconds` must not be empty.
 [[nodiscard]] spread spread_of(std::vector<double> seconds);
 
-/// What is measured in turn.
+/// The variants that are timed in turn.
 struct timed_variants {
   std::vector<std::function<void()>> run;  ///< each is called by all ranks together
   int warmups = 1;
   int repeats = 20;
-  std::function<void()> after_run;  ///< after each run, at every rank: progress. May be empty
+  /// called after each run, at every rank, to show progress. May be empty
+  std::function<void()> after_run;
 };
 
-/// Times the variants in turn (A, B, C, A, B, C, ...), so that whatever else the machine does
-/// strikes all of them. A run lasts from the moment the first rank starts to the moment the last
-/// one ends. Collective; every rank gets the spreads, in the order of the variants. Throws what the
-/// variants throw.
+/// Times the variants in turn (A, B, C, A, B, C, ...), so that other load of the machine affects
+/// all of them. A run lasts from the moment the first rank starts to the moment the last one ends.
+/// Collective: it blocks until all runs are done, and every rank gets the spreads, in the order of
+/// the variants. Throws what the variants throw.
 [[nodiscard]] std::vector<spread> time_interleaved(world& w, const timed_variants& variants);
 
 }  // namespace untax

@@ -12,52 +12,56 @@ enum class gain {
   faster,
   slower,
   none,    ///< the difference is smaller than its uncertainty
-  unknown  ///< of one run each nobody knows the uncertainty, or a figure is no number
+  unknown  ///< the uncertainty is not known, as for one run each, or a value is not finite
 };
 
-/// What became of the bound, which E4 should not be below.
+/// The state of the bound, which E4 should not be below.
 enum class bound_state {
   absent,   ///< there is none
   holds,    ///< E4 is not below it
   reached,  ///< E4 is below it by no more than the uncertainty
   invalid,  ///< E4 is below it by more: compute or transfers alone were measured too slow
-  unknown   ///< E4 is below it, and nobody knows by how much chance
+  unknown   ///< E4 is below it, and the uncertainty is not known
 };
 
-/// What may be said of figures, given how far chance may have moved them. Text, JSON and HTML say
-/// this and nothing else.
+/// The conclusions that the figures and their uncertainty allow. Text, JSON and HTML report these
+/// and nothing else.
 struct tax_verdict {
   gain fusing = gain::unknown;
-  double speedup = 0;                 ///< E0 / E4, where `fusing` is faster or slower; else 0
-  const tax_part* largest = nullptr;  ///< the tax that is clearly there and larger than the others
-  const tax_part* rival = nullptr;    ///< a tax that chance may make as large as `largest`
+  double speedup = 0;                 ///< E0 / E4, if `fusing` is faster or slower; else 0
+  const tax_part* largest = nullptr;  ///< the tax that exceeds its uncertainty and is the largest
+  const tax_part* rival = nullptr;    ///< another tax that may be as large, by the uncertainty
   bound_state bound = bound_state::absent;
-  double over_bound = 0;  ///< E4 / bound, where that holds or is reached; else 0
+  double over_bound = 0;  ///< E4 / bound, if the bound holds or is reached; else 0
 };
 
-/// `chance` is infinite where it is not known.
+/// The conclusions for `parts` with the uncertainties `chance`, which are infinite if they are not
+/// known.
 [[nodiscard]] tax_verdict judge(const tax_breakdown& parts, const tax_breakdown& chance) noexcept;
 
-/// Of the layer, or of the operator. Its bound is invalid where that of an operation is.
+/// The conclusions for the layer, or for the operator. The bound is invalid if that of an operation
+/// is.
 [[nodiscard]] tax_verdict verdict_of(const tax_report& report);
-/// Of one operation.
+/// The conclusions for one operation, which was timed `repeats` times.
 [[nodiscard]] tax_verdict verdict_of(const tax_row& row, int repeats);
 
-/// "faster", "holds": as in JSON.
+/// The name as in JSON: "faster", "holds".
 [[nodiscard]] std::string_view name_of(gain fusing) noexcept;
 [[nodiscard]] std::string_view name_of(bound_state bound) noexcept;
 
-/// Whether chance moves a figure by more than its size, so that its sign means nothing.
+/// Whether the uncertainty of a value is at least as large as the value, so that its sign means
+/// nothing.
 [[nodiscard]] bool is_doubtful(double value, double chance) noexcept;
 
-/// "1.25", "~0.98" where E4 is below a bound that it reaches, "invalid", "unknown", or nothing.
+/// The text of E4 / bound: "1.25", "~0.98" if E4 is below a bound that it reaches, "invalid",
+/// "unknown", or nothing.
 [[nodiscard]] std::string over_bound_text(const tax_verdict& verdict);
-/// "1.64 times as fast", "fusing loses here", ...
+/// The text of the gain: "1.64 times as fast", "fusing loses here", ...
 [[nodiscard]] std::string gain_text(const tax_verdict& verdict);
-/// One sentence: whether something could be faster than the bound.
+/// One sentence that says whether something could be faster than the bound.
 [[nodiscard]] std::string bound_text(const tax_verdict& verdict);
 
-/// Operations whose bound is invalid: "qkv and attention", or "".
+/// The operations whose bound is invalid: "qkv and attention", or "".
 [[nodiscard]] std::string invalid_bounds(const tax_report& report);
 
 }  // namespace untax

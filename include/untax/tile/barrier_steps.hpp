@@ -8,9 +8,9 @@
 
 namespace untax {
 
-/// A barrier of all ranks as steps: one flag to everybody, then one from everybody. A flag is a
-/// room without bytes. Each barrier of a program takes its own block of flags, so that it can be
-/// passed once an epoch without a reset.
+/// A barrier of all ranks as steps: a flag to every peer, then one from every peer. A flag is a
+/// room without bytes. Each barrier of a program has its own block of flags, so that it is passed
+/// once an epoch without a reset.
 struct barrier_steps {
   int rank = 0;
   int world = 1;

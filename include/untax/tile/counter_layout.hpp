@@ -4,7 +4,7 @@
 
 namespace untax {
 
-/// Indices of a three-dimensional block of counters.
+/// The indices of a three-dimensional block of counters, row-major: [plane][row][col].
 struct counter_block {
   int base = 0;
   int rows = 0;
@@ -15,14 +15,16 @@ struct counter_block {
   }
 };
 
-/// Deals counter indices to the blocks of a protocol, in the same order on every rank.
+/// Assigns counter indices to the blocks of a protocol, in the same order on every rank.
 class counter_layout {
  public:
+  /// The next planes * rows * cols indices.
   UNTAX_HOST_DEVICE constexpr counter_block take(int planes, int rows, int cols) noexcept {
     const counter_block block{size_, rows, cols};
     size_ += planes * rows * cols;
     return block;
   }
+  /// The number of indices that were assigned.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int size() const noexcept { return size_; }
 
  private:

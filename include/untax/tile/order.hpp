@@ -7,19 +7,20 @@
 
 namespace untax {
 
-/// Hop h = 1..world-1: rank r sends to r + h, so that at every hop each link carries one stream.
+/// The rank that `rank` sends to at hop h = 1..world-1: rank + h, so that at every hop each link
+/// carries one stream.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int receiver_at_hop(int rank, int hop,
                                                               int world) noexcept {
   return (rank + hop) % world;
 }
 
-/// Whose data reaches `rank` at hop h, when everybody sends in the order above. Hop 0 is the rank
-/// itself.
+/// The rank whose data reaches `rank` at hop h, if all ranks send in the order above. Hop 0 is the
+/// rank itself.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int source_at_hop(int rank, int hop, int world) noexcept {
   return (rank - hop + world) % world;
 }
 
-/// The share of worker `worker` when `count` things are assigned in turn: worker, worker + workers,
+/// The share of worker `worker` if `count` items are assigned in turn: worker, worker + workers,
 /// ...
 struct strided {
   int worker = 0;
@@ -30,19 +31,19 @@ struct strided {
   UNTAX_HOST_DEVICE constexpr void each(int count, Visit&& visit) const {
     for (int i = worker; i < count; i += workers) visit(i);
   }
-  /// The one number i of those that fall to this worker.
+  /// The i-th item of this worker.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int i) const noexcept {
     return worker + i * workers;
   }
-  /// How many of `count` things fall to this worker.
+  /// The number of items of this worker, of `count` in all.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int share_of(int count) const noexcept {
     return worker < count ? (count - worker - 1) / workers + 1 : 0;
   }
 };
 
-/// A grid of `down` things one below the other and `across` side by side, gone through in raster
-/// groups: the first column of `raster_rows` rows, their next columns, and then the rows below
-/// them. With `k_interleave` the columns of each such part of them take turns.
+/// A grid of `down` rows and `across` columns, visited in raster groups: the first column of
+/// `raster_rows` rows, their next columns, and then the rows below them. With `k_interleave` the
+/// columns of a raster group are divided into that many equal parts, which take turns.
 struct raster_grid {
   int down = 1;
   int across = 1;
@@ -53,7 +54,7 @@ struct raster_grid {
     int row;
     int column;
   };
-  /// The one whose turn comes when so many others had theirs.
+  /// The cell that is visited after `turn` others.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int turn) const noexcept {
     const int first = turn / (raster_rows * across) * raster_rows;
     const int height = down - first < raster_rows ? down - first : raster_rows;
@@ -66,9 +67,9 @@ struct raster_grid {
   }
 };
 
-/// A rectangle of tiles: chunks of rows times chunks of columns. Tiles are numbered column by
+/// The tiles of a matrix: chunks of rows times chunks of columns. Tiles are numbered column by
 /// column, so that neighbours in the order share their weights, which are the larger operand and
-/// are kept where they are hot.
+/// stay in cache.
 struct tile_grid {
   pieces rows;
   pieces cols;

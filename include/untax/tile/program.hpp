@@ -8,8 +8,7 @@
 
 namespace untax {
 
-/// Any protocol, behind one type: for code that carries programs out or looks at them and is
-/// compiled once.
+/// Any protocol, behind one type, for code that executes or analyses programs and is compiled once.
 class program {
  public:
   using sink = std::function<void(const step&)>;
@@ -17,6 +16,7 @@ class program {
   template <protocol P>
   explicit program(P p) : self_(std::make_shared<holder<P>>(std::move(p))) {}
 
+  /// These are the functions of the protocol.
   [[nodiscard]] int rank() const { return self_->rank(); }
   [[nodiscard]] int world() const { return self_->world(); }
   [[nodiscard]] int counters() const { return self_->counters(); }

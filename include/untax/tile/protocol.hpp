@@ -7,12 +7,12 @@
 
 namespace untax {
 
-/// Swallows steps; stands for any consumer of a program in the concept below.
+/// Ignores steps. In the concept below it stands for any consumer of a program.
 struct step_sink {
   constexpr void operator()(const step&) const noexcept {}
 };
 
-/// Rows and columns of an operator-owned symmetric matrix; every rank has one of this size.
+/// The rows and columns of a symmetric matrix of an operator; every rank has one of this size.
 struct extent {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -20,16 +20,16 @@ struct extent {
   [[nodiscard]] constexpr std::int64_t elements() const noexcept { return rows * cols; }
 };
 
-/// A protocol says what moves where, in which order, who signals whom and when room is reused, for
-/// one rank. It is a pure description: no state, no side effects, the same answer for the same
-/// question.
+/// A protocol describes for one rank what is moved where, in which order, who signals whom, and
+/// when rooms are reused. It is a pure description without state or side effects: equal calls have
+/// equal results.
 ///
-/// * `kernels()`, `kernel_at(i)`: what is launched;
+/// * `kernels()`, `kernel_at(i)`: the kernels of a run;
 /// * `program(i, worker, epoch, emit)`: calls `emit(step)` for each step of a worker of kernel i,
-/// in order;
-/// * `counters()`: how many counters a rank needs; all indices of rooms are below it;
-/// * `inbox()`, `outbox()`: sizes of the operator-owned matrices, in elements, all room sets
-/// included;
+///   in order;
+/// * `counters()`: the number of counters of a rank; all indices of rooms are below it;
+/// * `inbox()`, `outbox()`: the sizes of the matrices of the operator, in elements, with all room
+///   sets;
 /// * `tile_extent()`: the largest rectangle that a worker accumulates.
 template <class P>
 concept protocol = requires(const P& p, int i, int worker, std::uint64_t epoch, step_sink sink) {

@@ -12,16 +12,17 @@
 
 namespace untax {
 
-/// Memory and counters lie in so many sets, and runs take them in turn.
+/// The number of sets of memory and counters. Runs use them in turn.
 inline constexpr int run_sets = 2;
 
-/// A run of an operator with a capacity: the how-many-th it is, and how many rows it has.
+/// A run of an operator with a capacity: its number, and its rows.
 struct row_run {
   std::uint64_t number = 1;  ///< from 1
   std::int64_t rows = 0;
 
+  /// The set that the run uses.
   [[nodiscard]] constexpr int set() const noexcept { return room_sets{run_sets}.set_of(number); }
-  /// How often its set was used, this run included.
+  /// How often its set has been used, with this run.
   [[nodiscard]] constexpr std::uint64_t turn() const noexcept {
     return room_sets{run_sets}.use_of(number);
   }
@@ -30,18 +31,20 @@ struct row_run {
 /// The programs of one rank for every number of rows up to a capacity.
 ///
 /// A run is the first epoch of the protocol for its rows, in a set of memory and counters that all
-/// ranks have left. Counters count on from what the run before may have left in the set, so nothing
-/// is reset, and whatever comes late is too small to matter. That all ranks have left a set is
-/// known from the roll call: at its beginning a run sends a flag to every rank, and before its end
-/// it has had one from every rank. Who ends run t knows that all others have begun it, so they have
-/// ended run t - 1; its set is that of run t + 1. Nothing of this depends on how many rows any run
-/// has.
+/// ranks have left. Counters count on from the largest value that the previous run may have left in
+/// the set, so nothing is reset, and a signal that comes late has a value that is too small to
+/// matter.
+///
+/// The roll call shows that all ranks have left a set: at its beginning a run sends a flag to every
+/// rank, and before its end it has received one from every rank. A rank that ends run t knows that
+/// all others have begun it, so they have ended run t - 1, whose set run t + 1 uses. This does not
+/// depend on the number of rows of any run.
 class row_program {
  public:
-  /// `at(rows, use)` calls `use(protocol)` with the protocol for 1 to `ends.back()` rows, the
-  /// capacity; `ends` are in ascending order such that no number below one of them needs more
-  /// memory or counters than it or one before it. No room is used more than `most_uses` times in an
-  /// epoch.
+  /// `at(rows, use)` calls `use(protocol)` with the protocol for a number of rows from 1 to
+  /// `ends.back()`, the capacity. `ends` are in ascending order. No number of rows needs more
+  /// memory or counters than the next end or an end before it. No room is used more than
+  /// `most_uses` times in an epoch.
   template <class At>
   row_program(std::vector<std::int64_t> ends, std::uint64_t most_uses, At at)
       : ends_(std::move(ends)),
@@ -65,21 +68,22 @@ class row_program {
   [[nodiscard]] int world() const noexcept { return world_; }
   [[nodiscard]] std::int64_t capacity() const noexcept { return ends_.back(); }
   [[nodiscard]] const std::vector<std::int64_t>& ends() const noexcept { return ends_; }
-  /// Of all sets together.
+  /// The number of counters of a rank, of all sets together.
   [[nodiscard]] int counters() const noexcept { return run_sets * (world_ + counters_of_set_); }
-  /// The counter at every rank that rank `from` raises at the beginning of a run, to its turn.
+  /// The counter at every rank that rank `from` raises at the beginning of a run, to the run's
+  /// turn.
   [[nodiscard]] int roll_call(int set, int from) const noexcept { return set * world_ + from; }
-  /// Elements of a set, for any number of rows.
+  /// The elements of one set, enough for any number of rows.
   [[nodiscard]] std::int64_t inbox_elements() const noexcept { return inbox_elements_; }
   [[nodiscard]] std::int64_t outbox_elements() const noexcept { return outbox_elements_; }
-  /// The most rows and the most columns of a set.
+  /// The most rows and the most columns of a set, for any number of rows.
   [[nodiscard]] extent inbox() const noexcept { return inbox_; }
   [[nodiscard]] extent outbox() const noexcept { return outbox_; }
   [[nodiscard]] extent tile_extent() const noexcept { return tile_; }
-  /// The most kernels of a run.
+  /// The largest number of kernels of a run.
   [[nodiscard]] int most_kernels() const noexcept { return kernels_; }
 
-  /// What a run with so many rows is made of; its matrices begin where those of its set do.
+  /// The sizes of a run with some number of rows. Its matrices begin where those of its set do.
   struct sizes {
     int rank = 0;
     int world = 1;
@@ -89,14 +93,16 @@ class row_program {
     extent outbox;
     extent tile;
   };
+  /// The sizes of a run with `rows` rows, from 0 to the capacity. A run without rows has one
+  /// kernel.
   [[nodiscard]] sizes sizes_at(std::int64_t rows) const {
     return rows == 0 ? sizes{} : self_->sizes_at(rows);
   }
   [[nodiscard]] kernel kernel_at(std::int64_t rows, int i) const {
     return rows == 0 ? kernel{"roll call", 0, 1} : self_->kernel_at(rows, i);
   }
-  /// Calls `emit` for every step of a worker in a run, in order. `kernels` is `sizes_at(rows)`'s.
-  /// Throws `internal` if the protocol uses a room more often than was said.
+  /// Calls `emit` for every step of a worker in a run, in order. `kernels` is that of
+  /// `sizes_at(rows)`. Throws `internal` if the protocol uses a room more than `most_uses` times.
   void steps(const row_run& run, int kernels, int kernel_index, int worker,
              const program::sink& emit) const {
     if (kernel_index == 0 && worker == 0) call(run, &step::publish, emit);
@@ -108,7 +114,7 @@ class row_program {
   }
 
  private:
-  /// Counters of a program as those of its set.
+  /// Maps the counters of a program to those of its set.
   struct counted {
     int first = 0;
     std::uint64_t used = 0;

@@ -10,7 +10,7 @@
 namespace untax {
 
 /// Runs of an operator with a capacity, one after the other, as one protocol: epoch e has the rows
-/// of run e. It is what checkers look at; both sets lie in one inbox, one below the other.
+/// of run e. The checkers use it. Both sets are in one inbox, one below the other.
 class row_sequence {
  public:
   row_sequence(row_program programs, std::vector<std::int64_t> rows)
@@ -54,7 +54,7 @@ class row_sequence {
     if (of == operand::inbox) return set * programs_.inbox().rows;
     return of == operand::outbox ? set * programs_.outbox().rows : 0;
   }
-  /// None where a run with so many rows has fewer kernels.
+  /// 0 if a run with so many rows has fewer kernels.
   [[nodiscard]] int workers_of(std::int64_t rows, int i) const {
     return i < programs_.sizes_at(rows).kernels ? programs_.kernel_at(rows, i).workers : 0;
   }

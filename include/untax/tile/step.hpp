@@ -8,7 +8,7 @@
 
 namespace untax {
 
-/// The matrices a protocol can name. An engine binds each to memory, an element type and a row
+/// The matrices that a protocol can name. An engine binds each to memory, an element type and a row
 /// stride.
 enum class operand : std::uint8_t {
   none,
@@ -16,10 +16,10 @@ enum class operand : std::uint8_t {
   b,        ///< the caller's weights, [N, K]
   c,        ///< the result
   inbox,    ///< operator-owned symmetric memory that peers write
-  outbox,   ///< operator-owned symmetric memory that this rank writes and somebody moves on
+  outbox,   ///< operator-owned symmetric memory that this rank writes and another worker moves on
   product,  ///< the worker's private fp32 tile that multiplications accumulate in
   sum,      ///< the worker's private fp32 tile that partial results are added in
-  panel,    ///< the worker's private left operand, put together from several places
+  panel,    ///< the worker's private left operand, assembled from several places
 };
 
 /// A position in an operand: the upper left corner of a rectangle, at the copy of rank `rank`.
@@ -30,6 +30,7 @@ struct place {
   std::int64_t col = 0;
 };
 
+/// What a step does with its operands.
 enum class action : std::uint8_t {
   none,      ///< only the verbs of the step
   copy,      ///< to = from, rows x cols elements of the same type; `to` may be the worker's panel
@@ -49,14 +50,14 @@ enum class action : std::uint8_t {
               ///< many columns behind them, which are those rows normalised
 };
 
-/// A partial result of attention has so many columns behind those of the result itself: two numbers
-/// whose sum is the logarithm, to base 2, of the sum of the exponentials.
+/// The number of columns that a partial result of attention has behind those of the result: two
+/// numbers whose sum is the logarithm, to base 2, of the sum of the exponentials.
 inline constexpr std::int64_t attention_statistics = 2;
 
-/// What one worker does next: at most one verb of each kind around one action. The order is
-/// reserve, acquire, action, publish, retire. A program is a sequence of steps, which makes it
-/// data: the engines for hosts and for GPUs carry it out, the model engine explores its
-/// interleavings, the schedule checker proves that it ends.
+/// One step of a worker: at most one verb of each kind around one action. The order is reserve,
+/// acquire, action, publish, retire. A program is a sequence of steps, and so it is data: the
+/// engines for hosts and for GPUs execute it, the model engine explores its interleavings, the
+/// schedule checker proves that it ends.
 struct step {
   action what = action::none;
   bool first = false;
@@ -72,12 +73,13 @@ struct step {
   room publish = {};
   room retire = {};
   reduction combine = reduction::sum;  ///< how `reduce` combines
-  int reader = 0;                      ///< which reader of `retire` this worker is
-  /// What `reduce` and `normalise` make goes to the same place of `to` at all `depth` ranks.
+  int reader = 0;                      ///< the number of this worker among the readers of `retire`
+  /// Whether the result of `reduce` or `normalise` goes to the same place of `to` at all `depth`
+  /// ranks.
   bool everywhere = false;
 };
 
-/// Where the contribution of rank `i` to a `reduce` lies.
+/// The place of the contribution of rank `i` to a `reduce`.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr place addend(const step& s, std::int64_t i) noexcept {
   place at = s.from;
   if (at.of == operand::a) {
@@ -89,15 +91,15 @@ struct step {
   return at;
 }
 
-/// Where the result of a `reduce` or `normalise` goes at rank `i`, if it goes there.
+/// The place at rank `i` of the result of a `reduce` or `normalise`.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr place target(const step& s, int i) noexcept {
   place at = s.to;
   at.rank = i;
   return at;
 }
 
-/// Workers that are launched together. Kernels of one stage run at the same time; a stage starts
-/// when all kernels of the stage before have ended at this rank (not at others).
+/// Workers that are launched together. Kernels of one stage run at the same time. A stage starts
+/// when all kernels of the stage before have ended at this rank; other ranks may still run them.
 struct kernel {
   const char* name = "";
   int stage = 0;

@@ -8,9 +8,9 @@
 
 namespace untax {
 
-/// Finished tiles on their way from a computing to a moving worker of the same rank: `depth`
-/// tile-sized rooms for each computing worker, in the outbox, used in turn. Small enough to stay in
-/// cache, unlike a whole intermediate matrix.
+/// A ring buffer of finished tiles between computing workers and senders of the same rank. Each
+/// computing worker has `depth` rooms of a tile in the outbox, used in turn. Unlike a whole
+/// intermediate matrix, they are small enough to stay in cache.
 struct tile_ring {
   static constexpr int depth = 2;
 
@@ -25,7 +25,7 @@ struct tile_ring {
   [[nodiscard]] constexpr std::int64_t rows() const noexcept { return workers * depth * tile_m; }
   [[nodiscard]] constexpr std::int64_t cols() const noexcept { return tile_n; }
 
-  /// The room of the `index`-th of `count` tiles that `worker` passes on in each epoch.
+  /// The room of the `index`-th of the `count` tiles that `worker` passes on in each epoch.
   [[nodiscard]] constexpr room at(int worker, int index, int count,
                                   std::uint64_t epoch) const noexcept {
     const int slot = index % depth;
@@ -38,13 +38,14 @@ struct tile_ring {
             .free = empty.at(0, worker, slot),
             .use = (epoch - 1) * uses_per_epoch + static_cast<std::uint64_t>(index / depth) + 1};
   }
+  /// The place in the outbox of the `index`-th tile of `worker`.
   [[nodiscard]] constexpr place place_of(int worker, int index) const noexcept {
     return {operand::outbox, rank, (worker * depth + index % depth) * tile_m, 0};
   }
 
-  /// Visits what a sender passes on: (worker, index of the tile among its `count_of(worker)`). A
-  /// worker's tiles all go through one sender, so that every counter has one writer; tiles are
-  /// taken in the order they are computed.
+  /// Calls `visit(worker, index)` for each tile that a sender moves, where `index` counts the tiles
+  /// of a worker, `count_of(worker)` in all. All tiles of a worker go through one sender, so that
+  /// every counter has one writer. Tiles are taken in the order in which they are computed.
   template <class CountOf, class Visit>
   constexpr void each(int sender, CountOf&& count_of, Visit&& visit) const {
     for (int index = 0, busy = 1; busy > 0; ++index) {

@@ -7,12 +7,12 @@
 
 namespace untax {
 
-/// The record in the JSON form of Chrome's trace events. A rank is a process, a worker a thread,
-/// and the thread 0 is the caller. Arrows go from a signal to the waits for it. `otherData` holds
-/// what has no place in events, so that `trace_from_json` gets the whole record back.
+/// The record in the JSON format of Chrome's trace events. A rank is a process, a worker a thread,
+/// and thread 0 is the caller. Arrows go from a signal to the waits for it. `otherData` has what
+/// events cannot hold, so that `trace_from_json` returns the whole record.
 [[nodiscard]] std::string to_trace_json(const trace_record& record);
 
-/// Reads what `to_trace_json` wrote, and nothing else: throws `invalid_argument` with the event
+/// Reads the text of `to_trace_json`. Throws `invalid_argument` for any other text, with the event
 /// that is wrong.
 [[nodiscard]] trace_record trace_from_json(std::string_view text);
 

@@ -11,17 +11,17 @@
 
 namespace untax {
 
-/// Something that a worker was at, from `begin` to `end`, in nanoseconds of the monotonic clock,
-/// which is the same for all processes of a host. A signal ends when it begins.
+/// Something that a worker did, from `begin` to `end`, in nanoseconds of the monotonic clock, which
+/// is the same for all processes of a host. The end of a signal is its begin.
 struct trace_span {
   trace_kind kind = trace_kind::run;
   int what = 0;  ///< an `action`, or a `channel_verb`
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::int64_t number = 0;  ///< epoch, stage, kernel, or use; see `trace_kind`
-  /// Of waits and signals: the counter, by the rank it lies at and its index.
+  /// Of waits and signals: the counter, by the rank that it lies at and its index.
   int owner = -1;
-  int counter = -1;  ///< -1 of data that tell of themselves
+  int counter = -1;  ///< -1 for data that are their own signal
   int count = 1;  ///< of a run its stages, of a stage its workers, of a wait its counters, in a row
   int peer = -1;  ///< of a wait: the rank that raises the counter; -1: not known
   int room = -1;  ///< of a wait: its name in messages
@@ -29,7 +29,7 @@ struct trace_span {
   bool operator==(const trace_span&) const = default;
 };
 
-/// A kernel of an operator's program; where runs differ, that of the largest.
+/// A kernel of an operator's program. If runs differ, it is that of the largest run.
 struct trace_kernel {
   std::string name;
   int stage = 0;
@@ -38,53 +38,55 @@ struct trace_kernel {
   bool operator==(const trace_kernel&) const = default;
 };
 
-/// A worker that has a name of its own: a warp of a kernel.
+/// A worker with a name of its own: a warp of a kernel.
 struct trace_worker {
   std::string name;  ///< "CTA 3, warp 0, producer"
   int block = -1;    ///< workers of one block hand work to each other
-  int cluster = -1;  ///< of blocks that read for each other: the first one
+  int cluster = -1;  ///< the first block of a cluster, whose blocks load for each other
 
   bool operator==(const trace_worker&) const = default;
 };
 
-/// What one rank did in one operator, from its making to its end.
+/// What one rank did in one operator, from its construction to its end.
 struct traced_operator {
-  std::uint64_t id = 0;     ///< the same at all ranks, and of no other operator
-  std::uint64_t world = 0;  ///< the same at all ranks; no two worlds at a time have the same
+  std::uint64_t id = 0;  ///< the same at all ranks, and different from all other operators
+  /// the same at all ranks, and different from all worlds at the same time
+  std::uint64_t world = 0;
   std::string name;
-  std::string label;  ///< what the program called it; may be empty
+  std::string label;  ///< the program's name for it; may be empty
   int rank = 0;
   int ranks = 1;
   std::vector<trace_kernel> kernels;
   std::vector<trace_span> calls;                 ///< runs and their stages, on the calling threads
-  std::vector<std::vector<trace_span>> workers;  ///< each by the time of its end
-  std::vector<trace_worker> names;               ///< of all workers; empty: they have numbers
-  std::uint64_t lost = 0;                        ///< events that did not fit
+  std::vector<std::vector<trace_span>> workers;  ///< by worker, in the order of their ends
+  std::vector<trace_worker> names;               ///< by worker; empty if they only have numbers
+  std::uint64_t lost = 0;                        ///< events that had no room
 
   bool operator==(const traced_operator&) const = default;
 };
 
-/// Everything that was recorded.
+/// All operators that were recorded.
 struct trace_record {
   std::vector<traced_operator> operators;
 
-  /// Events: of what lasts two, of a signal one.
+  /// The number of events: one for a signal, two for each other span.
   [[nodiscard]] std::uint64_t events() const noexcept;
+  /// The number of events that had no room.
   [[nodiscard]] std::uint64_t lost() const noexcept;
-  /// "5120 events of 2 ranks; all fitted": one line for people, without an end of line.
+  /// One line of text without an end of line: "5120 events of 2 ranks; all fitted".
   [[nodiscard]] std::string summary() const;
   bool operator==(const trace_record&) const = default;
 };
 
-/// What a ring holds as spans, by the time of their ends. What lost its beginning, or never ended,
-/// is left out.
+/// The spans of the events of a ring buffer, in the order of their ends. A span without its begin
+/// or its end is left out.
 [[nodiscard]] std::vector<trace_span> spans_of(const std::vector<trace_event>& events);
 
-/// "run", "kernel", "wait", ...
+/// The name of a kind: "run", "kernel", "wait", ...
 [[nodiscard]] std::string_view name_of(trace_kind kind) noexcept;
-/// "copy", "multiply", ...
+/// The name of an action: "copy", "multiply", ...
 [[nodiscard]] std::string_view name_of(action what) noexcept;
-/// Whether it brings data from one place to another and computes nothing.
+/// Whether the action moves data and computes nothing.
 [[nodiscard]] constexpr bool moves(action what) noexcept { return what == action::copy; }
 
 }  // namespace untax

@@ -10,16 +10,17 @@
 
 namespace untax {
 
-/// What the word of an event on hosts says. Numbers that are larger than their field lose their
-/// upper bits; a counter and a use still tell a wait's signal from others that a ring can hold.
+/// The contents of the word of an event on hosts. Numbers that are larger than their field lose
+/// their upper bits. Counter and use still distinguish the signal of a wait from all others in a
+/// ring buffer.
 struct trace_mark {
   trace_kind kind = trace_kind::run;
   bool end = false;
   int what = 0;   ///< 4 bits
   int owner = 0;  ///< 8 bits: the rank that a counter lies at; at the end of a wait: the
                   ///< peer, all bits for none
-  /// 8 bits: how many counters from `counter` on are waited for; of a run how many stages it has,
-  /// of a stage how many workers.
+  /// 8 bits: the number of counters from `counter` on that are waited for; of a run the number of
+  /// its stages, of a stage that of its workers.
   int readers = 0;
   std::int64_t counter = 0;  ///< 24 bits; at the end of a wait: the room
   std::int64_t number = 0;   ///< 16 bits; where there is no counter, it goes on in those 24
@@ -28,6 +29,7 @@ struct trace_mark {
   static constexpr int counter_bits = 24;
   static constexpr int no_peer = 0xff;
 
+  /// The word of an event.
   [[nodiscard]] constexpr std::uint64_t packed() const noexcept {
     const auto field = [](auto value, int bits) {
       return static_cast<std::uint64_t>(value) & ((std::uint64_t{1} << bits) - 1);
@@ -37,6 +39,7 @@ struct trace_mark {
            field(owner, 8) << 8 | field(readers, 8) << 16 | field(middle, counter_bits) << 24 |
            field(number, number_bits) << 48;
   }
+  /// The contents of the word of an event.
   [[nodiscard]] static constexpr trace_mark unpacked(std::uint64_t word) noexcept {
     const auto field = [word](int shift, int bits) {
       return static_cast<std::int64_t>(word >> shift & ((std::uint64_t{1} << bits) - 1));
@@ -55,24 +58,27 @@ struct trace_mark {
     }
     return m;
   }
+  /// Whether it is of a counter.
   [[nodiscard]] constexpr bool counts() const noexcept {
     return kind == trace_kind::wait || kind == trace_kind::signal;
   }
 };
 
-/// The events of one worker, in memory. It has one writer at a time, and never grows: the oldest
-/// events go when new ones have no room.
+/// A ring buffer with the events of one worker, in memory. It has one writer at a time, and never
+/// grows: new events overwrite the oldest ones.
 class trace_ring {
  public:
+  /// A buffer of `capacity` events, which must not be 0.
   explicit trace_ring(std::size_t capacity)
       : capacity_(capacity), events_(std::make_unique_for_overwrite<trace_event[]>(capacity)) {}
 
+  /// Adds an event with the time of the call.
   void note(const trace_mark& mark) noexcept {
     events_[noted_++ % capacity_] = {host_memory::now(), mark.packed()};
   }
-  /// Those that are there, the oldest first. Nobody may write meanwhile.
+  /// The events in the buffer, the oldest first. Nothing may write meanwhile.
   [[nodiscard]] std::vector<trace_event> events() const;
-  /// How many had to go.
+  /// The number of events that were overwritten.
   [[nodiscard]] std::uint64_t lost() const noexcept {
     return noted_ > capacity_ ? noted_ - capacity_ : 0;
   }
@@ -83,7 +89,8 @@ class trace_ring {
   std::unique_ptr<trace_event[]> events_;
 };
 
-/// Notes the beginning of something, and its end when the scope ends. Nothing without a ring.
+/// Records the begin of something, and its end when the scope ends. It does nothing without a ring
+/// buffer.
 class trace_scope {
  public:
   trace_scope(trace_ring* ring, trace_mark mark) noexcept : ring_(ring), mark_(mark) {

@@ -8,35 +8,37 @@
 
 namespace untax {
 
-/// How a trace is recorded.
+/// Options of a trace.
 struct trace_options {
-  /// Where it is written, in the JSON format of Chrome's trace events, which Perfetto reads. Empty:
-  /// nowhere.
+  /// The file that it is written to, in the JSON format of Chrome's trace events, which Perfetto
+  /// reads. Empty: none.
   std::string path;
-  /// Room for each worker of each operator, and for its caller; an event has 16 bytes.
+  /// The number of events that are kept of each worker of each operator, and of its caller. An
+  /// event has 16 bytes.
   std::size_t events_per_worker = std::size_t{1} << 14;
 };
 
-/// Records what operators do that are made on the host from now on, in this process. With ranks as
-/// processes every rank has to call it, with the same path, before it makes the operators; a
+/// Records the operators that this process makes from now on. On GPUs they record only in a build
+/// with kernel traces; in other builds their constructors throw `unsupported` meanwhile. If ranks
+/// are processes, every rank has to call it, with the same path, before it makes the operators; a
 /// difference is `disagreement`. Throws `invalid_argument` if the path cannot be written, or if a
-/// trace is being recorded.
+/// trace is being recorded already.
 ///
-/// The variable UNTAX_TRACE does the same for any program, when its first operator is made, and
+/// The variable UNTAX_TRACE does the same for any program when its first operator is made, and
 /// `stop_trace` when it exits. A process that is killed, or leaves by _exit, writes nothing.
 void start_trace(const trace_options& options);
 
-/// Ends the recording and writes the file; ranks that are processes add theirs to it, one after the
-/// other. Returns what the file holds so far, or without a file what was recorded here. No operator
-/// may run meanwhile. Throws `invalid_argument` if no trace is being recorded, or if the file
-/// cannot be written.
+/// Ends the recording and writes the file. Ranks that are processes add their parts to it, one
+/// after the other. It returns what the file holds so far or, without a file, what was recorded
+/// here. No operator may run meanwhile. Throws `invalid_argument` if no trace is being recorded, or
+/// if the file cannot be written.
 trace_record stop_trace();
 
-/// Whether what this thread makes is recorded. Throws `invalid_argument` if UNTAX_TRACE cannot be
-/// used.
+/// Whether operators that this thread makes are recorded. Throws `invalid_argument` if the value of
+/// UNTAX_TRACE cannot be used.
 [[nodiscard]] bool is_tracing();
 
-/// While it lives, operators that this thread makes are called `text` in traces.
+/// While it exists, operators that this thread makes have the label `text` in traces.
 class trace_label {
  public:
   explicit trace_label(std::string text);
@@ -44,14 +46,14 @@ class trace_label {
   trace_label& operator=(const trace_label&) = delete;
   ~trace_label();
 
-  /// The one that holds for this thread; empty if there is none.
+  /// The label of this thread; empty if there is none.
   [[nodiscard]] static const std::string& current() noexcept;
 
  private:
   std::string before_;
 };
 
-/// While it lives, operators that this thread makes are not recorded: what is compared with those
+/// While it exists, operators that this thread makes are not recorded, for comparison with those
 /// that are.
 class trace_pause {
  public:
@@ -61,20 +63,21 @@ class trace_pause {
   ~trace_pause();
 };
 
-/// What is recorded of one operator at one rank: a source that a session asks when it ends.
+/// The record of one operator at one rank, which a session collects when it ends.
 class trace_source {
  public:
   trace_source() = default;
   trace_source(const trace_source&) = delete;
   trace_source& operator=(const trace_source&) = delete;
   virtual ~trace_source() = default;
+  /// Returns what was recorded so far. The session calls it once, while no run is in progress.
   [[nodiscard]] virtual traced_operator collect() const = 0;
 };
 
-/// For engines: room for each worker, while a trace is recorded.
+/// For engines: the number of events that a worker may keep while a trace is recorded.
 [[nodiscard]] std::size_t trace_room();
-/// For engines: makes the source known to the session. It is asked when the session ends, or when
-/// `forget_source` says that it will be gone.
+/// For engines: registers a source with the session, which collects it when it ends, or when
+/// `forget_source` announces its end.
 void add_source(std::shared_ptr<const trace_source> source);
 void forget_source(const trace_source& source);
 

@@ -6,9 +6,10 @@
 
 namespace untax {
 
-/// Gathers bytes from processes that are to become ranks: `mine` is what this one has, and `all` is
-/// filled with what all of them have, in rank order, `mine.size()` bytes each. All ranks give
-/// equally many.
+/// An all-gather of bytes among the processes that are to become ranks. `mine` is the contribution
+/// of this process. The function fills `all` with the contributions of all, in rank order,
+/// `mine.size()` bytes each. All ranks contribute the same number of bytes. It returns when `all`
+/// is complete.
 using byte_exchange =
     std::function<void(std::span<const std::byte> mine, std::span<std::byte> all)>;
 

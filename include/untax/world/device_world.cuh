@@ -8,10 +8,11 @@
 
 namespace untax {
 
-/// A world as a kernel sees it, passed by value: `kernel<<<...>>>(device_world(w.device_state()))`.
+/// A world as kernels see it, passed by value: `kernel<<<...>>>(device_world(w.device_state()))`.
 /// The world of the host has to outlive the kernel.
 class device_world {
  public:
+  /// `state` is `world::device_state()`.
   explicit device_world(const device_control& state) noexcept : control_(state) {}
 
   [[nodiscard]] __host__ __device__ int rank() const noexcept { return control_.rank; }
@@ -20,8 +21,8 @@ class device_world {
     return control_;
   }
 
-  /// Groups that can wait. `slot` tells apart what waits at the same time in the kernels of a rank;
-  /// for blocks it is normally the number of the block.
+  /// Groups that can wait. `slot` distinguishes groups that wait at the same time in the kernels of
+  /// a rank; for a block it is normally the number of the block.
   [[nodiscard]] __device__ waiting<device_block> block(int slot = block_number()) const noexcept {
     return {control_, slot};
   }

@@ -6,7 +6,7 @@
 
 namespace untax {
 
-/// What worlds of GPUs want to know of one.
+/// The properties of one GPU that matter to worlds of GPUs.
 struct device_facts {
   std::string name;
   std::string bus;  ///< PCI address
@@ -16,33 +16,33 @@ struct device_facts {
   std::size_t memory_bytes = 0;
   std::size_t memory_free = 0;
   std::size_t l2_bytes = 0;
-  bool virtual_memory = false;  ///< symmetric heaps can be made
-  bool descriptors = false;     ///< and shared by processes
+  bool virtual_memory = false;  ///< whether symmetric heaps can be made
+  bool descriptors = false;     ///< whether processes can share these heaps
   bool multicast = false;       ///< untax does not use it
   int links = -1;               ///< NVLinks that are up; -1: not known
 };
 
-/// What one GPU can do with the memory of another.
+/// The access of one GPU to the memory of another.
 struct peer_facts {
-  bool access = false;
-  bool atomics = false;    ///< natively, over the link
-  double push = 0;         ///< bytes/s that its stores write there; 0: not measured
-  double pull = 0;         ///< bytes/s that its loads read from there
-  double signal_time = 0;  ///< seconds until a signal to it is seen, half of there and back
+  bool access = false;     ///< whether it can access the memory at all
+  bool atomics = false;    ///< whether the link has native atomics
+  double push = 0;         ///< rate of its stores to the other GPU, in bytes/s; 0: not measured
+  double pull = 0;         ///< rate of its loads from the other GPU, in bytes/s; 0: not measured
+  double signal_time = 0;  ///< seconds until a signal to it is seen, as half of a round trip
 };
 
 /// The GPUs that this process can use.
 struct device_survey {
-  std::string problem;  ///< why there are none; empty if there are
+  std::string problem;  ///< why there are none; empty if there are some
   std::string driver;   ///< "580.95.05, for CUDA 13.0"
   std::string runtime;  ///< "CUDA 13.0"
   std::vector<device_facts> devices;
-  std::vector<std::vector<peer_facts>> peers;  ///< by device, then by the other one
-  std::string measuring_problem;  ///< why rates could not be measured; empty if they could
+  std::vector<std::vector<peer_facts>> peers;  ///< [i][j] is the access of device i to device j
+  std::string measuring_problem;  ///< why rates could not be measured; empty if they were
 };
 
-/// Looks at all GPUs, and, if `measure` says so and there are several that reach each other, at
-/// what their links do: about a second. Throws nothing but std::bad_alloc.
+/// Queries all GPUs. If `measure` is true and some of them reach each other, it also measures the
+/// links. It blocks. It reports errors in the result, and throws only std::bad_alloc.
 [[nodiscard]] device_survey survey_devices(bool measure);
 
 }  // namespace untax

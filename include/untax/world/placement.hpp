@@ -6,20 +6,22 @@
 
 namespace untax {
 
-/// What a launcher says about this process.
+/// What a launcher tells this process.
 struct placement {
   int rank = 0;
   int world_size = 1;
   std::string
       launcher;     ///< "untax", "torchrun", "Open MPI", "MPICH", "Slurm"; empty if there is none
-  std::string job;  ///< its name: the same for the ranks of a job, and for jobs named the same
-  std::string launch;      ///< what only ranks of the same launch can say
-  std::string rendezvous;  ///< the directory to meet in, if one is prescribed
-  bool once = false;       ///< nobody else ever meets there, for no other world either
+  std::string job;  ///< the name of the job, the same for all of its ranks; other jobs may have the
+                    ///< same name
+  std::string launch;      ///< a text that only ranks of the same launch have
+  std::string rendezvous;  ///< the directory in which ranks meet, if one is prescribed
+  bool once = false;       ///< whether no other world ever meets there
 };
 
-/// Reads the variables of the known launchers, innermost first. Throws `invalid_argument` for
-/// values that make no sense, and `unsupported` if the job spans several hosts.
+/// Reads the variables of the known launchers, innermost first. Without a launcher it is rank 0 of
+/// 1. Throws `invalid_argument` for values that are wrong, and `unsupported` if the job spans
+/// several hosts.
 [[nodiscard]] placement placement_from(const environment& env);
 
 }  // namespace untax

@@ -6,16 +6,16 @@
 
 namespace untax {
 
-/// By what the parts of a trace that ranks record find each other.
+/// The numbers by which the traces of the ranks of one operator are matched.
 struct trace_ids {
-  std::uint64_t operator_id = 0;  ///< of no other operator
-  std::uint64_t world_id = 0;     ///< of no other world that lives now
+  std::uint64_t operator_id = 0;  ///< differs between all operators
+  std::uint64_t world_id = 0;     ///< differs between all worlds that exist now
 };
 
-/// What one rank makes up for an operator, and hands to the others.
+/// New numbers for an operator, which one rank makes and sends to the others.
 [[nodiscard]] trace_ids new_trace_ids(const world& w);
 
-/// The same for what takes part in no world.
+/// New numbers for an operator that belongs to no world.
 [[nodiscard]] trace_ids new_trace_ids();
 
 }  // namespace untax
