@@ -13,10 +13,10 @@ namespace untax::gpu {
 /// Loads the tiles of one warp into shared memory, in the order in which the warp consumes them,
 /// across segment boundaries.
 ///
-/// A stage holds the rows of some keys, then those of their values. The index of a 16-byte unit in
+/// A stage holds rows of some keys, then the rows of their values. The index of a 16-byte unit in
 /// its row is XORed with the row number modulo 8, so that matrices are read without bank conflicts.
 /// Rows past the end of a sequence are zeros, whatever the KV cache holds. Kernels without pages
-/// have more registers for everything else.
+/// are compiled separately, since they need fewer registers.
 template <int width, bool paged>
 class tile_producer {
   using config = attention_config<width>;
@@ -41,7 +41,7 @@ class tile_producer {
     settle();
   }
 
-  /// Issues the loads of the next tile, if there is one.
+  /// Issues the loads of the next tile into `stage`, if there is one. All lanes must call this.
   __device__ void load(std::uint32_t stage) {
     if (!walk_.valid()) return;
     const attention_item& item = (*walk_).item;
@@ -57,12 +57,12 @@ class tile_producer {
   }
 
  private:
-  static constexpr int pieces = config::row_bytes / 16;  // units of 16 bytes in a row
+  static constexpr int pieces = config::row_bytes / 16;  // 16-byte units per row
   static constexpr int rows_at_once = 32 / pieces;       // loaded by a warp
   static constexpr int turns = config::keys / rows_at_once;
   static constexpr int at_once = turns < 8 ? turns : 8;
 
-  /// Rows of elements of two bytes.
+  /// Rows of 2-byte elements.
   struct rows {
     const std::byte* data;
     std::int64_t stride;  // bytes
@@ -87,7 +87,7 @@ class tile_producer {
            static_cast<std::uint32_t>(row * config::row_bytes + ((piece_ ^ (row & 7)) << 4));
   }
 
-  /// Wide heads use no cache policy: there ptxas 13.0 turns it into invalid instructions.
+  /// Wide heads use no cache policy: ptxas 13.0 generates invalid instructions for it there.
   __device__ void copy(std::uint32_t to, const std::byte* from, bool there) const {
     if constexpr (width < 256) {
       copy_16_bytes(to, from, there, policy_);
@@ -115,7 +115,7 @@ class tile_producer {
   __device__ void load_pages(const attention_item& item, int first, int column,
                              std::uint32_t stage) const {
     const std::int32_t* const table = table_ + item.sequence * pages_;
-    // For wide heads in parts: all page numbers at once would not fit into the registers.
+    // Wide heads load in parts, since all page numbers at once would not fit into registers.
 #pragma unroll 1
     for (int begin = 0; begin < turns; begin += at_once) {
       std::int32_t page[at_once];
@@ -126,7 +126,8 @@ class tile_producer {
         const bool there = key < static_cast<unsigned>(item.length);
         const int number = there ? by_page_.quotient(static_cast<int>(key)) : 0;
         inside[i] = key - static_cast<unsigned>(number) * page_size_;
-        page[i] = there ? __ldg(table + number) : 0;
+        // No __ldg: the kernel ahead may have written the table after this grid began.
+        page[i] = there ? table[number] : 0;
       }
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
@@ -140,8 +141,8 @@ class tile_producer {
     }
   }
 
-  // Copies of the arguments: the compiler would reload arguments in memory after every instruction
-  // that may write memory.
+  // Copies of the arguments: the compiler would reload the originals from memory after every
+  // instruction that may write memory.
   rows keys_;
   rows values_;
   const std::int32_t* table_;

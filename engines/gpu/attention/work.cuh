@@ -10,14 +10,14 @@ namespace untax::gpu {
 /// An item, and its position in the list of all tiles of a rank: items are ordered by head, then by
 /// sequence. So distant blocks read the same keys at the same time, each for its own head, and
 /// heads that are adjacent in memory are read together. A sequence of which the rank holds no keys
-/// still has one tile, so that a block reports its empty result. After each item the list has some
-/// empty places: they stand for the cost of finishing the item, to the block that does so.
+/// still has one tile, so that a block stores its empty result. After each item the list has
+/// `end_tiles` empty places, which stand for the cost of finishing the item to a block.
 struct attention_item {
   int sequence = 0;
   int head = 0;
   int length = 0;
   int tiles = 0;
-  int first = 0;  ///< its first tile, in the list
+  int first = 0;  ///< list position of its first tile
 
   [[nodiscard]] __device__ int index(const attention_shape& shape) const noexcept {
     return sequence * shape.kv_heads + head;
@@ -25,23 +25,23 @@ struct attention_item {
 };
 
 /// Assigns the tiles to blocks. Whatever the lengths, each block gets a contiguous range of the
-/// same number of tiles, or one more, so all multiprocessors end together. Where lengths are equal,
-/// blocks get whole items if that idles few blocks. Every warp computes the assignment itself.
+/// same number of tiles, or one more, so all multiprocessors end together. If lengths are equal and
+/// tiles few, blocks get whole items if that idles few blocks. Every warp computes this itself.
 template <int keys_of_tile>
 class attention_work {
  public:
-  /// A block with fewer tiles saves less than combining its partial result costs.
+  /// Tiles per block, at least: a block with fewer saves less than combining its partial costs.
   static constexpr int least_tiles = 8;
-  /// With more tiles per block, idle blocks cost more than combining (measured on H200).
+  /// With more tiles per block, idle blocks cost more than combining (measured on an H200).
   static constexpr int most_tiles_of_whole_items = 600;
-  /// A warp keeps the lengths of so many sequences in registers.
+  /// The number of sequences whose lengths a warp keeps in registers.
   static constexpr int most_kept = 128;
 
   /// The lengths that a lane keeps.
   struct lane_lengths {
-    int of[most_kept / 32];  ///< of sequences `lane`, 32 + `lane` and so on; 0 where there is none
+    int of[most_kept / 32];  ///< of sequences `lane`, 32 + `lane`, ...; 0 if there is none
   };
-  /// Whether all lengths are kept.
+  /// Whether the lengths of all sequences are kept.
   [[nodiscard]] __device__ static bool keeps_all(const attention_shape& shape) noexcept {
     return shape.batch <= most_kept;
   }
@@ -57,7 +57,7 @@ class attention_work {
     return now;
   }
 
-  /// By all lanes of a warp, each with the lengths that it has read.
+  /// All lanes of the warp must call this, each with the lengths that it has read.
   __device__ attention_work(const attention_arguments& a, const lane_lengths& lengths)
       : shape_(a.shape), lengths_(a.memory.lengths), kept_(lengths) {
     int tiles = 0;
@@ -76,7 +76,7 @@ class attention_work {
     cut(a.split, __all_sync(everybody, equal));
   }
 
-  /// Whether the lengths that are kept equal `now`. By all lanes of a warp.
+  /// Whether the kept lengths equal `now`. All lanes of the warp must call this.
   [[nodiscard]] __device__ bool kept(const lane_lengths& now) const {
     if (left_out(mutant::attend_lengths)) return true;
     bool same = true;
@@ -85,9 +85,9 @@ class attention_work {
     return __all_sync(everybody, same);
   }
 
-  /// Blocks that have any tiles.
+  /// The number of blocks that get tiles.
   [[nodiscard]] __device__ int blocks() const noexcept { return blocks_; }
-  /// The first `more_` blocks have one tile more.
+  /// The first tile of a block. The first `more_` blocks have one tile more.
   [[nodiscard]] __device__ int begin_of(int block) const noexcept {
     return block * each_ + (block < more_ ? block : more_);
   }
@@ -99,7 +99,7 @@ class attention_work {
     return (behind < 0 ? 0 : more_) +
            static_cast<int>(static_cast<unsigned>(from) / static_cast<unsigned>(size));
   }
-  /// The item that a tile belongs to. By all lanes of a warp.
+  /// The item that a tile belongs to. All lanes of the warp must call this.
   [[nodiscard]] __device__ attention_item find(int tile) const {
     attention_item item;
     item.head = static_cast<int>(static_cast<unsigned>(tile) / static_cast<unsigned>(of_head_));
@@ -118,11 +118,11 @@ class attention_work {
       before += __shfl_sync(everybody, lanes.up_to, 31);
     }
   }
-  /// Where the next item begins.
+  /// The list position at which the next item begins.
   [[nodiscard]] __device__ static int behind(const attention_item& item) noexcept {
     return item.first + room_of(item.tiles);
   }
-  /// Moves on to the next item. By all lanes of a warp.
+  /// Advances to the next item. All lanes of the warp must call this.
   __device__ void advance(attention_item& item) const {
     item.first = behind(item);
     item.sequence = sequence_behind(item);
@@ -130,7 +130,7 @@ class attention_work {
     item.length = length_at(item.sequence);
     item.tiles = tiles_of(item.length);
   }
-  /// The index of the item that follows another one.
+  /// The index of the item that follows `item`.
   [[nodiscard]] __device__ int index_behind(const attention_item& item) const noexcept {
     const int sequence = sequence_behind(item);
     return sequence * shape_.kv_heads + item.head + (sequence == 0 ? 1 : 0);
@@ -159,8 +159,8 @@ class attention_work {
     more_ = total - each_ * blocks_;
   }
 
-  /// What a lane holds of 32 sequences: the length of its own one, and the inclusive prefix sum of
-  /// the tiles of a head up to that one.
+  /// A lane's values for 32 sequences: the length of the lane's sequence, and the inclusive prefix
+  /// sum of list positions of one head up to that sequence.
   struct span {
     int length;
     int up_to;
@@ -178,7 +178,7 @@ class attention_work {
     }
     return mine;
   }
-  /// Selects by comparisons: an array indexed at run time would lie in local memory.
+  /// Selects by comparisons: an array that is indexed at run time would be in local memory.
   [[nodiscard]] __device__ int kept_of(int group) const {
     int length = kept_.of[0];
 #pragma unroll
@@ -198,16 +198,16 @@ class attention_work {
     return min(max(length, 0), static_cast<int>(shape_.keys));
   }
   [[nodiscard]] __device__ int length_of(int sequence) const {
-    return possible(__ldg(lengths_ + sequence));
+    return possible(__ldcg(lengths_ + sequence));
   }
   [[nodiscard]] __device__ static int tiles_of(int length) noexcept {
-    return length == 0 ? 1 : (length + keys_of_tile - 1) / keys_of_tile;
+    return length == 0 ? 1 : (length - 1) / keys_of_tile + 1;
   }
   [[nodiscard]] __device__ static int room_of(int tiles) noexcept { return tiles + end_tiles; }
 
   const attention_shape& shape_;
   const std::int32_t* lengths_;
-  int of_head_;  // tiles of one head over all sequences
+  int of_head_;  // list positions of one head, over all sequences
   int blocks_;
   int each_;
   int more_;
@@ -236,7 +236,7 @@ class segment_walk {
     if (begin_ - segment_.item.first >= segment_.item.tiles) work.advance(segment_.item);
     if (valid()) cut();
   }
-  /// False after the last segment; false from the start for a block that has none.
+  /// False after the last segment, and from the start for a block without segments.
   [[nodiscard]] __device__ bool valid() const noexcept { return segment_.item.first < end_; }
   [[nodiscard]] __device__ bool first() const noexcept { return segment_.item.first <= begin_; }
   [[nodiscard]] __device__ bool last() const noexcept {
