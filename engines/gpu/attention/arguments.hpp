@@ -14,18 +14,18 @@ struct packet;
 
 namespace untax::gpu {
 
-/// Where an item's partial result goes once this rank has combined all of it.
+/// Where the partial result of an item goes once all blocks' parts of it are combined.
 enum class attention_sink : std::uint8_t {
-  rows,    ///< to `rows`, for whatever follows in the stream
+  rows,    ///< to `rows`, for the kernels that follow in the stream
   outbox,  ///< to `outbox`, as packets, which a second, concurrent kernel sends
-  ranks,   ///< to all ranks, as packets; this kernel also combines those that arrive
+  ranks,   ///< to all ranks, as packets; this kernel also combines the packets of all ranks
 };
 
 /// How many blocks share the items, and dividers by these counts.
 struct attention_split {
   int blocks = 1;
-  /// Blocks used if all lengths are equal: as many as get the same number of whole items each, so
-  /// that nothing has to be combined, if that idles at most 1 block in 32. Else all blocks.
+  /// Blocks to use if all lengths are equal: each gets the same number of whole items, so nothing
+  /// has to be combined. `blocks` if that is impossible or would idle more than 1 block in 32.
   int with_whole_items = 1;
   order::divider by_blocks;
   order::divider by_whole;
@@ -48,7 +48,7 @@ struct attention_arguments {
   attention_sink sink = attention_sink::rows;
   int ranks = 1;
   int rank = 0;
-  packet* parts = nullptr;        ///< of blocks that have part of an item: [block, 2][16, packets]
+  packet* parts = nullptr;        ///< partials of split items: [block, 2][16, packets]
   std::uint32_t* rows = nullptr;  ///< [batch * heads, words]
   packet* outbox = nullptr;       ///< [set][batch * heads, packets]
   run_arguments run;

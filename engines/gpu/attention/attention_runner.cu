@@ -38,7 +38,7 @@ class attention_runner::launcher {
     check(shape);
     launcher_.prepare(kernel_.function, kernel_.shared_bytes);
     require_room();
-    // Blocks send to blocks of other ranks, by number.
+    // Ranks must agree: sizes of symmetric memory depend on both, sending of packets on the sink.
     w.note(name, fmt::format("blocks {}, sink {}", blocks_, static_cast<int>(sink)));
     a_.shape = shape;
     a_.split = attention_split(shape.items(), blocks_);
@@ -71,7 +71,7 @@ class attention_runner::launcher {
     a_.run.epochs = epochs_;
     all([&] { launch(attention(), on); });
     if (a_.sink != attention_sink::outbox) return;
-    // Not before: blocks that wait for attention blocks must not take the SMs that these need.
+    // Launched second: exchange blocks wait for attention blocks, and must not take their SMs.
     a_.run.epochs = epochs_ + blocks_;
     all([&] {
       launch({.kernel = exchange_kernel(a_.shape.type, a_.shape.partials),
@@ -126,7 +126,7 @@ class attention_runner::launcher {
   void require_room() {
     const int num_sms = num_sms_of(launcher_.ranks());
     if (blocks_ == 0) blocks_ = num_sms;
-    // Blocks wait for blocks of peers, so all of them have to run at the same time.
+    // Blocks wait for other blocks of this rank and of peers, so all must be resident at once.
     if (blocks_ <= num_sms) return;
     throw error(errc::invalid_argument,
                 fmt::format("rank {}: {}: {} blocks are asked for; this GPU holds {} at once, "
@@ -160,7 +160,7 @@ class attention_runner::launcher {
     return round_up<std::size_t>(bytes, 256);
   }
 
-  /// Attention has fewer threads where the exchange kernel has to fit beside it.
+  /// The launch of attention, with fewer threads where exchange blocks must fit beside it.
   [[nodiscard]] kernel_start_form attention() const noexcept {
     return {.kernel = kernel_.function,
             .blocks = blocks_,
@@ -177,7 +177,7 @@ class attention_runner::launcher {
   attention_kernel kernel_;
   int blocks_;
   attention_arguments a_;
-  std::uint64_t* epochs_ = nullptr;  // of the blocks of both kernels
+  std::uint64_t* epochs_ = nullptr;  // per block: attention, then exchange
   std::uint32_t* gathered_ = nullptr;
   operator_launcher launcher_;
 };

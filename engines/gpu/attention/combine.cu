@@ -19,7 +19,7 @@ namespace {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x / 32;
 }
 
-/// Elements 4 * i to 4 * i + 3 of a row.
+/// Loads elements 4 * i to 4 * i + 3 of a row.
 template <class Wire>
 [[nodiscard]] __device__ typename partial_format<Wire>::four four_of(const std::uint32_t* row,
                                                                      int i) {
@@ -33,7 +33,7 @@ template <class Wire>
     return {__ldcg(row + 2 * i), __ldcg(row + 2 * i + 1)};
   }
 }
-/// The statistics, which follow the elements of a row.
+/// Loads the statistics of a row, which follow its elements.
 template <class Wire>
 [[nodiscard]] __device__ std::uint64_t statistics_of(const std::uint32_t* row, int width) {
   const std::uint32_t* const tail = row + width / partial_format<Wire>::each;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(combine_threads)
   }
 }
 
-/// Half of the warps send, the others receive, so that sending never waits for another rank.
+/// Half of the warps send, the other half receive, so that sending never waits for another rank.
 template <class Element, class Wire, int width>
 [[nodiscard]] __device__ bool exchange_rows(const attention_arguments& a, std::uint64_t epoch) {
   constexpr int warps = combine_threads / 32 / 2;
@@ -82,7 +82,7 @@ template <class Element, class Wire, int width>
   const device_watch of_block(a.run.world, static_cast<int>(blockIdx.x));
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool sends = warp < warps;
-  // The first warp that waits for other ranks publishes its waits.
+  // Of all warps, only the first receiving warp publishes its waits.
   lazy_watch watch(warp == warps ? of_block : of_block.silent());
   return for_rows_of_block(
       work, a.shape, warp % warps, warps,
@@ -94,8 +94,8 @@ template <class Element, class Wire, int width>
       });
 }
 
-/// Starts once all attention blocks have, and runs where one of them leaves room or has ended. Each
-/// block follows one of those, item by item. Later kernels are ordered after attention, too.
+/// Starts once all attention blocks have started, on SMs with room. Block i handles the rows of
+/// attention block i, item by item. The wait at the end orders later kernels after attention, too.
 template <class Element, class Wire>
 __global__ void __launch_bounds__(combine_threads, 4)
     exchange(const __grid_constant__ attention_arguments a) {

@@ -4,13 +4,13 @@
 
 namespace untax::gpu {
 
-/// The kernels beside and after the attention kernel, which take an attention_arguments.
+/// Threads per block of the kernels below. Both kernels take an attention_arguments.
 inline constexpr int combine_threads = 128;
 
-/// Combines the partial results of all ranks, which lie in `rows`, one rank after the other.
+/// Combines the partial results of all ranks. `rows` must hold them, ordered by rank.
 [[nodiscard]] const void* combine_kernel(dtype type, dtype partials);
-/// Sends partial results as they arrive in the outbox, and combines those that arrive from all
-/// ranks. Has as many blocks as the attention kernel.
+/// Sends each row of partial results once it is in the outbox, and combines the rows of all ranks.
+/// Must be launched with as many blocks as the attention kernel.
 [[nodiscard]] const void* exchange_kernel(dtype type, dtype partials);
 
 }  // namespace untax::gpu

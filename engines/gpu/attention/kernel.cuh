@@ -12,8 +12,8 @@
 
 namespace untax::gpu {
 
-/// The combining and receiving warps of a block. They combine the block's share of items that
-/// several blocks have, and of what arrives from other ranks.
+/// A combining or receiving warp. Combining warps merge the results of the streaming warps, and
+/// combine split items. Receiving warps combine the rows that all ranks send. Called by all lanes.
 template <class Element, int width>
 class combining_warp {
   using config = attention_config<width>;
@@ -21,7 +21,7 @@ class combining_warp {
   using merge = block_merge<Element, width>;
 
  public:
-  /// To be constructed after the preceding kernels have ended, since it reads the lengths.
+  /// Reads the lengths, so it must be constructed after the preceding kernels have ended.
   __device__ combining_warp(const attention_arguments& a, const merge& merged, std::uint64_t epoch)
       : a_(a),
         work_(a, attention_work<config::keys>::read(a)),
@@ -30,7 +30,7 @@ class combining_warp {
         sink_(a, epoch),
         parts_(a, epoch) {}
 
-  /// Does the warp's work. Returns false if a wait failed.
+  /// Does all work of the warp. Returns false if a wait failed.
   [[nodiscard]] __device__ bool operator()() const {
     note_kernel_begin(a_.run, combines() ? warp_role::merger : warp_role::receiver, epoch_);
     if (combines()) return combine();
@@ -38,7 +38,7 @@ class combining_warp {
   }
 
  private:
-  /// The number of the warp among those that do not stream.
+  /// The index of the calling warp among the warps that do not stream.
   [[nodiscard]] __device__ static int warp() {
     return static_cast<int>(threadIdx.x) / 32 - config::streaming;
   }
@@ -49,7 +49,7 @@ class combining_warp {
     return static_cast<std::int64_t>(item.index(a_.shape)) * a_.shape.group;
   }
 
-  /// Merges what the streaming warps leave, segment by segment. `warp`: among those that merge.
+  /// Merges the streaming warps' results, by segment. `warp`: index among the merging warps.
   __device__ void merge_segments(int warp) const {
     const action_note noted(a_.run, action::merge);
     int number = 0;
@@ -70,14 +70,14 @@ class combining_warp {
     }
   }
 
-  /// One warp of a block publishes its waits: one that waits for other ranks, if any does.
+  /// The warp's watch. One warp of a block publishes its waits: a receiving one, if there is any.
   [[nodiscard]] __device__ lazy_watch watch_of(bool tells) const {
     const device_watch of_block(a_.run.world, static_cast<int>(blockIdx.x));
     return lazy_watch(tells ? of_block : of_block.silent());
   }
 
-  /// Combines the block's share of items that several blocks have. Before that, the last of these
-  /// warps merge this block's own results. Waits for no other rank. Returns false if a wait failed.
+  /// Combines the block's share of split items. Before that, the last of the combining warps merge
+  /// the block's own results. Does not wait for other ranks. Returns false if a wait failed.
   [[nodiscard]] __device__ bool combine() const {
     const int number = warp();
     const int warps = combining();
@@ -94,7 +94,7 @@ class combining_warp {
       const part_share share(work_, segment.item, a_.shape.group, width);
 #pragma unroll 1
       for (; next < share.units.count; next += warps) {
-        // Other blocks end at about the same time as this one, so polling earlier is useless.
+        // All blocks end at about the same time, so polling before this block's end is useless.
         merge_.await_end();
         if (!combine_unit(first_row(segment.item), share, share.units.first + next, watch))
           return false;
@@ -119,8 +119,8 @@ class combining_warp {
     return true;
   }
 
-  /// Combines the rows of this block that arrive from all ranks. Ranks send without waiting for
-  /// anything but their own blocks. Returns false if a wait failed.
+  /// Receives this block's share of the rows from all ranks, and combines them. Senders wait for
+  /// blocks of their own rank only, so ranks cannot deadlock. Returns false if a wait failed.
   template <class Wire>
   [[nodiscard]] __device__ bool receive() const {
     const int number = warp() - combining();
@@ -175,10 +175,10 @@ __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
     stream_warp<Element, width, paged>(a, rings, queries, merge)(lengths);
   } else {
     griddepcontrol_wait();
-    // Not earlier: the exchange kernel relies on the kernels before this one having ended.
+    // Must follow the wait: the exchange kernel relies on all earlier kernels having ended.
     griddepcontrol_launch_dependents();
     epoch = a.run.epochs[blockIdx.x] + 1;
-    // What these warps start with would delay the first loads of the streaming warps.
+    // Earlier work of these warps would delay the first loads of the streaming warps.
     merge.await_streams();
     well = combining_warp<Element, width>(a, merge, epoch)();
   }

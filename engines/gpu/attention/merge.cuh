@@ -9,8 +9,8 @@
 
 namespace untax::gpu {
 
-/// Streaming warps leave their results of a segment in shared memory and go on. Other warps merge
-/// these into one result, in the order of the streaming warps.
+/// Merges the results of a segment. The streaming warps store their results in shared memory and
+/// continue. The merging warps combine these into one result, in the order of the streaming warps.
 template <class Element, int width>
 class block_merge {
   using config = attention_config<width>;
@@ -21,7 +21,7 @@ class block_merge {
       sizeof(float) * config::streaming * (config::merged_floats + config::statistics_floats) +
       4 * sizeof(stage_barrier);
 
-  /// `group`: rows to merge, one for each head; `merging`: warps that merge.
+  /// `group`: number of rows to merge, one per head; `merging`: number of merging warps.
   __device__ block_merge(std::byte* memory, int group, int merging)
       : sums_(reinterpret_cast<float*>(memory)),
         statistics_(reinterpret_cast<float2*>(sums_ + config::streaming * config::merged_floats)),
@@ -30,7 +30,7 @@ class block_merge {
         group_(group),
         merging_(merging) {}
 
-  /// By one thread, before any other thread uses it.
+  /// One thread must call this before any other thread uses the object.
   __device__ void init() const {
     begun().init(config::streaming);
     left().init(config::streaming);
@@ -38,15 +38,15 @@ class block_merge {
     taken().init(static_cast<std::uint32_t>(merging_));
   }
 
-  /// By a streaming warp, once it has issued its first loads.
+  /// Each streaming warp calls this once it has issued its first loads.
   __device__ void begin() const {
     if (warp_result::lane() == 0) begun().arrive();
   }
   /// Waits until all streaming warps have called begin().
   __device__ void await_streams() const { begun().wait(0); }
 
-  /// Stores the result of a streaming warp. `segment` counts from 0. Waits first until the results
-  /// of the previous segment have been taken.
+  /// Stores the result of the calling streaming warp. Waits first until the merging warps have read
+  /// the results of the previous segment. `segment` counts from 0. All lanes must call this.
   __device__ void leave(const warp_result& mine, int segment) const {
     if (segment > 0) taken().wait(static_cast<std::uint32_t>(segment - 1) & 1U);
     put(mine, thread_again());
@@ -54,16 +54,16 @@ class block_merge {
     if (warp_result::lane() == 0) left().arrive();
   }
 
-  /// By a streaming warp, when it has left its last result.
+  /// Each streaming warp calls this once it has stored its last result.
   __device__ void end() const {
     if (warp_result::lane() == 0) ended().arrive();
   }
   /// Waits until all streaming warps have called end().
   __device__ void await_end() const { ended().wait(0); }
 
-  /// Merges a segment and passes every four elements of every row to `take(row, column, elements,
-  /// statistics)`, in one thread each. Elements are normalised; statistics are the maximum and the
-  /// logarithm of the sum. By all threads of merging warp `number`, for every segment.
+  /// Merges a segment. For each four elements of a row, one thread calls `take(row, column,
+  /// elements, statistics)`. Elements are normalised; statistics are the maximum and the log2 of
+  /// the sum. All lanes of merging warp `number` must call this, for every segment in order.
   template <class Take>
   __device__ void take(int segment, int number, const Take& take) const {
     constexpr int fours = width / 4;
@@ -107,8 +107,8 @@ class block_merge {
   [[nodiscard]] __device__ stage_barrier& ended() const { return barriers_[2]; }
   [[nodiscard]] __device__ stage_barrier& begun() const { return barriers_[3]; }
 
-  /// Reads the thread index at every call. Otherwise the compiler would compute what depends on it
-  /// before the main loop, and keep it in registers there.
+  /// Reads the thread index at every call. Otherwise the compiler would compute addresses from it
+  /// before the main loop, and keep them in registers during the loop.
   [[nodiscard]] __device__ static int thread_again() {
     int thread = 0;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));

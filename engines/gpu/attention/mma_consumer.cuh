@@ -13,8 +13,8 @@
 namespace untax::gpu {
 
 /// The state of one warp's attention for up to 16 query heads, the rows of its tensor core
-/// instructions: a running maximum and sum, and the sum of values, not normalised. A lane has rows
-/// lane / 4 and lane / 4 + 8, and of every eight columns 2 * (lane % 4) and the next.
+/// instructions: a running maximum and sum, and the sum of values, not normalised. A lane holds
+/// rows lane / 4 and lane / 4 + 8, and of every eight columns 2 * (lane % 4) and the next one.
 template <class Element, int width>
 class warp_attention {
   using config = attention_config<width>;
@@ -24,7 +24,7 @@ class warp_attention {
   static constexpr int columns = width / 8;
 
  public:
-  /// Starts an item whose queries lie at `queries`, in shared memory.
+  /// Starts an item, whose queries are at `queries` in shared memory.
   __device__ void start(const attention_shape& shape, std::uint32_t queries) {
     queries_at_ =
         queries + static_cast<std::uint32_t>(lane() % 16 * config::query_pitch + lane() / 16 * 16);
@@ -42,7 +42,7 @@ class warp_attention {
     }
   }
 
-  /// Consumes a tile in shared memory.
+  /// Consumes the tile at `stage` in shared memory, of which the first `keys_left` keys exist.
   __device__ void take(std::uint32_t stage, int keys_left) {
     float logits[key_tiles][4] = {};
     multiply_keys(stage, logits);
@@ -51,7 +51,7 @@ class warp_attention {
     weigh(logits);
     multiply_values(stage + config::keys * config::row_bytes, logits);
   }
-  /// After the last tile: reduces the sums, so that every lane of a row has the row's sum.
+  /// Called after the last tile. Reduces `total`, so that all lanes of a row hold the row's sum.
   __device__ void finish() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -99,8 +99,8 @@ class warp_attention {
     for (int t = 0; t < key_tiles; ++t) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        // The hyperbolic tangent. Its instruction has an error of 2^-11, which a cap of 50 would
-        // turn into 2 %.
+        // The hyperbolic tangent. The instruction for it has an error of 2^-11, which a cap of 50
+        // would turn into an error of 2 % in a weight.
         const float power = power_of_2(2 * log2_of_e * logits[t][i]);
         logits[t][i] = cap_ * (1 - __fdividef(2.0F, power + 1));
       }
@@ -117,7 +117,7 @@ class warp_attention {
     }
   }
 
-  /// Logits become weights relative to the maximum so far.
+  /// Replaces logits by weights relative to the maximum so far; rescales the sums if it has risen.
   __device__ void weigh(float (&logits)[key_tiles][4]) {
     float kept[2];
     float reference[2];

@@ -10,11 +10,11 @@
 
 namespace untax::gpu {
 
-// Packets that a lane waits for. All loads are issued before any packet is checked, and the last
-// packet is checked first: compilers would move a check of the first one between the loads. Data
-// are taken from the same loads that saw the epoch, or its mark.
+// Waits of a lane for packets. All loads are issued before any packet is checked, and the packet
+// loaded last is checked first: compilers would move a check of the first packet between the loads.
+// Data are taken from the same loads that saw the epoch, or its mark. Loads are relaxed.
 
-/// What every such wait reports about itself.
+/// The fields that a wait record reports, which all of these waits share.
 struct packet_wait {
   std::uint64_t expected = 0;
   std::uint64_t seen = 0;
@@ -25,7 +25,7 @@ struct packet_wait {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 
  protected:
-  /// 1 if the oldest packet has the expected epoch or a later one, else 0.
+  /// Returns 1 if the oldest packet has the expected epoch or a later one, else 0.
   [[nodiscard]] __device__ std::uint64_t judge(std::uint64_t oldest) noexcept {
     if (oldest >= expected) return 1;
     seen = oldest;
@@ -33,7 +33,7 @@ struct packet_wait {
   }
 };
 
-/// One packet, or none.
+/// A wait for one packet, or for none if `at` is null.
 struct lane_packet : packet_wait {
   const packet* at = nullptr;
   std::uint64_t data = 0;
@@ -46,11 +46,11 @@ struct lane_packet : packet_wait {
   }
 };
 
-/// `each` adjacent packets from each of several places, `most` places at most.
+/// A wait for `each` adjacent packets at each of several places, `most` places at most.
 template <int each, int most>
 struct spread_packets : packet_wait {
   const packet* first = nullptr;  ///< at the first place
-  const packet* next = nullptr;   ///< at the second; then a place every `apart` packets
+  const packet* next = nullptr;   ///< at the second place; from there every `apart` packets
   std::int64_t apart = 0;
   int places = 0;
   std::uint64_t data[most][each];
@@ -76,19 +76,19 @@ struct spread_packets : packet_wait {
   }
 };
 
-/// Four elements of a row from each of several places, `most` places at most; and a packet of
-/// statistics, or none.
+/// A wait for four elements of a row at each of several places, `most` places at most, and for a
+/// packet of statistics, or for none if `tail` is null.
 template <class Wire, int most>
 struct row_packets : packet_wait {
   const packet* first = nullptr;  ///< at the first place
-  int apart = 0;                  ///< packets from a place to the next
+  int apart = 0;                  ///< packets from one place to the next
   int places = 0;
   const packet* tail = nullptr;
-  int missing = 0;  ///< the first place whose packet has not arrived; `most`: the tail
+  int missing = 0;  ///< `most` if the tail has not arrived, else the first place that is missing
   packet fours[most];
   std::uint64_t statistics = 0;
 
-  /// Until the packets of `epoch` arrive, their places hold those of the set's previous use.
+  /// Until the packets of `epoch` arrive, their places hold packets of the set's previous use.
   __device__ explicit row_packets(std::uint64_t epoch) {
     expected = epoch;
     seen = epoch > 2 ? epoch - 2 : 0;
@@ -117,12 +117,12 @@ struct row_packets : packet_wait {
   }
 };
 
-/// The same from ranks. The tail comes from the rank with the lane's number, if there is one.
+/// A wait for packets of up to four ranks. `tail` is of the rank with the lane's number, if any.
 template <class Wire>
 struct rank_packets : row_packets<Wire, 4> {
   static constexpr int most = 4;
 
-  int rank = 0;  ///< the first of these ranks
+  int rank = 0;  ///< the first of the ranks
 
   using row_packets<Wire, most>::row_packets;
 

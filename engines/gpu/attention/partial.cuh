@@ -9,13 +9,13 @@
 
 namespace untax::gpu {
 
-// Rows of packets lie in two sets, used in turn: epoch 1 is the first use of set 1, epoch 2 that of
-// set 0.
+// Rows of packets lie in two sets, which epochs use alternately: epoch 1 is the first use of set 1,
+// epoch 2 the first use of set 0.
 
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t set_of(std::uint64_t epoch) noexcept {
   return static_cast<std::int64_t>(epoch & 1U);
 }
-/// The mark flips from use to use of a set. It is 1 in the first use, as memory starts as zeros.
+/// The mark flips from use to use of a set. It is 1 in the first use, as memory is zero at first.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint32_t mark_of(std::uint64_t epoch) noexcept {
   return static_cast<std::uint32_t>((epoch + 1) >> 1U) & 1U;
 }
@@ -29,20 +29,20 @@ static_assert(mark_of(1) == 1 && mark_of(2) == 1 && mark_of(3) == 0 && mark_of(4
 
 /// Format of partial results in flight: for each query head the elements, then two statistics whose
 /// sum is the logarithm, to base 2, of the sum of the exponentials. `Wire` is float or bf16. A row
-/// is words, or packets: each has four elements, the last one the statistics.
+/// is stored as words, or as packets: four elements per packet, then one packet of statistics.
 ///
-/// Four elements of bf16 leave room for the epoch. Four of fp32 fill a packet, so each word is its
-/// own flag: its lowest bit is mark_of the epoch, not the element's. So words need not arrive
-/// together, and need no ordering. A mark distinguishes a use of a set only from the previous use;
-/// `rank_exchange` says why no older one can be there.
+/// Four bf16 elements leave room for the epoch. Four fp32 elements fill a packet, so each word is
+/// its own flag: its lowest bit is mark_of the epoch, instead of the element's. So words need not
+/// arrive together, and need no ordering. A mark tells a use of a set from the previous use only;
+/// `rank_exchange` says why no packet of an older use can be there.
 template <class Wire>
 struct partial_format {
   using words = word_of_elements<Wire>;
-  static constexpr int each = words::each;  ///< elements of a word
-  static constexpr int count = 4 / each;    ///< words of four elements
+  static constexpr int each = words::each;  ///< elements per word
+  static constexpr int count = 4 / each;    ///< words per four elements
 
-  /// Four elements. The mark bit is 0, whether they are sent or not, so all patterns and epochs
-  /// give the same bits. A NaN stays a NaN: those of arithmetic have all mantissa bits set.
+  /// Four elements. The mark bit is 0, even in elements that are not sent, so all patterns and
+  /// epochs give the same bits. A NaN stays a NaN: NaNs of arithmetic have all mantissa bits set.
   struct four {
     std::uint32_t word[count];
   };
@@ -62,7 +62,7 @@ struct partial_format {
     for (int i = 0; i < count; ++i) words::widen(from.word[i], to + i * each);
   }
 
-  /// The packet of an epoch: elements and flags.
+  /// The packet that carries four elements and the flags of `epoch`.
   [[nodiscard]] __device__ static packet marked(const four& from, std::uint64_t epoch) {
     if constexpr (mark_bit == 0) {
       return {two_words(from.word[0], from.word[1]), epoch};
@@ -76,7 +76,7 @@ struct partial_format {
     if constexpr (mark_bit == 0) {
       return p.epoch >= epoch;
     } else {
-      // Two words at a time: word by word, ptxas checks the first packet before it loads the next.
+      // Two words at a time: word by word, ptxas checks a packet before it issues the next load.
       const std::uint64_t marks = two_words(mark_of(epoch), mark_of(epoch));
       const std::uint64_t wrong = (p.data ^ marks) | (p.epoch ^ marks);
       return ((wrong | wrong >> 32U) & mark_bit) == 0;
@@ -89,7 +89,7 @@ struct partial_format {
     return to;
   }
 
-  /// For bf16, splits the sum of the statistics into two terms, which together keep its precision.
+  /// For bf16, splits the sum of the statistics into two terms, together twice as precise as one.
   [[nodiscard]] __device__ static std::uint64_t narrow(const float2& statistics) {
     float both[2] = {statistics.x, statistics.y};
     if constexpr (each == 1) return two_words(words::narrow(both), words::narrow(both + 1));

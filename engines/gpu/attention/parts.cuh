@@ -13,9 +13,9 @@
 
 namespace untax::gpu {
 
-/// The blocks that combine an item, and the units of it that the calling block combines. A unit is
-/// what one warp takes at a time: `fours` groups of four elements of a row; a row has `turns`
-/// units. With more blocks, `fours` is smaller, so that a lane handles only some of the blocks.
+/// The blocks that share an item, and the units of it that the calling block combines. A warp
+/// combines one unit at a time: `fours` groups of four elements of a row. A row has `turns` units.
+/// With many blocks `fours` is smaller, so that a lane handles only some of the blocks.
 struct part_share {
   static constexpr int at_once = 6;  ///< blocks that a lane handles at a time
   static constexpr int least_fours = 8;
@@ -35,19 +35,19 @@ struct part_share {
   }
 };
 
-/// Results of blocks that have only part of an item, as packets in this rank's memory: each block
-/// has rows for two items. There the blocks of an item find each other's packets, and each combines
-/// a share of the rows, in block order. Every packet carries its whole epoch: as lengths change, a
-/// block may skip a row for any number of epochs, so a one-bit mark would be ambiguous.
+/// Partial results of split items, as packets in this rank's memory, with room for two items per
+/// block. The blocks of an item read each other's packets there. Each block combines a share of the
+/// rows, in a fixed order. Every packet carries its whole epoch: as lengths change, a block may
+/// skip a row for any number of epochs, so a one-bit mark would be ambiguous.
 template <int width>
 class item_parts {
  public:
-  static constexpr int packets = width / 2 + 1;  ///< of a row: two elements each, then statistics
+  static constexpr int packets = width / 2 + 1;  ///< per row: two elements each, then statistics
 
   __device__ item_parts(const attention_arguments& a, std::uint64_t epoch)
       : parts_(a.parts), rank_(a.rank), epoch_(epoch) {}
 
-  /// Stores four elements of a row of the calling block's part of an item.
+  /// Stores four elements of a row of the block's part of an item; at column 0 also statistics.
   __device__ void leave(bool is_first, int g, int column, const float (&elements)[4],
                         const float2& statistics) const {
     packet* const to = row(static_cast<int>(blockIdx.x), is_first, g);
@@ -57,15 +57,15 @@ class item_parts {
       untax::detail::store_packet(to + packets - 1, {pair(statistics.x, statistics.y), epoch_});
   }
 
-  /// Combines a unit over all blocks of an item: turn `turn` of row `g`, four elements in each of
-  /// the first `fours` lanes. Returns false if a wait failed. By all lanes of a warp.
+  /// Combines unit `turn` of row `g` over all blocks of an item; each of the first `fours` lanes
+  /// gets four elements. Returns false if a wait failed. All lanes of the warp must call this.
   [[nodiscard]] __device__ bool combine(const part_share& share, int g, int turn, int room,
                                         lazy_watch& watch, const launch_trace& trace,
                                         const name_ref& name, float (&elements)[4],
                                         float2& statistics) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int beside = 32 / share.fours;  // lanes with the same elements, each of other blocks
-    const int together = min(part_share::at_once * beside, 32);  // a lane per block for statistics
+    const int beside = 32 / share.fours;  // lanes with equal elements, of different blocks
+    const int together = min(part_share::at_once * beside, 32);  // one lane per block's statistics
     const int sub = lane / share.fours;
     const int place = (turn * share.fours + lane % share.fours) * 2;
     const int at = place < packets - 1 ? place : 0;
@@ -104,8 +104,8 @@ class item_parts {
   }
 
  private:
-  /// Packets that a lane waits for: four elements from each of several blocks, and the row's
-  /// statistics from the block with the lane's number, if there is one.
+  /// A lane's wait for packets: four elements from each of several blocks, and the row's statistics
+  /// from the block with the lane's number, if there is one.
   struct parts_of_lane : spread_packets<2, part_share::at_once> {
     using elements = spread_packets<2, part_share::at_once>;
     const packet* tail = nullptr;
@@ -122,13 +122,13 @@ class item_parts {
   /// Distance in packets from a row of a block to the same row of the next block.
   static constexpr int apart = 2 * most_heads_of_group * packets;
 
-  /// A row of a block's first item, or of its last one.
+  /// A row of a block's partial result of its first item, or of its last item.
   [[nodiscard]] __device__ packet* row(int block, bool is_first, int g) const {
     const std::int64_t item = 2 * block + (is_first ? 0 : 1);
     return parts_ + (item * most_heads_of_group + g) * packets;
   }
 
-  /// `logarithm`: the log-sum-exp of the block with the lane's number, to base 2.
+  /// Adds the blocks in `part`. `logarithm`: log2-sum-exp of the block with the lane's number.
   __device__ static void add(const parts_of_lane& part, float logarithm, int sub, int beside,
                              float& high, float& total, float (&elements)[4]) {
     float top = fmaxf(high, logarithm);

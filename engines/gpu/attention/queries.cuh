@@ -10,15 +10,15 @@
 
 namespace untax::gpu {
 
-/// Three shared-memory buffers for an item's queries, used in turn: 16 rows, zeros where the group
-/// has no head. Prefetched one item ahead, as these loads queue behind those of keys and values.
+/// Three rotating shared-memory buffers, each for an item's queries: 16 rows, zeros where the group
+/// has no head. Queries are prefetched one item ahead, as their loads queue behind tile loads.
 template <int width>
 class query_rows {
   using config = attention_config<width>;
 
  public:
   static constexpr int places = 3;
-  static constexpr std::size_t shared_bytes = places * config::query_bytes + 16;  ///< and a barrier
+  static constexpr std::size_t shared_bytes = places * config::query_bytes + 16;  ///< + mbarrier
 
   __device__ query_rows(const attention_arguments& a, std::byte* memory)
       : from_(static_cast<const std::uint16_t*>(a.memory.queries)),
@@ -27,21 +27,21 @@ class query_rows {
         memory_(static_cast<std::uint32_t>(__cvta_generic_to_shared(memory))),
         there_(reinterpret_cast<stage_barrier*>(memory + places * config::query_bytes)) {}
 
-  /// By one thread, before any other thread uses it.
+  /// One thread must call this before any other thread uses the object.
   __device__ void init() const { there_->init(config::streaming); }
 
-  /// Signals that the warp's copies for the next segment are complete. By all lanes of a warp.
+  /// Signals that the warp's copies for the next segment are complete. All lanes must call this.
   __device__ void arrive() const {
     __syncwarp();
     if (threadIdx.x % 32 == 0) there_->arrive();
   }
   /// Waits until the copies of all warps for `segment` (counted from 0) are complete. Then no warp
-  /// still works on segment - 2, and the buffer of that one is free.
+  /// still works on segment - 2, so the buffer of segment - 2 is free.
   __device__ void await(int segment) const {
     there_->wait(static_cast<std::uint32_t>(segment) & 1U);
   }
 
-  /// Copies into buffer `place`, 0 to 2. By all streaming threads, in each one's next copy group.
+  /// Issues copies to buffer `place`, 0 to 2, in the next copy group. All streaming threads call.
   __device__ void fetch(int item, int place) const {
     constexpr int words = width / 2;
     const std::uint16_t* const first = from_ + static_cast<std::int64_t>(item) * group_ * stride_;

@@ -9,7 +9,7 @@
 
 namespace untax::gpu {
 
-/// Combines the partial results of all ranks for a row, in rank order. Lane k of a warp has the
+/// Combines the partial results of all ranks for a row, in rank order. Lane k of the warp holds the
 /// statistics of rank k.
 template <class Element, class Wire>
 class rank_combination {
@@ -19,7 +19,7 @@ class rank_combination {
  public:
   static constexpr int most_ranks = most_attention_ranks;
 
-  /// Takes the statistics of all ranks first, so that every element is weighted once. By all lanes.
+  /// Computes the weights of all ranks first, so each element is weighted once. All lanes call it.
   __device__ rank_combination(std::uint64_t statistics, int ranks) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const float mine = lane < ranks ? format::logarithm(statistics) : log_of_nothing();
@@ -33,7 +33,7 @@ class rank_combination {
     for (int k = 0; k < most_ranks; ++k) total += weight_of(k);
     part_ = share_of(total);
   }
-  /// By all lanes.
+  /// The weight of a rank. All lanes of the warp must call this.
   [[nodiscard]] __device__ float weight_of(int rank) const {
     return __shfl_sync(everybody, weight_, rank);
   }

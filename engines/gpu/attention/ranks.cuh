@@ -13,17 +13,17 @@ namespace untax::gpu {
 
 /// The exchange of partial results between ranks, as packets that carry their own flag.
 ///
-/// The inbox of a rank has two sets, used in turn. A set has a row of packets for each query head
-/// of each sequence and each source rank. It is overwritten two epochs later. By then it has been
-/// read: every rank sends every row in every epoch, after it has ended the previous one. So when a
-/// rank has ended epoch e - 1, all ranks have ended epoch e - 2. The outbox has two sets, too, so
-/// that its packets are forwarded unchanged.
+/// The inbox of a rank has two sets, used by alternate epochs. A set has a row of packets for each
+/// query head of each sequence and each source rank. It is overwritten two epochs later. By then it
+/// has been read: every rank sends every row in every epoch, after it has ended the previous epoch.
+/// So when a rank has ended epoch e - 1, all ranks have ended epoch e - 2. The outbox has two sets,
+/// too, so that its packets are forwarded unchanged.
 ///
-/// Marks rely on more. Every packet of a row is written in every epoch, even for an empty sequence,
-/// and a kernel that succeeds has seen each word arrive. Loads of later kernels return nothing
-/// older, so a word is of the set's previous use or of this one. A failed wait leaves words that no
-/// load saw, and epochs that differ between blocks. But then world::check throws from then on, and
-/// the results of replayed launches are invalid.
+/// Marks require more. Every packet of a row is written in every epoch, even for an empty sequence,
+/// and a kernel that succeeds has seen each word arrive. Loads of later kernels return no older
+/// value, so a word belongs to the set's previous use or to this one. A failed wait leaves words
+/// that no load has seen, and epochs that differ between blocks. But from then on world::check
+/// throws, and the results of replayed launches are invalid.
 template <class Element, class Wire>
 class rank_exchange {
  public:
@@ -43,17 +43,17 @@ class rank_exchange {
   }
 
   /// Waits for the statistics of a row from all ranks. This wait may last as long as the kernel, so
-  /// it polls no other packets. By all lanes of a warp.
+  /// it polls no other packets. All lanes of the warp must call this. Returns false if it failed.
   [[nodiscard]] __device__ bool await(std::int64_t row, lazy_watch& watch) const {
     return await_tail(lane() < a_.ranks ? slot(a_.rank, row, lane() + 1) - 1 : nullptr,
                       lane() % a_.ranks, row, watch);
   }
-  /// The same for a row in the outbox.
+  /// Waits likewise for the statistics of a row in the outbox.
   [[nodiscard]] __device__ bool await_own(std::int64_t row, lazy_watch& watch) const {
     return await_tail(lane() == 0 ? own(row + 1) - 1 : nullptr, a_.rank, row, watch);
   }
 
-  /// Waits for a row from all ranks and writes the result. By all lanes of a warp.
+  /// Waits for a row from all ranks and stores the result. All lanes of the warp must call this.
   [[nodiscard]] __device__ bool receive(std::int64_t row, lazy_watch& watch) const {
     auto* const out = static_cast<std::uint16_t*>(a_.memory.out) + row * a_.memory.out_stride;
 #pragma unroll 1
@@ -84,9 +84,9 @@ class rank_exchange {
     return true;
   }
 
-  /// Waits for a row in the outbox and sends it. By all lanes of a warp.
+  /// Waits for a row in the outbox and sends it. All lanes of the warp must call this.
   [[nodiscard]] __device__ bool forward(std::int64_t row, lazy_watch& watch) const {
-    constexpr int most = 2;  // packets per lane, for heads of 256 elements
+    constexpr int most = 2;  // packets per lane, enough for heads of 256 elements
     row_packets<Wire, most> mine(epoch_);
     mine.first = own(row) + lane();
     mine.apart = 32;

@@ -9,11 +9,11 @@
 
 namespace untax::gpu {
 
-/// What finishing an item costs a block, counted in tiles of keys.
+/// The cost of finishing an item to a block, in tiles of keys.
 inline constexpr int end_tiles = 6;
 
-/// Packets of a row of a partial result in flight: each carries four elements, and the last one the
-/// statistics.
+/// Packets per row of a partial result in flight. Each carries four elements, except for the last
+/// one, which carries the statistics.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int packets_of_row(int width) noexcept {
   return width / 4 + 1;
 }
@@ -24,16 +24,16 @@ struct attention_shape {
   int kv_heads = 1;
   int group = 1;  ///< query heads per key head, from 1 to 16
   int head_dim = 128;
-  std::int64_t keys = 0;   ///< of a sequence at most; without pages, also rows per sequence
+  std::int64_t keys = 0;   ///< per sequence at most; without pages, also rows per sequence
   int page_size = 0;       ///< 0: no pages
   order::divider by_page;  ///< divides by page_size
   std::int64_t pages = 0;  ///< entries of the page table for a sequence
-  float scale = 1;         ///< of the logits
-  float logit_cap = 0;     ///< 0: none
+  float scale = 1;         ///< factor of the logits
+  float logit_cap = 0;     ///< 0: no cap
   dtype type = dtype::bf16;
   dtype partials = dtype::f32;  ///< fp32 or bf16
 
-  /// An item is the work of one key head of one sequence.
+  /// The number of items. An item is the work for one key head of one sequence.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int items() const noexcept { return batch * kv_heads; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t rows() const noexcept {
     return static_cast<std::int64_t>(items()) * group;
@@ -44,13 +44,13 @@ struct attention_shape {
   }
 };
 
-/// The most query heads per key head: they fill the rows of a tensor core instruction.
+/// The most query heads per key head: as many as a tensor core instruction has rows.
 inline constexpr int most_heads_of_group = 16;
 
 /// Memory that the kernels of a rank need, in packets of 16 bytes and words of 4 bytes.
 struct attention_room {
   std::size_t inbox = 0;   ///< packets: two sets, a row for each query head and rank
-  std::size_t parts = 0;   ///< packets: two parts of items per block
+  std::size_t parts = 0;   ///< packets: partials of two items per block
   std::size_t outbox = 0;  ///< packets: two sets of the rank's own rows
   std::size_t rows = 0;    ///< words: the rows of all ranks
 
@@ -84,7 +84,7 @@ struct attention_operands {
 
 /// The most ranks whose partial results a warp combines.
 inline constexpr int most_attention_ranks = 8;
-/// Whether kernels exist for a width of heads.
+/// Whether kernels exist for a head width.
 [[nodiscard]] constexpr bool has_kernel_for(std::int64_t head_dim) noexcept {
   return head_dim == 64 || head_dim == 128 || head_dim == 256;
 }

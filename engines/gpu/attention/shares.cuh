@@ -6,7 +6,7 @@
 
 namespace untax::gpu {
 
-/// A range of something that is counted.
+/// A range of rows or units.
 struct count_share {
   int first = 0;
   int count = 0;
@@ -16,7 +16,7 @@ struct count_share {
 struct item_blocks {
   int from = 0;
   int count = 1;
-  bool begins = true;  ///< the item's first tile is block `from`'s first
+  bool begins = true;  ///< block `from` begins with the item's first tile
 
   template <int keys>
   __device__ item_blocks(const attention_work<keys>& work, const attention_item& item)
@@ -24,7 +24,7 @@ struct item_blocks {
         count(work.block_of(item.first + item.tiles - 1) - from + 1),
         begins(work.begin_of(from) == item.first) {}
 
-  /// The calling block's share of so many units.
+  /// The calling block's share of `units` rows or units.
   [[nodiscard]] __device__ count_share share_of(int units) const {
     const auto mine = static_cast<unsigned>(static_cast<int>(blockIdx.x) - from);
     const auto all = static_cast<unsigned>(units);
@@ -34,11 +34,11 @@ struct item_blocks {
   }
 };
 
-/// Distributes the rows of the calling block's items over some warps: its share of items that
-/// several blocks have, and all rows of the others. Calls `await(row)` with a warp's first row of
-/// an item, then `take(row)` for each, until one returns false. By all lanes of warp `number` of
-/// `warps`. A first item shared with the block before comes after the items of this block alone:
-/// that block reaches it only at its end.
+/// Distributes the rows of the calling block's items over `warps` warps: all rows of whole items,
+/// and the block's share of the rows of split items. For each item, calls `await(row)` with the
+/// warp's first row, then `take(row)` for each of its rows, until a call returns false. All lanes
+/// of warp `number` must call this. If the first item is split, its rows follow the whole items:
+/// the previous block reaches that item only at its end.
 template <int keys, class Await, class Take>
 [[nodiscard]] __device__ bool for_rows_of_block(const attention_work<keys>& work,
                                                 const attention_shape& shape, int number, int warps,

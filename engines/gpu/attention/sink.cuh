@@ -6,13 +6,13 @@
 
 namespace untax::gpu {
 
-/// Stores the complete results of items, four elements of a row at a time.
+/// Stores or sends the complete partial results of items, four elements of a row at a time.
 template <class Element, int width>
 class item_sink {
  public:
   __device__ item_sink(const attention_arguments& a, std::uint64_t epoch) : a_(a), epoch_(epoch) {}
 
-  /// Stores four normalised elements of a row, and the row's statistics.
+  /// Stores or sends four normalised elements of a row; at column 0 also the row's statistics.
   __device__ void put(std::int64_t row, int column, const float (&elements)[4],
                       const float2& statistics) const {
     if (a_.shape.partials == dtype::f32) {
@@ -56,7 +56,7 @@ class item_sink {
     to[width / format::each] = static_cast<std::uint32_t>(tail);
     if constexpr (format::each == 1) to[width + 1] = static_cast<std::uint32_t>(tail >> 32U);
   }
-  /// Stores the final result, where there are no other ranks.
+  /// Stores the final result if this is the only rank.
   template <class Wire>
   __device__ void finish(std::int64_t row, int column,
                          const typename partial_format<Wire>::four& four) const {

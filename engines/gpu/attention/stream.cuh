@@ -12,12 +12,12 @@
 
 namespace untax::gpu {
 
-/// A streaming warp. Keys and values of its tiles arrive through its own ring, and it leaves the
-/// result of each segment for other warps to merge.
+/// A streaming warp. It loads the keys and values of its tiles through its own ring, and stores the
+/// result of each segment in shared memory for the merging warps.
 ///
-/// It finds its tiles before the preceding kernels have ended, from the lengths at that time. Those
-/// kernels may still change them, so it reads the lengths again after the wait, and restarts if
-/// they differ. In a model only the first layer of a step sees changed lengths.
+/// It finds its tiles before the preceding kernels have ended, from the lengths at that time. The
+/// preceding kernels may still change the lengths, so it reads them again after the wait, and
+/// restarts if they differ. In a model only the first layer of a step sees changed lengths.
 template <class Element, int width, bool paged>
 class stream_warp {
   using config = attention_config<width>;
@@ -34,7 +34,7 @@ class stream_warp {
         queries_(queries),
         merge_(merge) {}
 
-  /// `lengths`: as read before the preceding kernels had ended.
+  /// Runs the warp. `lengths`: read before the preceding kernels had ended.
   __device__ void operator()(typename work::lane_lengths lengths) {
     bool known = !work::keeps_all(a_.shape);
     if (known) {
@@ -48,8 +48,8 @@ class stream_warp {
       producer tiles(a_, at, warp_);
       griddepcontrol_wait();
       lengths = work::read(a_);
-      // Without pages, any lengths lead to rows of the caller's memory. But only the right lengths
-      // say how many entries of a page table are valid.
+      // Without pages, loads stay within the caller's memory for any lengths. With pages, only the
+      // final lengths say which entries of the page table are valid.
       if constexpr (paged) {
         known = known || mine.kept(lengths);
         if (!known) continue;
@@ -66,7 +66,7 @@ class stream_warp {
   }
 
  private:
-  /// Prefetches one tile less than there are stages, and the queries of the first item.
+  /// Issues the loads of the first `stages` - 1 tiles, and of the first item's queries.
   __device__ void begin(producer& tiles, const attention_item& item) {
 #pragma unroll 1
     for (int i = 0; i + 1 < config::stages; ++i) {
@@ -85,7 +85,7 @@ class stream_warp {
     std::uint32_t stage = 0;
     std::uint32_t ahead = ahead_of_taken * config::tile_bytes;
     int place = 0;
-    int early = 0;  // for so many more tiles, loads are one copy group further ahead
+    int early = 0;  // tiles left for which loads are one copy group further ahead
     warp_attention<Element, width> sums;
     for (int number = 0; at.valid(); ++number) {
       const attention_segment segment = *at;
@@ -96,7 +96,7 @@ class stream_warp {
       place = place + 1 < query_rows<width>::places ? place + 1 : 0;
       if (another) queries_.fetch(mine.index_behind(segment.item), place);
       int tile = at.first_tile(warp_, config::streaming);
-      // When the wait for tile `asked` returns, these queries have arrived, too.
+      // When the wait for tile `asked` returns, the next item's queries have arrived, too.
       const int asked = tile + ahead_of_taken * config::streaming;
       for (; tile < segment.end; tile += config::streaming) {
         if (early > 0) {
@@ -120,8 +120,8 @@ class stream_warp {
         queries_.arrive();
       }
       at.advance();
-      // Leaving the result takes as long as a tile takes to arrive, so the load of the next tile is
-      // issued before.
+      // Storing the result takes as long as a tile takes to arrive, so the load of the next tile is
+      // issued first.
       if (at.valid() && early < ahead_of_taken) {
         __syncwarp();
         tiles.load(ring_ + ahead);

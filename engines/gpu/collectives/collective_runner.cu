@@ -59,7 +59,7 @@ class collective_runner::launcher {
   }
 
  private:
-  /// Blocks wait for blocks of peers, so all blocks of a launch have to be resident at once.
+  /// Blocks wait for blocks of peers, so all blocks of a launch must be resident at once.
   void require_room() const {
     int each = 0;
     const world& w = launcher_.ranks();

@@ -11,13 +11,13 @@
 
 namespace untax::gpu {
 
-/// Runs a collective on the GPU of a rank. It owns the operator's symmetric memory: inbox and
-/// counters. Epochs are counted on the device. Construction and destruction are collective; the
-/// rank's GPU must be the current device of the calling thread.
+/// Runs a collective on the GPU of a rank. It owns the operator's symmetric memory: inbox, counters
+/// and epochs, which are counted on the device. Construction and destruction are collective, and
+/// make the rank's GPU the calling thread's current device, which it must be in `run`.
 class collective_runner {
  public:
   /// Loads the kernels: loading one later, while a peer's kernel spins, could wait for that kernel.
-  /// Throws `out_of_memory`, `invalid_argument` if more blocks are asked for than the GPU can hold
+  /// Throws `out_of_memory`, `invalid_argument` if a launch has more blocks than the GPU can hold
   /// at once, `unsupported` without CUDA.
   collective_runner(world& w, const std::string& name, transfer_code&& code);
   collective_runner(const collective_runner&) = delete;
@@ -29,13 +29,13 @@ class collective_runner {
   /// Whether `stream` is being captured into a graph.
   [[nodiscard]] bool captures(stream_ref stream) const;
 
-  /// Replaces the first argument of the kernel for the next runs, to run another count with the
-  /// same kernel, blocks and memory.
+  /// Replaces the first argument of the kernel for later runs, so that they can have another count
+  /// with the same kernel, blocks and memory.
   void set_argument(kernel_argument&& first);
 
   /// Runs one epoch. The GPU must be able to access `in` and `out`. If peers access them, `between`
-  /// is the distance in bytes from a rank's to the next rank's. With a stream this only launches;
-  /// without one it returns when the result is complete, and throws if a wait has failed.
+  /// is the distance in bytes from one rank's buffer to the next rank's. With a stream this only
+  /// launches. Without one it returns when the result is complete, and throws if a wait failed.
   void run(const void* in, void* out, std::int64_t between, stream_ref stream);
 
  private:

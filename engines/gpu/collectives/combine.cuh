@@ -12,9 +12,9 @@ namespace untax::gpu {
 
 /// Where the contributions of the ranks to one span of a result lie.
 struct addends {
-  const std::byte* rows = nullptr;  ///< contribution of rank 0; those of the others follow
+  const std::byte* rows = nullptr;  ///< contribution of rank 0; rank i's is i * row_bytes further
   std::int64_t row_bytes = 0;
-  const std::byte* own = nullptr;  ///< contribution of this rank, which is not read from `rows`
+  const std::byte* own = nullptr;  ///< contribution of this rank, read from here instead of `rows`
   int ranks = 1;
   int rank = 0;
 
@@ -26,7 +26,7 @@ struct addends {
 /// Where a span of a result goes.
 struct destination {
   std::byte* own = nullptr;
-  std::int64_t between = 0;  ///< bytes to the same place at the next rank if sent to all, else 0
+  std::int64_t between = 0;  ///< bytes to the span at the next rank if all ranks get it, else 0
 };
 
 namespace detail {
@@ -64,8 +64,8 @@ struct unit {
   }
 };
 
-/// Calls `visit(address)` for every rank that a destination goes to, with the address `offset`
-/// bytes into it there. The nearest rank comes first, the own rank last.
+/// Calls `visit(address)` for every rank that gets the result, with that rank's address of the byte
+/// at `offset`. The order is from the next rank on; the own rank is last.
 template <class Visit>
 __device__ void each_target(const destination& to, const addends& from, std::int64_t offset,
                             const Visit& visit) {
@@ -79,8 +79,8 @@ __device__ void each_target(const destination& to, const addends& from, std::int
   visit(to.own + offset);
 }
 
-/// Combines `units` units. Each thread takes `together` at a time, strided by the group, and loads
-/// the contributions of `most_ranks` ranks to them at once.
+/// Combines `units` units. Each thread handles `together` units at a time, strided by the group,
+/// and issues the loads of `most_ranks` ranks' contributions to these units together.
 template <class Element, bool wide, int most_ranks, int together, device_group G>
 __device__ void combine_units(const G& group, reduction how, const destination& to,
                               const addends& from, std::int64_t units) {

@@ -13,7 +13,7 @@
 
 namespace untax::gpu {
 
-/// What the control warp of a block tells its worker warps to do next.
+/// A command of the control warp of a block to its worker warps.
 struct command {
   enum class kind : std::uint8_t { leave, move, combine };
 
@@ -22,8 +22,8 @@ struct command {
   bool after_all = false;
   reduction how = reduction::sum;
   std::int64_t amount = 0;          ///< bytes to move, elements to combine
-  const std::byte* from = nullptr;  ///< what is moved
-  addends parts;                    ///< what is combined
+  const std::byte* from = nullptr;  ///< source of a move
+  addends parts;                    ///< sources of a combine
   destination to;
 };
 
@@ -51,10 +51,10 @@ class command_queue {
  public:
   explicit __device__ command_queue(command_board& board) noexcept : board_(&board) {}
 
-  /// How many commands were posted.
+  /// The number of commands posted so far.
   [[nodiscard]] __device__ std::uint32_t posted() const noexcept { return posted_; }
 
-  /// If all slots are taken, waits until the worker warps have finished the oldest command.
+  /// Posts a command. If all slots are in use, first waits until the oldest command is done.
   __device__ void post(const command& next) {
     if (posted_ - done_ == command_board::slots) await(done_ + 1);
     if (device_warp::thread_rank() == 0) {
@@ -65,9 +65,9 @@ class command_queue {
     posting_.advance<command_board::slots>();
     ++posted_;
   }
-  /// Polls, then returns how many commands are known to be done.
+  /// Polls, then returns the number of commands that are known to be done.
   [[nodiscard]] __device__ std::uint32_t done() {
-    // Each lane polls on its own, but all lanes have to agree on the count.
+    // Each lane polls on its own, but all lanes must agree on the count.
     const auto next_has_ended = [&] {
       const bool ended =
           cuda::ptx::mbarrier_test_wait_parity(&board_->done[ending_.stage].word, ending_.parity);
@@ -76,8 +76,8 @@ class command_queue {
     while (done_ != posted_ && next_has_ended()) end_one();
     return done_;
   }
-  /// Waits until `count` commands are done. What the worker warps wrote for them is visible then,
-  /// and covered by a later release.
+  /// Waits until `count` commands are done. Then the worker warps' writes for them are visible, and
+  /// a later release covers them.
   __device__ void await(std::uint32_t count) {
     while (done_ < count) {
       board_->done[ending_.stage].wait(ending_.parity);

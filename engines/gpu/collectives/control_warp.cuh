@@ -10,8 +10,8 @@
 
 namespace untax::gpu {
 
-/// Signals deferred, in order, until the worker warps have finished the commands before them. One
-/// per lane, so that one release serves several peers. Called by all lanes of the control warp.
+/// Signals that are deferred, in order, until the worker warps have finished all earlier commands.
+/// One per lane, so that one release serves several peers. Called by all lanes of the control warp.
 class pending_signals : trace_ref {
  public:
   static constexpr int most = 32;
@@ -29,7 +29,7 @@ class pending_signals : trace_ref {
     }
     ++count_;
   }
-  /// How many commands have to be done before the oldest signal is sent.
+  /// The number of commands that must be done before the oldest signal is sent.
   [[nodiscard]] __device__ std::uint32_t first_after() const {
     return __shfl_sync(0xffffffffU, after_, first_);
   }
@@ -51,8 +51,8 @@ class pending_signals : trace_ref {
   int count_ = 0;
 };
 
-/// One lane's part in a wait of a control warp. Every poll also sends the pending signals that have
-/// become due, so that no peer waits for a signal that is held back here.
+/// One lane's part in a wait of the control warp. Every poll also sends the pending signals that
+/// have become due, so that no peer waits for a signal that is held back here.
 struct conducted_wait : pending_wait {
   pending_signals signals;
   command_queue commands;
@@ -70,14 +70,14 @@ struct conducted_wait : pending_wait {
   return wait_for_parts(mine, watch, run, run.operator_name());
 }
 
-/// The warp of a block that runs through the steps of a worker's program. It executes the verbs and
-/// posts the actions to the worker warps. So bytes move while it waits, and while a release waits
-/// for earlier bytes. All its lanes take every step.
+/// The warp of a block that runs the steps of a worker's program. It executes the verbs itself and
+/// posts the actions to the worker warps as commands. So data move while it waits, and while a
+/// release waits for earlier data. All of its lanes take every step.
 ///
-/// Two things differ from executing the steps one by one; a peer that only waits sees neither.
+/// Two things differ from executing the steps one by one; peers, which only wait, observe neither.
 /// Waits are deferred until a step acts or signals, and are then polled together. A signal is
-/// deferred until the worker warps have finished the commands before it. The control warp then
-/// sends it, together with other due signals, when it next posts a command or waits.
+/// deferred until the worker warps have finished all earlier commands. The control warp then sends
+/// it, together with other signals that are due, when it next posts a command or waits.
 class control_warp {
  public:
   __device__ control_warp(const run_arguments& run, command_board& board, std::int64_t inbox_stride)
@@ -89,7 +89,7 @@ class control_warp {
 
   [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
 
-  // Inlined: at a call site most fields of a step are known to be empty, and nothing has to be kept
+  // Inlined: at a call site most fields of a step are known to be empty, so no step has to be kept
   // in local memory, which the worker warps' traffic would evict from the cache.
   __device__ __forceinline__ void take(const step& s) {
     if (!going_) return;
@@ -166,7 +166,7 @@ class control_warp {
       next.amount = s.cols;
       next.parts = parts_of(s);
       if (s.everywhere) next.to.between = between(s.to.of);
-      // Earlier commands may still be copying what is overwritten to peers or into the result.
+      // Earlier commands may still copy from the memory that this command overwrites.
       next.after_all =
           s.to.of == operand::c && read_input_ || s.to.of == operand::inbox && read_inbox_;
     } else {

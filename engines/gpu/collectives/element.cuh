@@ -63,9 +63,9 @@ class combination {
  public:
   static constexpr int elements = words * word_of_elements<Element>::each;
 
-  /// The first contribution.
+  /// Starts with the first contribution.
   __device__ void start(const std::uint32_t* from) { widen(from, so_far_); }
-  /// The next one, in rank order.
+  /// Adds the next contribution, in rank order.
   __device__ void add(reduction how, const std::uint32_t* from) {
     float next[elements];
     widen(from, next);

@@ -30,7 +30,7 @@ template <int worker_threads>
   return threadIdx.x < 32 ? warp_role::worker : warp_role::none;
 }
 
-/// Each block is one worker of the protocol and has worker warps and a control warp.
+/// The kernel. Each block is one worker of the protocol: some worker warps and a control warp.
 template <protocol Protocol, class Element, class Sender>
 __global__ void __launch_bounds__(block_threads<Sender::group::size()>, 1)
     carry_out(const __grid_constant__ Protocol how, const __grid_constant__ run_arguments run) {

@@ -9,17 +9,17 @@
 
 namespace untax::gpu {
 
-/// Moves bytes with ordinary loads and stores of all threads of the worker warps.
+/// Moves bytes with ordinary loads and stores by all threads of the worker warps.
 class store_sender {
  public:
-  /// With the control warp the block has 512 threads, so that a thread may have 128 registers.
+  /// With the control warp a block has 512 threads, so that each may have 128 registers.
   using group = worker_warps<480>;
   static constexpr std::size_t shared_bytes = 0;
   static constexpr const char* name = "stores";
 
   explicit __device__ store_sender(std::byte* /*shared*/) noexcept {}
 
-  /// The caller synchronises. Both addresses are aligned to 2 bytes.
+  /// Does not synchronise; the caller must. Both addresses must be aligned to 2 bytes.
   __device__ void move(std::byte* to, const std::byte* from, std::int64_t bytes) const {
     untax::detail::move_elements(group(), reinterpret_cast<std::uint16_t*>(to),
                                  reinterpret_cast<const std::uint16_t*>(from), bytes / 2);

@@ -21,7 +21,7 @@ struct worker_warps : device_block {
   }
 };
 
-/// Threads of a block with such worker warps, the control warp included.
+/// Threads of a block with `threads` worker threads and the control warp.
 template <int threads>
 inline constexpr int block_threads = threads + 32;
 

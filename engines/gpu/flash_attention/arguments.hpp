@@ -16,8 +16,8 @@ struct flash_arguments {
   CUtensorMap values;
   flash_shape shape;
   flash_tiles tiles;
-  const std::int32_t* order;  ///< [tiles]: the tile that is started at a position
-  sm_queues positions;        ///< in `order`; nothing is taken before and after a run
+  const std::int32_t* order;  ///< [tiles]: the number of the tile at each position
+  sm_queues positions;        ///< in `order`; `taken` is 0 before and after a run
   int* left;                  ///< blocks that found no tile left; 0 before and after a run
   void* out;
   float* log_sums;

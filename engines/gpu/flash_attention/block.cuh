@@ -7,8 +7,8 @@
 
 namespace untax::gpu {
 
-/// Shared memory of a block. Operands are in parts of 64 columns, as TMA writes them with its
-/// 128-byte swizzle: one part after the other, and in a part one row after the other.
+/// Shared memory of a block. Operands consist of parts of 64 columns, which TMA writes with its
+/// 128-byte swizzle: one part after the other, and within a part one row after the other.
 template <flash_config config>
 struct flash_memory {
   static constexpr int parts = config.width / 64;
@@ -21,7 +21,7 @@ struct flash_memory {
   stage_barrier empty[config.places];  ///< every consumer warp has released the stage
   stage_barrier tile_full;             ///< a tile is in `tiles`, and its queries are loaded
   stage_barrier tile_empty;            ///< every consumer warp has released the queries
-  /// Used alternately, so that the previous tile stays valid while its results are stored.
+  /// Two buffers, used alternately, so that a tile stays valid while its results are stored.
   /// `rows` 0: there are no more tiles.
   flash_tile tiles[2];
 

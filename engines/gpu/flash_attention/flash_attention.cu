@@ -22,7 +22,7 @@
 namespace untax::gpu {
 namespace {
 
-/// Returns the shape, or throws the reason why it cannot be run.
+/// Returns the shape. Throws if there is no kernel for it, or if it is invalid.
 const flash_shape& checked(const flash_shape& s) {
   const auto refuse = [](errc code, const std::string& why) {
     throw error(code, "flash_attention on a GPU " + why);

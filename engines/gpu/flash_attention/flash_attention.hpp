@@ -11,8 +11,8 @@
 
 namespace untax::gpu {
 
-/// The positions of an order below `second` are for the multiprocessors of queue 0, the others for
-/// those of queue 1. A block that finds its queue empty takes from the other queue.
+/// Positions of an order below `second` belong to queue 0, all other positions to queue 1. A block
+/// takes positions from the queue of its multiprocessor, and from the other one if that is empty.
 struct flash_queues {
   std::vector<std::uint8_t> of_sm;  ///< the queue of each multiprocessor, 0 or 1
   int second = 0;
@@ -29,10 +29,10 @@ class flash_runner {
   /// 64, 128 or 256 elements, and for fp32; `invalid_argument` for other invalid shapes;
   /// `out_of_memory`.
   flash_runner(const flash_shape& shape, order::attention_order how);
-  /// With the caller's order: `table` has the tile that is started at each position, and is a
-  /// bijection on the numbers below flash_grid(shape).size().
+  /// With the caller's order: `table` holds the number of the tile at each position, and must be a
+  /// permutation of the numbers below flash_grid(shape).size().
   flash_runner(const flash_shape& shape, const std::vector<std::int32_t>& table);
-  /// The same, with two queues of positions, for multiprocessors of two kinds.
+  /// With the caller's order and two queues of positions, for two groups of multiprocessors.
   flash_runner(const flash_shape& shape, const std::vector<std::int32_t>& table,
                const flash_queues& queues);
   flash_runner(flash_runner&&) noexcept;

@@ -20,8 +20,8 @@ struct flash_registers {
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr flash_registers registers_of(const flash_config& config) {
   return config.groups == 3 ? flash_registers{32, 160} : flash_registers{40, 232};
 }
-/// Whether a block is launched with that many registers, which are allocated in multiples of 8 per
-/// thread. A warpgroup that requests more waits for ever.
+/// Whether a block starts with that many registers, which are allocated in multiples of 8 per
+/// thread. Otherwise a warpgroup that requests more than are free would wait for ever.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool has_registers(const flash_config& config) {
   const int at_start = 65536 / config.threads() / 8 * 8 * config.threads();
   const flash_registers shared_out = registers_of(config);

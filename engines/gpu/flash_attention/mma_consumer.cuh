@@ -15,7 +15,7 @@
 
 namespace untax::gpu {
 
-/// The type of an element in tensor core instructions.
+/// The type that stands for an element type in tensor core instructions.
 template <class Element>
 struct wgmma_element;
 template <>
@@ -29,10 +29,10 @@ struct wgmma_element<f16> {
 
 /// An MMA warpgroup. It computes attention for 64 rows of a tile.
 ///
-/// It keeps the tensor cores busy: it issues the logits of the next block of keys and, behind them,
-/// the product with the values of the current block. The tensor cores compute that product while
+/// It keeps the tensor cores busy: it issues the product with the next block of keys, and then the
+/// product with the values of the current block. The tensor cores compute the second product while
 /// the warpgroup computes weights from the new logits. The warpgroups take turns to issue, so that
-/// one uses the tensor cores while another computes exponentials.
+/// one warpgroup uses the tensor cores while another computes exponentials.
 template <class Element, flash_config config, bool causal>
 class flash_consumer {
   using memory = flash_memory<config>;
@@ -47,8 +47,8 @@ class flash_consumer {
       : a_(a), shared_(shared), group_(group) {}
 
   __device__ void run() {
-    // The last warpgroup gives the first its first turn. The first cannot do it itself: a barrier
-    // counts a warp once, so the warps that wait there cannot have arrived before.
+    // The last warpgroup passes the first turn to warpgroup 0, which cannot do this itself: a
+    // barrier counts each warp once, so warps that wait at it cannot have arrived at it before.
     if (take_turns && group_ == config.groups - 1) named_barrier_arrive(turn_of(0));
     for (std::uint32_t parity = 0;; parity ^= 1U) {
       shared_.tile_full.wait(parity);
@@ -56,7 +56,7 @@ class flash_consumer {
       if (tile.rows == 0) break;
       attend(tile);
     }
-    // Consumes the turn that the last warpgroup gave the first and that the first did not need.
+    // Consumes the last turn that was passed to warpgroup 0, which it did not use.
     if (take_turns && group_ == 0) named_barrier_sync(turn_of(0));
   }
 
@@ -123,8 +123,8 @@ class flash_consumer {
     release(shared_.empty[place]);
   }
 
-  /// Multiplies the keys of `block`, and the previous block's values by `weights`. Then `weights`
-  /// are those of `block`. Returns the next ring stage, which is acquired.
+  /// Computes the logits of `block`, and adds `weights` times the previous block's values to
+  /// `sums`. Replaces `weights` by those of `block`. Returns the next ring stage, already acquired.
   template <bool hides>
   __device__ __forceinline__ std::uint32_t take_block(std::uint32_t keys_at, int block,
                                                       const int (&sees)[2], softmax& state,
@@ -148,7 +148,7 @@ class flash_consumer {
     float kept[2];
     state.weigh(logits, kept);
     hold_sums(logits);
-    // Weights are computed while the tensor cores multiply values, and packed after that. The wait
+    // Weights are computed while the tensor cores multiply values, and packed afterwards. The wait
     // for the next stage has a branch, which keeps ptxas from waiting for the tensor cores first.
     const std::uint32_t next = acquire();
     wgmma_wait<0>();
@@ -206,7 +206,7 @@ class flash_consumer {
     at_.template advance<config.places>();
     return place;
   }
-  /// Arrives at `empty` for the calling warp.
+  /// Arrives at `empty` once for the calling warp. All of its lanes must call this.
   __device__ static void release(stage_barrier& empty) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) empty.arrive();

@@ -9,7 +9,7 @@
 namespace untax::gpu {
 namespace {
 
-/// How many query heads have keys and values that fit into half of L2: whole groups, at least one.
+/// The number of query heads whose keys and values fit into half of L2: whole groups, at least one.
 int heads_at_once(const flash_shape& shape, std::size_t l2_bytes) {
   const std::size_t of_head = std::size_t{4} * static_cast<std::size_t>(shape.head_dim) *
                               static_cast<std::size_t>(std::max(shape.keys, 1));
@@ -21,7 +21,7 @@ int heads_at_once(const flash_shape& shape, std::size_t l2_bytes) {
 
 /// The cost of each tile of a head, from the first rows to the last, in blocks of keys.
 std::vector<int> costs_of(const flash_shape& shape) {
-  constexpr int of_a_tile = 2;  // to load queries and store results
+  constexpr int of_a_tile = 2;  // for loading queries and storing results
   const flash_tiles tiles = flash_tiles::of(shape);
   std::vector<int> costs(static_cast<std::size_t>(tiles.row_blocks));
   for (int i = 0; i < tiles.row_blocks; ++i)
@@ -30,7 +30,7 @@ std::vector<int> costs_of(const flash_shape& shape) {
   return costs;
 }
 
-/// When the last of `num_sms` multiprocessors ends, if each takes the next tile when it is free.
+/// The time when the last multiprocessor ends, if each takes the next tile whenever it is free.
 template <class Order>
 int end_of(const Order& order, const std::vector<int>& costs, int num_sms) {
   std::priority_queue<int, std::vector<int>, std::greater<>> free;
@@ -45,11 +45,11 @@ int end_of(const Order& order, const std::vector<int>& costs, int num_sms) {
   return last;
 }
 
-/// Sections of `heads_at_once`. If causal, the last one may be larger, so that all multiprocessors
-/// end together: it is the largest whose end is close to the best. Its limit leaves `least_shares`
-/// blocks to share each block of keys and values, or memory bandwidth would not suffice.
+/// Sections of `heads_at_once` heads. If causal, the last section may be larger, so that all
+/// multiprocessors end together: the largest tried size whose end is close to the best. Its limit
+/// lets `least_shares` blocks share keys and values, else memory bandwidth would not suffice.
 order::head_sections sections_of(const flash_shape& shape, const flash_target& on) {
-  constexpr int waves = 64;        // with more, too little is idle at the end to be worth a search
+  constexpr int waves = 64;        // with more, too little time is idle at the end for a search
   constexpr int least_shares = 4;  // blocks that read the same keys and values
   constexpr double close = 1.005;
   const order::attention_grid grid = flash_grid(shape);

@@ -10,7 +10,7 @@
 
 namespace untax::gpu {
 
-/// The tiles of a shape, as the grid of blocks that `untax/order` numbers.
+/// The tiles of a shape, as a grid of blocks that the orders of `untax/order` number.
 [[nodiscard]] order::attention_grid flash_grid(const flash_shape& shape);
 
 /// The GPU that an order is chosen for.
@@ -19,7 +19,7 @@ struct flash_target {
   int num_sms = 1;
 };
 
-/// The tile that is started at each position.
+/// The number of the tile at each position of an order.
 [[nodiscard]] std::vector<std::int32_t> flash_order_table(const flash_shape& shape,
                                                           order::attention_order how,
                                                           const flash_target& on);

@@ -4,12 +4,12 @@
 
 namespace untax::gpu {
 
-/// Two queues of positions, which blocks take when they become free: positions below `second` are
-/// for the multiprocessors of queue 0, the others for those of queue 1. When a queue is empty, its
-/// multiprocessors take from the other one, so none is idle for long.
+/// Two queues of positions, which blocks take when they become free. Positions below `second`
+/// belong to queue 0, all other positions to queue 1. When a queue is empty, its multiprocessors
+/// take from the other queue, so none is idle for long.
 struct sm_queues {
   const std::uint8_t* queue_of_sm = nullptr;  ///< by %smid, on the device; null: there is one queue
-  int second = 0;                             ///< all positions if there is one queue
+  int second = 0;                             ///< `count` if there is one queue
   int count = 0;
   int* taken = nullptr;  ///< [2], on the device: number of attempts to take from each queue
 };
@@ -30,7 +30,7 @@ class sm_queue_cursor {
     if (queues.queue_of_sm != nullptr) queue_ = queues.queue_of_sm[this_sm()];
   }
 
-  /// A position that no other block gets; -1 if there is none left.
+  /// Takes a position, which no other block gets. Returns -1 if none is left.
   [[nodiscard]] __device__ int next() {
     for (;;) {
       const int begin = queue_ == 0 ? 0 : queues_.second;

@@ -6,8 +6,8 @@
 
 namespace untax::gpu {
 
-/// The running softmax of the two rows that a thread has a part of. In each row it has two adjacent
-/// columns of every eight. Four consecutive threads share the same rows.
+/// The running softmax of two rows, shared by four consecutive threads. In each row, a thread holds
+/// two adjacent columns of every eight.
 template <int columns>
 struct flash_softmax {
   float most[2];   ///< maximum of the logits so far, not scaled
@@ -33,13 +33,13 @@ struct flash_softmax {
     }
   }
 
-  /// Replaces logits by weights relative to the maximum so far. Earlier sums have to be multiplied
-  /// by `kept` to be relative to the same maximum.
+  /// Replaces logits by weights relative to the maximum so far. The caller must multiply earlier
+  /// sums by `kept`, which makes them relative to this maximum.
   __device__ void weigh(float (&logits)[columns / 2], float (&kept)[2]) {
     float reference[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      // Two chains: in a single one each maximum would wait for the one before.
+      // Two chains: in a single chain each maximum would wait for the previous one.
       float high = most[r];
       float other = nothing();
 #pragma unroll
@@ -66,7 +66,7 @@ struct flash_softmax {
     }
   }
 
-  /// Called after the last logits. Then every thread of a row has the sum of the row.
+  /// Called after the last logits. Reduces `total`: every thread of a row gets the row's sum.
   __device__ void finish() {
 #pragma unroll
     for (float& sum : total) {

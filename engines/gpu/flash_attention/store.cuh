@@ -28,8 +28,8 @@ __device__ inline void transpose_in_four(std::uint32_t (&words)[4]) {
 }
 
 /// Stores the 64 rows of a warpgroup, from row `first` of the tile on, from registers: `sums`
-/// divided by `total`, which all threads of a row have, and the log-sum-exp of the scaled logits.
-/// Rows that see no keys are zeros, and their log-sum-exp is minus infinity.
+/// divided by `total`, which must be reduced already, and the log-sum-exp of the scaled logits.
+/// Rows that see no keys become zeros, and their log-sum-exp minus infinity.
 template <class Element, int width>
 __device__ __forceinline__ void store_rows(const flash_arguments& a, const flash_tile& tile,
                                            int first, const float (&most)[2],

@@ -8,24 +8,24 @@
 
 namespace untax::gpu {
 
-/// What a block computes at a time: some query rows of a sequence, for one head.
+/// The unit of work of a block: some query rows of a sequence, for one head.
 struct flash_tile {
   int batch = 0;
   int head = 0;
   int row = 0;     ///< the first row, in the matrix of queries
-  int rows = 0;    ///< how many rows there are; 0 or less: nothing to do
+  int rows = 0;    ///< number of rows; 0 or less: nothing to do
   int key = 0;     ///< the first row of its sequence in the matrices of keys and values
-  int keys = 0;    ///< how many keys the sequence has
+  int keys = 0;    ///< number of keys of the sequence
   int sees = 0;    ///< keys that the first row sees if causal; may be negative. Each further row
                    ///< sees one more
-  int blocks = 0;  ///< blocks of keys that any of its rows sees
+  int blocks = 0;  ///< blocks of keys that any row of the tile sees
 
-  /// How many keys a row of the tile sees.
+  /// The number of keys that a row of the tile sees.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int seen_by(int row_of_tile, bool causal) const {
     const int all = causal && sees + row_of_tile < keys ? sees + row_of_tile : keys;
     return all > 0 ? all : 0;
   }
-  /// How many blocks, from the first on, are seen completely by all rows from `row_of_tile` on.
+  /// The number of blocks, from block 0 on, that all rows from `row_of_tile` on see completely.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int seen_blocks(int row_of_tile, int block_keys,
                                                             bool causal) const {
     return seen_by(row_of_tile, causal) / block_keys;
@@ -47,7 +47,7 @@ struct flash_tiles {
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int count() const { return batch * heads * row_blocks; }
 
-  /// The rows of a sequence in a matrix: the first one, and how many there are.
+  /// The rows of a sequence in a matrix: the first row, and the number of rows.
   struct range {
     int begin = 0;
     int count = 0;

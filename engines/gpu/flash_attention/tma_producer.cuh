@@ -8,8 +8,8 @@ namespace untax::gpu {
 /// The producer, one thread of a block: takes tiles and loads their queries, keys and values.
 ///
 /// Blocks of keys are loaded from the last to the first, and the keys of the next block before the
-/// values of the current one: this is the order in which they are multiplied. The first keys of a
-/// tile are loaded before its queries, whose buffer becomes free later.
+/// values of the current block: this is the order in which they are multiplied. The first keys of a
+/// tile are loaded before its queries, whose buffer becomes free later than a ring stage.
 template <flash_config config>
 class flash_producer {
   using memory = flash_memory<config>;
@@ -26,7 +26,7 @@ class flash_producer {
       const int last = tile.blocks - 1;
       if (last >= 0) bring(a_.keys, tile, last);
       hand_over(tile);
-      // Fetching the next tile has a long latency, so loads into the ring are issued first.
+      // Taking the next tile has a long latency, so loads into the ring are issued first.
       int block = last;
 #pragma unroll 1
       do {
@@ -93,7 +93,7 @@ class flash_producer {
   sm_queue_cursor positions_;
   ring_cursor at_;
   std::uint32_t handed_ = 0;
-  int column_ = 0;  // the first one, in keys and values
+  int column_ = 0;  // the tile's first column in keys and values
 };
 
 }  // namespace untax::gpu

@@ -10,25 +10,25 @@
 
 namespace untax::gpu {
 
-/// Collectives of few bytes. Every message is packets that carry their own flag (rma/packet.cuh),
-/// so a signal costs nothing, and received data are combined straight from registers.
+/// Collectives for few bytes. Messages consist of packets with their own flag (rma/packet.cuh), so
+/// no separate signal is needed, and received data are combined directly from registers.
 ///
-/// Thread t of the grid has packets t, t + threads of the grid, ... of every message. It moves
-/// several at a time, since each load and each poll has a long latency. The grid is the same at all
-/// ranks, so a block exchanges packets only with the peers' blocks of the same number (partners).
+/// Thread t of a grid of n threads handles packets t, t + n, ... of every message. It moves several
+/// at a time, since each load and each poll has a long latency. The grid is the same at all ranks,
+/// so a block exchanges packets only with the peers' blocks of the same number (its partners).
 ///
 /// The inbox of a rank has two sets for each phase, used in alternate epochs; a set has `capacity`
-/// packets for each source. A block may overwrite a set when its partner at the receiver has read
-/// the packets of two epochs ago. If the partner sends something back in each epoch, no signal is
-/// needed: it sent its packet of the last epoch after it had ended the epoch before. If nothing
-/// comes back (a broadcast, unequal parts), the partner signals a counter at the start of its next
-/// epoch: it waits there anyway, and its reads of the last epoch are complete. Counters are also
-/// used if runs may have any count, since a block may have no packets in one of them.
+/// packets for each source. A block may overwrite a set once its partner at the receiver has read
+/// the packets of two epochs ago. If the partner sends packets back in each epoch, no signal is
+/// needed: before it sent the packets of the last epoch it had ended the epoch before. If it sends
+/// nothing back (a broadcast, unequal parts), it raises a counter at the start of its next epoch:
+/// it may wait there anyway, and its reads of the last epoch are complete. Counters are also used
+/// if runs may have any count, since a block may have no packets in one of the runs.
 struct packet_layout {
   message_table messages;
   std::int64_t capacity = 0;  ///< packets of the largest message
   reduction how = reduction::sum;
-  /// Whether there is a second phase, in which every rank passes its own part on to the others.
+  /// Whether there is a second phase, in which ranks pass their own parts on to other ranks.
   bool passes_on = false;
   int root = -1;           ///< relay only: the rank that has all data and receives none
   std::int64_t total = 0;  ///< relay only: elements of the root
@@ -40,7 +40,7 @@ struct packet_layout {
     const auto set = static_cast<std::int64_t>(2 * phase) + static_cast<std::int64_t>(epoch & 1U);
     return (set * messages.ranks + source) * capacity + i;
   }
-  /// Number of packets of an inbox.
+  /// The number of packets of an inbox.
   [[nodiscard]] constexpr std::size_t slots() const noexcept {
     return (passes_on ? 4 : 2) * static_cast<std::size_t>(messages.ranks) *
            static_cast<std::size_t>(capacity);
@@ -53,16 +53,16 @@ struct packet_layout {
 
 inline constexpr int packet_threads = 256;
 
-/// Messages that arrive unchanged. `sent` and `got` are those of an exchange.
+/// An exchange: messages arrive unchanged. `sent` is by receiver, `got` by source.
 [[nodiscard]] transfer_code packet_exchange(const message_table& messages, dtype type, int blocks);
 
-/// A broadcast of `count` elements. The root sends each other rank its part, and that rank passes
-/// it on to the rest. `sent` is what goes to each rank in either phase, `got` the parts by owner.
+/// A broadcast of `count` elements. The root sends each other rank a part, which that rank passes
+/// on to the remaining ranks. `sent` is by receiver, in this rank's sending phase; `got` by owner.
 [[nodiscard]] transfer_code packet_relay(const message_table& messages, dtype type, int root,
                                          std::int64_t count, int blocks);
 
-/// Messages that are combined in rank order. `sent` is by receiver. The result goes to `got` of the
-/// own rank; with `passes_on`, the results of other ranks go to `got` of those.
+/// A reduction: messages are combined in rank order. `sent` is by receiver. This rank's result goes
+/// to `got[rank]`; with `passes_on`, the result of each other rank r goes to `got[r]`.
 [[nodiscard]] transfer_code packet_reduction(const message_table& messages, dtype type,
                                              reduction how, bool passes_on, int blocks);
 

@@ -12,17 +12,17 @@
 
 namespace untax::gpu {
 
-/// What one rank sends and receives, as a table, in elements. It is small enough for a kernel
-/// argument, and spares the kernel from computing it from sizes and ranks.
+/// The messages that one rank sends and receives, in elements. The table is small enough for a
+/// kernel argument, and the kernel need not compute messages from sizes and ranks.
 struct message_table {
   int ranks = 1;
   int rank = 0;
   range sent[most_ranks];               ///< of the input, by receiver
   range got[most_ranks];                ///< of the result, by source
-  std::int64_t there[most_ranks] = {};  ///< by receiver: where `sent` begins in its result
-  /// The largest message between any two ranks: symmetric memory has the same size at all ranks.
+  std::int64_t there[most_ranks] = {};  ///< by receiver: where `sent` begins in that result
+  /// The largest message between any two ranks, since symmetric memory has one size at all ranks.
   std::int64_t largest = 0;
-  bool any_count = false;  ///< runs may have any count; `largest` is that of the highest
+  bool any_count = false;  ///< runs may have any count; `largest` is for the highest
 
   message_table() = default;
   /// Throws `unsupported` for too many ranks.
@@ -34,7 +34,7 @@ struct message_table {
   }
 };
 
-/// The table as the parts that an exchange takes. Messages between two other ranks are not known.
+/// A table as the `Parts` of an exchange. Messages between two other ranks are not known.
 struct listed_parts {
   message_table table;
 

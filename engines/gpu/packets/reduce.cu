@@ -9,8 +9,8 @@ namespace {
 template <class Element>
 using bits_of = typename word_of_elements<Element>::bits;
 
-/// Combines what all ranks have for a batch of the own part, which begins at packet `first`. Called
-/// by all lanes of a warp.
+/// Combines the contributions of all ranks to a batch of the own part, which begins at packet
+/// `first`. Returns false if a wait failed. All lanes of the warp must call this.
 template <class Element, int depth>
 [[nodiscard]] __device__ bool combine_batch(packet_worker<bits_of<Element>, depth>& worker,
                                             const packet_layout& how, std::int64_t first,
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(packet_threads)
   if (run.launch < 0) return;
   packet_worker<bits_of<Element>, depth> worker(how, run);
   const auto early = worker.load_early();
-  // With two phases the peer answers every message, in the first phase or in the second.
+  // With two phases the peer answers each message of one phase with a message of the other phase.
   bool well = worker.reserve(
       [&](int peer) { return how.messages.sent[how.passes_on ? peer : worker.rank()].size; });
   if (well) {

@@ -11,8 +11,8 @@
 
 namespace untax::gpu {
 
-/// Eight packets that a lane sends or polls together, which takes only as long as a single one:
-/// `depth` of them for each of `peers` consecutive peers.
+/// Eight packets that a lane sends or polls together, which takes only as long as for one packet:
+/// `depth` packets for each of `peers` consecutive peers.
 template <int depth>
 struct packet_batch {
   static constexpr int most = 8;
@@ -20,17 +20,17 @@ struct packet_batch {
   static_assert(peers * depth == most);
 };
 
-/// The batch that a lane waits for. Data stay in registers: they are taken from the same load that
-/// saw the epoch.
+/// A lane's wait for a batch. Data stay in registers: they are taken from the same load that saw
+/// the epoch.
 template <int depth>
 struct packet_column : packet_batch<depth> {
   using packet_batch<depth>::most;
 
   const packet* first = nullptr;  ///< the first packet of source `first_source`
   std::int64_t apart = 0;         ///< packets from one source to the next
-  std::int64_t step = 0;          ///< packets from one packet of a source to the next
+  std::int64_t step = 0;          ///< packets from one wanted packet of a source to the next
   int first_source = 0;
-  unsigned wanted = 0;  ///< a bit for each packet
+  unsigned wanted = 0;  ///< a bit for each packet of the batch
   std::uint64_t expected = 0;
   std::uint64_t seen = 0;
   int peer = -1;
@@ -38,7 +38,7 @@ struct packet_column : packet_batch<depth> {
   verb what = verb::acquire;
   std::uint64_t data[most] = {};
 
-  /// 1 if all have arrived, else 0.
+  /// Returns 1 if all wanted packets have arrived, else 0.
   [[nodiscard]] __device__ std::uint64_t look() {
     std::uint64_t arrived = 1;
 #pragma unroll
@@ -56,8 +56,8 @@ struct packet_column : packet_batch<depth> {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// One block of a packet collective. A lane takes `depth` packets of a message at a time: packet i
-/// and those `step()`, 2 `step()`, ... after it.
+/// One block of a packet collective. A lane handles `depth` packets of a message at a time: packets
+/// i, i + step(), i + 2 step(), ...
 template <class Bits, int depth>
 class packet_worker {
  public:
@@ -79,7 +79,7 @@ class packet_worker {
   /// The first packet of the calling thread, and the distance between its packets.
   [[nodiscard]] __device__ std::int64_t first() const noexcept { return first_; }
   [[nodiscard]] __device__ std::int64_t step() const noexcept { return step_; }
-  /// The distance between its batches.
+  /// The distance between the batches of the calling thread.
   [[nodiscard]] __device__ std::int64_t stride() const noexcept { return depth * step_; }
 
   [[nodiscard]] __device__ const Bits* in(const range& part) const noexcept {
@@ -89,15 +89,15 @@ class packet_worker {
     return reinterpret_cast<Bits*>(run_.out) + part.begin;
   }
 
-  /// Whether this block has any packet of a message of `count` elements.
+  /// Whether this block handles any packet of a message of `count` elements.
   [[nodiscard]] __device__ bool has_part_of(std::int64_t count) const noexcept {
     return packets_for<Bits>(count) > std::int64_t{blockIdx.x} * blockDim.x;
   }
 
-  /// Waits until peers that send nothing back have read what is to be overwritten. Signals peers to
-  /// which nothing is sent back that last epoch's packets are read; the last kernel's end ensures
-  /// it. `gets(peer)` elements come back. If runs may have any count, counters are used with every
-  /// peer, since the last run may have sent no packets. Called by all threads.
+  /// Waits until peers that send nothing back have read the packets that this epoch overwrites.
+  /// Signals peers that get nothing back that last epoch's packets are read: that kernel has ended.
+  /// `gets(peer)`: elements that `peer` sends back. If runs may have any count, all peers use
+  /// counters, as the last run may have sent no packets. All threads must call this.
   template <class Gets>
   [[nodiscard]] __device__ bool reserve(const Gets& gets) {
     for (int begin = 0; begin < ranks(); begin += 32) {
@@ -126,7 +126,7 @@ class packet_worker {
     return true;
   }
 
-  /// What a lane sends in a batch.
+  /// The data that a lane sends in a batch.
   struct outgoing {
     std::uint64_t data[batch::most];
   };
@@ -139,9 +139,9 @@ class packet_worker {
     });
     return loaded;
   }
-  /// The batch that is sent first. It is loaded before `reserve` waits for the peers.
+  /// Loads the batch that is sent first. To be called before `reserve`, which waits for peers.
   [[nodiscard]] __device__ outgoing load_early() const { return load(first_, 1); }
-  /// Sends all messages, to the nearest receiver first.
+  /// Sends all messages. Each batch is sent to the next rank first.
   __device__ void send_all(const outgoing& early) const {
     const action_note noted(run_, action::copy);
     for (std::int64_t i = first_; i < how_.capacity; i += stride()) {
@@ -161,7 +161,7 @@ class packet_worker {
   }
 
   /// Waits for the batch that begins at packet `i`, from sources `begin`, begin + 1, ...; only for
-  /// packets for which `wants(source, packet)` holds. Called by all lanes of a warp.
+  /// packets for which `wants(source, packet)` holds. All lanes of the warp must call this.
   template <class Wants>
   [[nodiscard]] __device__ bool receive(int phase, int begin, std::int64_t i, const Wants& wants,
                                         column& all) {
@@ -181,11 +181,11 @@ class packet_worker {
     return wait_for_parts(all, watch_, run_, run_.operator_name()) == wait_outcome::ok;
   }
 
-  /// Receives all messages of a phase into their places in the result. Called by all threads.
+  /// Receives all messages of a phase into the result. All threads must call this.
   [[nodiscard]] __device__ bool collect(int phase) {
     return collect(phase, [&](int source) { return how_.messages.got[source].size; });
   }
-  /// The same, with `size_of(source)` elements from each source in this phase.
+  /// The same, for `size_of(source)` elements from each source in this phase.
   template <class SizeOf>
   [[nodiscard]] __device__ bool collect(int phase, const SizeOf& size_of) {
     const auto& got = how_.messages.got;
@@ -209,7 +209,7 @@ class packet_worker {
     return true;
   }
 
-  /// Ends the epoch if it went `well` for all threads. Called by all threads.
+  /// Ends the epoch if all threads succeeded (`well`). All threads must call this.
   __device__ void finish(bool well) const {
     note_kernel_end(run_);
     if (!block_.any(!well) && threadIdx.x == 0) run_.epochs[blockIdx.x] = epoch_;
@@ -257,8 +257,8 @@ class packet_worker {
   device_block block_;
 };
 
-/// Calls `use` with the depth of a lane's batches, a std::integral_constant. A batch covers all
-/// ranks, 8 at most; with fewer ranks it has more packets of each.
+/// Calls `use` with the depth of a lane's batches, a std::integral_constant. A batch covers up to
+/// eight ranks; with fewer ranks it has more packets per rank.
 template <class Use>
 auto with_depth(int ranks, const Use& use) {
   if (ranks <= packet_batch<4>::peers) return use(std::integral_constant<int, 4>{});

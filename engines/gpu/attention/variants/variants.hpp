@@ -6,15 +6,15 @@
 
 namespace untax::gpu {
 
-/// An attention kernel, and how it is launched.
+/// An attention kernel, and its launch parameters.
 struct attention_kernel {
   const void* function = nullptr;
   int fewest_threads = 0;
-  int most_threads = 0;  ///< where no other kernel has to fit beside it
+  int most_threads = 0;  ///< if no other kernel must fit beside it
   std::size_t shared_bytes = 0;
 };
 
-// One per file, since they take long to compile.
+// Each is in a source file of its own, since the kernels take long to compile.
 [[nodiscard]] attention_kernel attention_of_width_64(dtype type, bool paged);
 [[nodiscard]] attention_kernel attention_of_width_128(dtype type, bool paged);
 [[nodiscard]] attention_kernel attention_of_width_256(dtype type, bool paged);
