@@ -8,7 +8,7 @@
 #include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/sm90/ptx/registers.cuh"
 
-// One block on each multiprocessor, and in it, side by side:
+// One block per multiprocessor, with these roles side by side:
 //
 //   A, B --> producer --[ring of k-blocks]--> consumers 0, 1 --[sub-tiles]--> epilogue --> C
 //   flags of A --> flag poller --^ 1 warp     128 threads each                1 thread each
@@ -43,7 +43,7 @@ template <tile_config config>
   return {block.shared.epilogue_buffers[warp - 1][0].rows, &block.shared.moved[warp - 1]};
 }
 
-/// Runs an MMA warpgroup with elements of type T. Returns what a summing sink defers.
+/// Runs an MMA warpgroup with elements of type T. For a summing sink, returns what it defers.
 template <class T, tile_config config, bool has_ranges, class Source, class Sink>
 __device__ __forceinline__ auto run_typed_consumer(const block_view<config>& block, Source& source,
                                                    Sink& sink, int group) {
@@ -65,7 +65,7 @@ __device__ __forceinline__ auto run_typed_consumer(const block_view<config>& blo
     mma_consumer<T, config, has_ranges>(block, group).run();
   }
 }
-/// The same for either type. A kernel for each type would take half as long again to compile.
+/// Runs it with either type. A kernel for each type would take half as long again to compile.
 template <tile_config config, bool has_ranges, class Source, class Sink>
 __device__ __forceinline__ void run_consumer(const block_view<config>& block, Source& source,
                                              Sink& sink) {
@@ -96,8 +96,8 @@ __device__ __forceinline__ void run_storing_warp(const block_view<config>& block
   }
 }
 
-/// The roles of a block of a GEMM alone. Everything that touches no matrix is done while the
-/// kernels ahead end.
+/// The roles of a block of a GEMM alone. Everything that accesses no matrix is done before the
+/// previous kernels end.
 template <tile_config config, class Io>
 __device__ __forceinline__ void run_roles_alone(
     const block_view<config>& block, io_view<Io>& io,
@@ -126,14 +126,14 @@ __device__ __forceinline__ void run_roles_alone(
   producer.run();
 }
 
-/// Whether operands are ready when the kernels ahead have ended, and nothing is read before. A
+/// Whether operands are ready when the previous kernels have ended, and nothing is loaded before. A
 /// summing sink leaves the producer too few registers for that.
 template <tile_config config, class Io>
 inline constexpr bool reads_present = present_source<typename io_view<Io>::source_view> &&
                                       !(io_view<Io>::has_peers && reads_early(config)) &&
                                       !summing_sink<typename io_view<Io>::sink_view>;
 
-/// The roles of a block that multiplies for several ranks.
+/// The roles of a block that multiplies in a launch between ranks.
 template <tile_config config, class Io>
 __device__ __forceinline__ void run_roles(
     const block_view<config>& block, io_view<Io>& io,
@@ -159,7 +159,7 @@ __device__ __forceinline__ void run_roles(
   }
   shrink_registers<registers.producer>();
   if constexpr (bringing_source<source>) {
-    // What senders read is not held up by so few.
+    // So few loads do not delay what the senders read.
     if (warp == 0 && fetched == 0)
       fetched =
           tma_producer<config, source>(block, io.source).load_early_weights(loaded_before_moving);
@@ -183,8 +183,8 @@ __device__ __forceinline__ void run_roles(
   run_storing_warp(block, io.sink, warp);
 }
 
-/// C = A * B^T: A from the source, C to the sink, and senders send beside, see io.cuh. (The fields
-/// of a tile_config, since nvcc takes no structs as template arguments of kernels.)
+/// C = A * B^T: A from the source, C to the sink; senders run beside them, see io.cuh. It takes the
+/// fields of a tile_config, since nvcc takes no structs as template arguments of kernels.
 template <int block_n, int cluster, int stages, bool swap_ab, int epilogue_buffers,
           bool warpgroup_split_k, int cluster_split_k, class Source, class Sink, class Senders>
 __global__ void __launch_bounds__(block_threads, 1)
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const std::uint32_t in_cluster = cluster_ctas == 1 ? 0 : block_in_cluster();
   constexpr bool present = reads_present<config, all>;
   constexpr bool finds_first = present || bringing_source<typename view::source_view>;
-  // Found while the kernels ahead end, but where senders need the registers.
+  // The first work is located before the previous kernels end, but where senders need registers.
   const block_view<config> block{
       trace_of(given),
       shared,
@@ -215,16 +215,19 @@ __global__ void __launch_bounds__(block_threads, 1)
       cluster_split_k == 1 ? in_cluster : in_cluster % cluster,
       cluster_split_k == 1 ? 0 : in_cluster / cluster,
       finds_first && number >= 0 ? arguments.schedule.first(in_order) : work_tile{}};
-  // One thread: several that initialise barriers side by side take longer.
+  // By one thread: it takes longer if several threads initialise barriers side by side.
   if (threadIdx.x == 32) init_barriers(shared);
   if (threadIdx.x == 64) {
     prefetch(arguments.a);
     prefetch(arguments.b);
     prefetch(arguments.c);
   }
-  // Clusters meet without ordering anything but their barriers.
+  // Between clusters this orders barriers only. Words that `init_barriers` has set need a
+  // synchronisation of the block, too.
+  constexpr bool sets_words =
+      awaited_source<typename view::source_view> || adding_sink<typename view::sink_view>;
   const auto meet = [] {
-    if constexpr (cluster_ctas == 1 || awaited_source<typename view::source_view>) __syncthreads();
+    if constexpr (cluster_ctas == 1 || sets_words) __syncthreads();
     if constexpr (cluster_ctas > 1) cluster_sync();
     griddepcontrol_launch_dependents();
   };
