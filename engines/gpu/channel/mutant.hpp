@@ -8,35 +8,35 @@
 #include <vector>
 #endif
 
-// Kernels with one thing left out, for tests/gpu/mutants.sh, which compiles the library with
-// -DUNTAX_MUTANTS, chooses a mutant for each run of the tests (tests/gpu/mutants.cu), and expects
-// them to fail. In every other build nothing is left out, and the compiler removes the check.
+// Kernel mutants: each one omits one operation. tests/gpu/mutants.sh compiles the library with
+// -DUNTAX_MUTANTS, selects a mutant for each run of the tests (tests/gpu/mutants.cu), and expects
+// the tests to fail. In every other build nothing is omitted, and the compiler removes the checks.
 namespace untax::gpu {
 
-/// What is left out.
+/// The operation that is omitted, or its effect.
 enum class mutant {
   none,
   gather_publish,    ///< a chunk of A is not published
   gather_reserve,    ///< a room is written without a reserve
   gather_retire,     ///< readers do not retire what they have read
-  gather_tma_wait,   ///< a TMA tile of an epilogue warp is published before it is written
+  gather_tma_wait,   ///< an epilogue warp publishes a TMA tile before its store completes
   gather_proxy,      ///< TMA reads A without a proxy fence
   scatter_open,      ///< C is not opened for peers
-  scatter_publish,   ///< a publisher does not publish its tiles
-  scatter_tma_wait,  ///< a tile is flagged before it is written
+  scatter_publish,   ///< an output is not published
+  scatter_tma_wait,  ///< a tile is flagged before its TMA stores complete
   scatter_proxy,     ///< TMA reads flagged tiles without a proxy fence
   results_proxy,     ///< TMA reads results without a proxy fence
   sums_reserve,      ///< partial sums are sent without a reserve
   sums_retire,       ///< an owner does not retire partial sums
   sums_reset,        ///< words of partial sums are not reset
   sums_acquire,      ///< blocks add peers' partials before they have arrived
-  attend_lengths,    ///< lengths read before the kernels ahead ended are not read again
+  attend_lengths,    ///< lengths read before the previous kernels ended are not read again
 };
 
 #if defined(UNTAX_MUTANTS) && defined(__CUDACC__)
 
-/// Sets the mutant in the kernels of one source. Each source has a variable of its own, since
-/// device code of different sources is not linked.
+/// Sets the mutant in the kernels of one source file. Each source file has its own variable, since
+/// device code of different source files is not linked.
 using mutant_setter = cudaError_t (*)(mutant);
 inline std::vector<mutant_setter>& mutant_setters() {
   static std::vector<mutant_setter> setters;
@@ -44,7 +44,7 @@ inline std::vector<mutant_setter>& mutant_setters() {
 }
 
 namespace {
-__constant__ mutant chosen_mutant;  // so that asking costs next to nothing
+__constant__ mutant chosen_mutant;  // constant: a check costs almost nothing
 [[maybe_unused]] const bool mutant_can_be_chosen = [] {
   mutant_setters().push_back(
       [](mutant m) { return cudaMemcpyToSymbol(chosen_mutant, &m, sizeof m); });

@@ -12,9 +12,9 @@
 
 namespace untax::gpu {
 
-/// Waits until all owners have taken what this rank sent before in the set of this epoch. By all
-/// lanes of a warp, whose wait record is `slot`; false if the wait failed: then nothing may be
-/// sent.
+/// Waits until all owners have retired what this rank sent before in the set of this epoch. All
+/// lanes of a warp must call this; `slot` is its wait record. Returns false if the wait failed:
+/// then nothing may be sent.
 [[nodiscard]] __device__ inline bool reserve_slabs(const run_arguments& run, const peer_slabs& how,
                                                    std::uint64_t epoch, int slot) {
   if (left_out(mutant::sums_reserve)) return true;
@@ -23,10 +23,10 @@ namespace untax::gpu {
   });
 }
 
-/// By each of the `parts` of a rank when it has taken all its words and stored all its results: the
-/// last one retires the slabs of all ranks; and, where owners pass results on, publishes its own
-/// and waits for those of all others. By all lanes of a warp that has met the other threads of its
-/// part. `done`: in this GPU's memory, how many parts have ended, ever.
+/// Each of the `parts` of a rank calls this when it has taken all its words and stored all its
+/// results. The last one retires the slabs of all ranks. If owners pass results on, it publishes
+/// its own and waits for those of all peers. All lanes of a warp call this, after synchronising
+/// with the part's other threads. `done`: in this GPU's memory, parts ended in all runs.
 __device__ inline void retire_slabs(const run_arguments& run, const peer_slabs& how,
                                     std::uint64_t& done, int parts, std::uint64_t epoch, int slot) {
   __syncwarp();

@@ -7,21 +7,21 @@
 
 namespace untax::gpu {
 
-/// Slabs of an inbox, one of each rank, in two sets by the parity of epochs. Words are their own
+/// The slabs of an inbox: one per rank, in two sets by the parity of epochs. Words are their own
 /// signal: zero means not arrived, no word that is sent is zero, and the owner resets words to zero
-/// when it has taken them. So one counter for each pair of ranks and set is enough, by which the
-/// owner signals that it has. Plain arithmetic, the same in kernels and on the host.
+/// when it has taken them. So one counter per pair of ranks and set is enough: the owner raises it
+/// when it has taken all words. Plain arithmetic, the same in kernels and on the host.
 struct peer_slabs {
   int own_rank = 0;
   int ranks = 1;
-  bool passes_on = false;  ///< owners store what they make in the results of all ranks
+  bool passes_on = false;  ///< owners store their results to all ranks
 
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr room_sets sets() noexcept { return {2}; }
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return own_rank; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return ranks; }
 
-  /// The number of a slab of any owner.
+  /// The number of the slab of `source` in the inbox of any owner.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int slab_of(int source,
                                                         std::uint64_t epoch) const noexcept {
     return sets().set_of(epoch) * ranks + source;
@@ -37,7 +37,7 @@ struct peer_slabs {
     r.use = sets().use_of(epoch);
     return r;
   }
-  /// By which `owner` signals that everything that it passes on is in the results of rank `to`.
+  /// The flag by which `owner` signals that all its results have been stored at rank `to`.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landed(int owner, int to,
                                                         std::uint64_t epoch) const noexcept {
     room r;

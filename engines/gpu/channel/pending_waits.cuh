@@ -11,7 +11,7 @@
 
 namespace untax::gpu {
 
-/// One lane's part in a wait of its warp: a counter of this rank, or nothing.
+/// One lane's part of a wait of its warp: a counter of this rank, or nothing (null).
 struct pending_wait {
   const std::uint64_t* counter;
   std::uint64_t expected;
@@ -20,7 +20,7 @@ struct pending_wait {
   int room;
   verb what;
 
-  /// 1 if it has arrived, else 0.
+  /// Returns 1 if the counter has reached `expected`, or if there is none; else 0. Acquire.
   [[nodiscard]] __device__ std::uint64_t look() {
     if (counter == nullptr) return 1;
     seen = cuda_memory::load_acquire(*counter);
@@ -29,14 +29,14 @@ struct pending_wait {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// A watch that all lanes of a warp call together.
+/// A watch whose functions all lanes of a warp call together.
 template <class Watch>
 concept looks_in_step = requires(Watch& watch) {
   watch.leave_in_step();
 };
 
-/// Watches the wait of a warp whose lanes wait for different counters: the record names what the
-/// first lane waits for that still waits. A part has `peer`, `room`, `what`, `expected`, `seen`.
+/// Watches a wait of a warp whose lanes wait for different counters. The record names that of the
+/// first lane that still waits. A part has `peer`, `room`, `what`, `expected`, `seen`.
 template <class Counter, class Watch>
 class parts_watch {
  public:
@@ -80,8 +80,8 @@ class parts_watch {
   const Counter& counter_;
 };
 
-/// Waits until the parts of all lanes of the calling warp have arrived. `Watch` is device_watch, or
-/// has its interface.
+/// Waits until the parts of all lanes of the warp have arrived. All lanes must call this. `Watch`
+/// is device_watch, or has its interface.
 template <class Part, class Watch>
 [[nodiscard]] __device__ wait_outcome wait_for_parts(Part& mine, Watch& watch,
                                                      const launch_trace& trace,
@@ -96,8 +96,8 @@ template <class Part, class Watch>
   return outcome;
 }
 
-/// Waits that a control warp defers until something depends on them: then they are polled together,
-/// a lane each, which takes as long as one. By all lanes of its warp.
+/// Waits that a control warp defers until something depends on them. They are then polled together,
+/// one per lane, which takes as long as one poll. All lanes of the warp must call each function.
 class pending_waits {
  public:
   static constexpr int most = 32;
@@ -108,12 +108,12 @@ class pending_waits {
     if (device_warp::thread_rank() == count_) mine_ = wait;
     ++count_;
   }
-  /// Whether all have arrived already.
+  /// Polls once. Returns whether all waits are complete.
   [[nodiscard]] __device__ bool are_over() {
     const bool over = mine_.look() != 0;
     return !device_warp::any(!over);
   }
-  /// That of the calling lane.
+  /// The wait of the calling lane.
   [[nodiscard]] __device__ const pending_wait& mine() const noexcept { return mine_; }
   __device__ void clear() noexcept {
     count_ = 0;
@@ -125,13 +125,13 @@ class pending_waits {
   int count_ = 0;
 };
 
-/// A device_watch that is called rarely, by all lanes of a warp, and is not inlined: so its code
-/// does not occupy the instruction cache of every wait.
+/// A device_watch that all lanes of a warp call, rarely. It is not inlined, so its code does not
+/// occupy the instruction cache at every wait.
 class lazy_watch {
  public:
   __device__ explicit lazy_watch(const device_watch& watch) : watch_(watch) {}
 
-  /// After some 10 ms for the first time. Many warps wait regularly, for as long as others load or
+  /// Due after about 10 ms for the first time. Many warps wait regularly while other warps load or
   /// multiply, and the host need not know of that.
   [[nodiscard]] __device__ static bool due(poll_count polls) noexcept {
     return polls % polls_between_looks == polls_between_looks - 1;

@@ -6,8 +6,8 @@
 
 namespace untax::gpu {
 
-/// What a lane waits for that reserves a room: that worker `reader` of its consumer has retired the
-/// previous use. There is one: `needed_free` is not 0.
+/// The wait of a lane that reserves a room: until worker `reader` of its consumer has retired the
+/// previous use. There has to be a previous use: `needed_free` is not 0.
 [[nodiscard]] __device__ inline pending_wait reserving(const run_arguments& run, const room& r,
                                                        int reader = 0) {
   return {run.counters.local(static_cast<std::size_t>(r.free + reader)),
@@ -17,7 +17,7 @@ namespace untax::gpu {
           r.number,
           verb::reserve};
 }
-/// What a lane waits for that acquires a room.
+/// The wait of a lane that acquires a room.
 [[nodiscard]] __device__ inline pending_wait acquiring(const run_arguments& run, const room& r) {
   return {run.counters.local(static_cast<std::size_t>(r.ready)),
           r.use,
@@ -27,28 +27,28 @@ namespace untax::gpu {
           verb::acquire};
 }
 
-/// The four verbs of flow/channel.hpp by a warp, for lists of rooms. Lane i takes room
-/// `room_of(i)`, and nothing if that has no name. So all waits together last as long as the
-/// longest, and one release serves several peers. All lanes call with the same count.
+/// The four verbs of flow/channel.hpp, executed by a warp for lists of rooms. Lane i handles room
+/// `room_of(i)`; all verbs but publish skip a room without a name. All waits together last as long
+/// as the longest, and one release serves several peers. All lanes call with the same count.
 ///
 /// A wait returns false if it failed, which the host reports.
 class warp_channel {
  public:
-  /// `slot` names the wait record of the warp.
+  /// `slot`: the wait record of the warp.
   __device__ warp_channel(const run_arguments& run, int slot) : run_(run), slot_(slot) {}
 
-  /// Producer: waits until the readers have retired the previous use of all rooms.
+  /// Producer: waits until the reader of each room has retired its previous use.
   template <class RoomOf>
   [[nodiscard]] __device__ bool reserve(int count, const RoomOf& room_of) const {
     return await(count, [&](int i) { return wait_to_reserve(room_of(i)); });
   }
-  /// The same, with one poll before the wait: for rooms that usually are free.
+  /// As `reserve`, with one poll before the wait: for rooms that are usually free.
   template <class RoomOf>
   [[nodiscard]] __device__ bool reserve_free(int count, const RoomOf& room_of) const {
     const auto part = [&](int i) { return wait_to_reserve(room_of(i)); };
     return have_arrived(count, part) || await(count, part);
   }
-  /// Consumer: waits for the bytes. Acquire, for all lanes.
+  /// Consumer: waits until the bytes of all rooms have arrived. Acquire, for all lanes.
   template <class RoomOf>
   [[nodiscard]] __device__ bool acquire(int count, const RoomOf& room_of) const {
     return await(count, [&](int i) {
@@ -56,15 +56,15 @@ class warp_channel {
       return r.named() ? acquiring(run_, r) : pending_wait{};
     });
   }
-  /// Producer: the bytes have been written. Release, of what the lane has written or synchronised
-  /// with.
+  /// Producer: signals that the bytes have been written. Releases what the lane has written or
+  /// synchronised with.
   template <class RoomOf>
   __device__ void publish(int count, const RoomOf& room_of) const {
     const int lane = device_warp::thread_rank();
     if (lane < count) publish(room_of(lane));
     __syncwarp();
   }
-  /// Consumer: its only reader will not read this use again. Release.
+  /// Consumer: signals that its only reader will not read this use again. Release.
   template <class RoomOf>
   __device__ void retire(int count, const RoomOf& room_of) const {
     const int lane = device_warp::thread_rank();
@@ -72,14 +72,14 @@ class warp_channel {
     __syncwarp();
   }
 
-  /// By one thread.
+  /// Publish and retire for one room, called by one thread.
   __device__ void publish(const room& r) const { raise(r.consumer, r.ready, r.use); }
   __device__ void retire(const room& r) const {
     if (r.free >= 0) raise(r.producer, r.free, r.use);
   }
 
-  /// The first of so many rooms of this rank that has not arrived, or `count`: counter number
-  /// `ready_of(i)` is below `use`. Acquire, for all lanes, of those before it.
+  /// The index of the first of `count` rooms of this rank that has not arrived (counter
+  /// `ready_of(i)` is below `use`), or `count`. Acquires the rooms before it, for all lanes.
   template <class ReadyOf>
   [[nodiscard]] __device__ int first_missing(int count, std::uint64_t use,
                                              const ReadyOf& ready_of) const {
@@ -93,7 +93,7 @@ class warp_channel {
     }
     return count;
   }
-  /// Waits for deferred waits, `part(i)` for number i; false if one failed. Acquire, for all lanes.
+  /// Waits for the deferred waits `part(i)`. Returns false if one failed. Acquire, for all lanes.
   template <class Part>
   [[nodiscard]] __device__ bool await(int count, const Part& part) const {
     for (int first = 0; first < count; first += 32) {
@@ -106,12 +106,12 @@ class warp_channel {
  private:
   static constexpr unsigned everybody = 0xffffffffU;
 
-  /// Nothing, where no use comes before, or where the room is a flag.
+  /// Empty if there is no previous use, or if the room is a flag.
   [[nodiscard]] __device__ pending_wait wait_to_reserve(const room& r) const {
     return r.free < 0 || r.needed_free() == 0 ? pending_wait{} : reserving(run_, r);
   }
 
-  /// Whether all have arrived already. Acquire, for all lanes.
+  /// Polls each part once. Returns whether all have arrived. Acquire, for all lanes.
   template <class Part>
   [[nodiscard]] __device__ static bool have_arrived(int count, const Part& part) {
     bool all = true;

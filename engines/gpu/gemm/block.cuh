@@ -13,7 +13,7 @@
 
 namespace untax::gpu {
 
-/// Shared memory of a block. The swizzle of TMA counts from multiples of 1024 bytes.
+/// Shared memory of a block. The swizzle of TMA repeats at multiples of 1024 bytes.
 template <tile_config config>
 struct block_memory {
   struct alignas(1024) stage {
@@ -30,33 +30,33 @@ struct block_memory {
                     ? config.block_n / 8 * warpgroup_threads
                     : 1];             // sums of consumer 1
   dsmem_reduce<config> splits;        // sums of other warpgroups, where blocks share a tile
-  stage_barrier full[config.stages];  // producer -> math
+  stage_barrier full[config.stages];  // producer -> consumers
   stage_barrier
       empty[config.stages];  // consumers of all blocks that share the N operand -> producer
   stage_barrier epi_full[storing_warpgroups(config)]
-                        [config.epilogue_buffers];  // math -> epilogue warp
+                        [config.epilogue_buffers];  // consumer -> epilogue warp
   stage_barrier epi_empty[storing_warpgroups(config)]
                          [config.epilogue_buffers];  // epilogue warp -> consumer
-  stage_barrier moved[storing_warpgroups(config)];   // of what epilogue warps move before
+  stage_barrier moved[storing_warpgroups(config)];   // copies by epilogue warps before their tiles
   ready_k_blocks arrived;                            // flag poller -> producer
   peer_meeting meeting;                              // epilogue warps -> warp 3 -> consumers
 };
 
-/// Bytes to ask for, so that the memory can be moved to a multiple of 1024.
+/// Bytes to allocate, so that the memory can be aligned to 1024 bytes.
 template <tile_config config>
 inline constexpr std::size_t shared_bytes = sizeof(block_memory<config>) + 1024;
 
-/// The block as all its roles see it.
+/// The block, as seen by all its roles.
 template <tile_config config>
 struct block_view : launch_trace {
   block_memory<config>& shared;
   const gemm_arguments& arguments;
-  int cluster;                 // the number of the cluster, of those that multiply
-  std::uint32_t m_place;       // the number of the block along M, in the cluster
-  std::uint32_t split;         // which part of the k-blocks it has
-  work_tile first_of_cluster;  // the cluster's first work, if it was found before
+  int cluster;                 // the number of the cluster among those that multiply
+  std::uint32_t m_place;       // the index of the block along M in the cluster
+  std::uint32_t split;         // the index of the block's part of the k-blocks
+  work_tile first_of_cluster;  // the cluster's first work, if it has been located already
 
-  /// The work of this block: the k-blocks that it reads, in the same order for all roles.
+  /// The first work of this block: k-blocks that it loads, in the same order for all roles.
   [[nodiscard]] __device__ work_tile first() const {
     if constexpr (config.cluster_split_k > 1)
       return arguments.schedule.first_of_split(cluster, static_cast<int>(split),
@@ -72,13 +72,13 @@ struct block_view : launch_trace {
     const work_tile after = next(w);
     return after.valid() ? after.end - after.begin : 0;
   }
-  /// Calls `visit(work)` for all work.
+  /// Calls `visit(work)` for all work of this block.
   template <class Visit>
   __device__ void each_work(const Visit& visit) const {
     for (work_tile w = first(); w.valid(); w = next(w)) visit(w);
   }
-  /// The same, once for each tile: as if the k-blocks of a tile that the blocks of a cluster share
-  /// followed each other. Then only their number is right, not which they are.
+  /// Calls `visit(work)` once per tile. If the blocks of a cluster share a tile, the k-blocks of
+  /// this block count as consecutive: then only their number is right, not their positions.
   template <class Visit>
   __device__ void each_tile(const Visit& visit) const {
     if constexpr (config.cluster_split_k == 1) return each_work(visit);
@@ -88,8 +88,7 @@ struct block_view : launch_trace {
     visit(all);
   }
 
-  /// The first row of the M operand, and of the N operand, of this block's part of a tile of the
-  /// cluster.
+  /// The first row of the M operand, or of the N operand, of this block's part of a cluster's tile.
   [[nodiscard]] __device__ int m_begin(const tile_scheduler::coord& tile) const {
     return (tile.m * config.cluster + static_cast<int>(m_place)) * tile_rows(config);
   }
@@ -102,26 +101,26 @@ struct block_view : launch_trace {
   [[nodiscard]] __device__ int n_begin(const work_tile& w) const {
     return n_begin(arguments.schedule.at(w.tile));
   }
-  /// The first row of A that this block reads for a tile, for itself or for all of the cluster, and
-  /// how many follow.
+  /// The first row of A that this block loads for a tile, for itself or for its whole cluster, and
+  /// how many rows it loads.
   [[nodiscard]] __device__ int a_begin(const work_tile& w) const {
     return config.swap_ab ? n_begin(w) + multicast_offset() : m_begin(w);
   }
   [[nodiscard]] __device__ int a_rows() const {
     return config.swap_ab ? arguments.multicast_rows : tile_rows(config);
   }
-  /// The first row of B that this block reads for a tile, for itself or for all of the cluster.
+  /// The first row of B that this block loads for a tile, for itself or for its whole cluster.
   [[nodiscard]] __device__ int b_begin(const work_tile& w) const {
     return config.swap_ab ? m_begin(w) : n_begin(w) + multicast_offset();
   }
-  /// How far from the beginning of the N operand this block's share of it lies.
+  /// Rows from the first one of the N operand to this block's multicast share of it.
   [[nodiscard]] __device__ int multicast_offset() const {
     return static_cast<int>(m_place) * arguments.multicast_rows;
   }
   [[nodiscard]] __device__ tile_place place(const work_tile& w) const {
     return config.swap_ab ? tile_place{n_begin(w), m_begin(w)} : tile_place{m_begin(w), n_begin(w)};
   }
-  /// The number in the cluster of the block with another split of this one's tile.
+  /// The number in the cluster of the block that multiplies another split of this block's tile.
   [[nodiscard]] __device__ std::uint32_t block_of_split(std::uint32_t other) const {
     return other * config.cluster + m_place;
   }

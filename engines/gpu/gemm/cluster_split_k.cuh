@@ -8,7 +8,7 @@
 
 namespace untax::gpu {
 
-/// Sums go from thread to thread in fours, whichever way they take.
+/// Adds four sums: threads pass sums on in fours, through shared or global memory.
 __device__ inline void add_four(float* sums, const float4& more) {
   sums[0] += more.x;
   sums[1] += more.y;
@@ -16,29 +16,29 @@ __device__ inline void add_four(float* sums, const float4& more) {
   sums[3] += more.w;
 }
 
-/// Where a block of a cluster that shares a tile finds what other warpgroups multiplied: their sums
-/// of its share of the columns, in the order in which threads hold them. Each is written once in a
-/// launch, by stores of its owner, which the barrier counts; so nobody waits for more than these.
-/// Parts of k are added in their order, the block's own in its place, so an element has the same
-/// bits in every column of a tile, and in every launch.
+/// The inbox of a block in a cluster that shares a tile: the sums that other warpgroups have of its
+/// share of the columns, in the order in which threads hold them. Each is stored once per launch,
+/// with st.async, and the mbarrier counts the bytes. So a block waits for nothing else. The parts
+/// of k are added in order, the block's own in its place. So an element has the same bits in every
+/// column of a tile, and in every launch.
 template <tile_config config>
 struct dsmem_reduce {
   static_assert(config.block_n % share_columns(config) == 0 && share_columns(config) % 8 == 0);
-  static constexpr int each = k_blocks_per_stage(config);  // parts of a block
+  static constexpr int each = k_blocks_per_stage(config);  // parts of k in a block
   static constexpr int others = config.cluster_split_k * each - 1;
-  static constexpr int fours = share_columns(config) / 8;  // of a thread
+  static constexpr int fours = share_columns(config) / 8;  // of sums, per thread
 
   float4 sums[others][storing_warpgroups(config)][fours][warpgroup_threads];
   stage_barrier arrived;
 
-  /// By one thread, before any block of the cluster sends.
+  /// One thread must call this before any block of the cluster sends.
   __device__ void init() {
     arrived.init(1);
     arrived.arrive_and_expect(sizeof(sums));
   }
 
-  /// A thread's sums of the share of a block, which adds part `own` itself: the block's number in
-  /// the cluster, and the part.
+  /// Sends this thread's sums, of part `part` of k, to the block that stores them: number `block`
+  /// in the cluster. That block adds part `own` itself.
   __device__ void send(const float* from, std::uint32_t block, int own, int part, int group,
                        int thread) {
     const std::uint32_t to =
@@ -51,7 +51,7 @@ struct dsmem_reduce {
                      barrier);
   }
 
-  /// Adds part `own`, which the thread has, and the others, which were sent.
+  /// Waits for the other parts, and adds them and part `own`, which is in `to`, in order.
   __device__ void add(float* to, int own, int group, int thread) {
     arrived.wait_for_cluster(0);
 #pragma unroll
@@ -71,7 +71,7 @@ struct dsmem_reduce {
   }
 };
 
-/// Of tiles that blocks do not share.
+/// For tiles that blocks do not share.
 template <tile_config config>
 requires(config.cluster_split_k == 1) struct dsmem_reduce<config> {
   __device__ void init() {}

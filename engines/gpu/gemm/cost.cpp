@@ -7,15 +7,15 @@
 namespace untax::gpu {
 namespace {
 
-/// What the model goes by.
+/// The parameters of the cost model.
 struct cost_parameters {
 #define UNTAX_COST(name, h200, h100, of_operators) double name;
 #include "engines/gpu/gemm/cost.def"
-  double longer_by_160;   // multiplications of tiles of so many columns
-  double splits_of_rows;  // where all tiles of rows are cut: all are handed over together
+  double longer_by_160;   // factor on the products of tiles of 160 columns
+  double splits_of_rows;  // factor if tiles of rows are split evenly: all are handed over together
 };
 constexpr double no_limit = 1e300;
-constexpr double l2_bytes = 60e6;  // of an H200, and nearly of an H100
+constexpr double l2_bytes = 60e6;  // of an H200, and approximately of an H100
 #define UNTAX_COST(name, h200, h100, of_operators) h200,
 constexpr cost_parameters fitted_to_h200{
 #include "engines/gpu/gemm/cost.def"
@@ -29,11 +29,11 @@ constexpr cost_parameters of_operators{
 #include "engines/gpu/gemm/cost.def"
     1700.0 / 1680, 1.12};
 
-/// Bytes a cycle that come to each multiprocessor, if all work.
+/// Bytes per cycle that each multiprocessor reads while all of them work.
 struct read_rates {
   double l2;
   double memory;
-  double most;  // from memory, to one that has it for itself
+  double most;  // from memory, by one that has it to itself
 };
 read_rates rates_of(const cost_parameters& cost, const tile_config& c, double share) {
   const double alone = std::min(cost.l2_alone * share, cost.most_l2_alone);
@@ -42,12 +42,12 @@ read_rates rates_of(const cost_parameters& cost, const tile_config& c, double sh
   return {cost.l2_shared, cost.memory_shared, cost.most_shared};
 }
 
-/// Elements of a row in a stage.
+/// Elements of k in a stage.
 int depth_of(const tile_config& c) { return k_blocks_per_stage(c) * block_k; }
 
-/// To multiply a stage, while all multiprocessors do. For each 16 elements of k the tensor cores
-/// read 64 rows of the M operand and all of the N operand from shared memory, where TMA has written
-/// both: of narrow tiles that takes longer than the products.
+/// Cycles to multiply a stage while all multiprocessors multiply. For each 16 elements of k the
+/// tensor cores read 64 rows of the M operand and all of the N operand from shared memory, where
+/// TMA has written both. For narrow tiles that takes longer than the products.
 double math_cycles(const cost_parameters& cost, const tile_config& c) {
   constexpr int parts = mma_warpgroups * block_k / 16;
   const double read = parts * (warpgroup_rows + c.block_n) * 16 * 2;
@@ -58,11 +58,11 @@ double math_cycles(const cost_parameters& cost, const tile_config& c) {
          cost.stage_change;
 }
 
-/// Of a stage of one block, with a clock that is so many times the usual one.
+/// Cycles of a stage of one block, with a clock of `clock` times the usual one.
 double stage_cycles(const cost_parameters& cost, const gemm_shape& s, const gemm_plan& p,
                     int num_sms, double clock) {
   const tile_config& c = p.config;
-  // Blocks that do not run leave their share to the others.
+  // Blocks that do not run leave their share of the bandwidth to the other blocks.
   const double share = 1.0 * num_sms / p.blocks();
   const read_rates rates = rates_of(cost, c, share);
   const double read = (tile_rows(c) + p.multicast_rows) * depth_of(c) * 2 / rates.l2;
@@ -75,7 +75,7 @@ double stage_cycles(const cost_parameters& cost, const gemm_shape& s, const gemm
   return std::max({math_cycles(cost, c) / clock, read, operands / stages / rate});
 }
 
-/// What the way of sums costs, if each tile is shared by `splits` clusters.
+/// Cycles to pass sums through memory if `splits` clusters share each tile.
 double sums_cycles(const cost_parameters& cost, const tile_config& c, int splits) {
   return (splits - 1) * partial_bytes(c) / (c.swap_ab ? cost.sums_rate : cost.wide_sums_rate);
 }
@@ -104,8 +104,8 @@ double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_pl
   const double tile = (stage * stages + results) / order.clusters;
   // Shares that begin anywhere read the same operands at different times, some from memory again.
   double again = (c.swap_ab ? cost.out_of_step_weights : cost.out_of_step) / c.block_n;
-  if (c.swap_ab && order.n_tiles == 1) again = 0;  // there is nothing to be out of step with
-  // What L2 does not hold of the operands of all shares comes from memory for each of them.
+  if (c.swap_ab && order.n_tiles == 1) again = 0;  // no other tile reads the same weights
+  // Operands of all shares that do not fit into L2 are read from memory for each share.
   const int tall = std::min(order.m_tiles, order.raster_group);
   const int rows = tile_rows(c) * c.cluster;
   const double row = 2 * static_cast<double>(s.k);
@@ -114,7 +114,7 @@ double cycles_at(const cost_parameters& cost, const gemm_shape& s, const gemm_pl
   const double each =
       std::max(0.0, 1 - held) * (rows + c.block_n) * row / (rates_of(cost, c, 1).memory * num_sms);
   const double late = each - math_cycles(cost, c) * stages * c.cluster / num_sms;
-  // A tile touches at most so many shares.
+  // The most shares that a tile touches.
   const int splits = ceil_div(order.clusters, order.stream_k_tiles) + 1;
   return tile * (order.tiles() + again * order.stream_k_tiles) + cost.handover +
          cost.from_memory * std::max(late, 0.0) * order.stream_k_tiles +
@@ -134,8 +134,8 @@ double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, const gpu_mod
   const double clock = 1 + fitted.idle_gain * (1 - busy);
   const double cycles = cycles_at(fitted, shape, plan, gpu.num_sms, clock, evenly);
   if (cluster_blocks(plan.config) > 1) return cycles;
-  // Blocks that read for themselves get out of step. What L2 does not hold of the operand that all
-  // of them read, on both of its sides, comes again.
+  // Blocks without a cluster get out of step. What neither side of L2 can hold of the operand that
+  // all of them read is then read from memory again.
   const auto shared = static_cast<double>(std::min(shape.m, shape.n) * shape.k * 2);
   const double beyond = std::clamp(2 * (shared / l2_bytes - 1.0 / 3), 0.0, 1.0);
   return cycles * (1 + fitted.drift * beyond * 1e-6 * cycles);
@@ -148,11 +148,11 @@ double cycles_of_operators(const gemm_shape& shape, const gemm_plan& plan, int n
 
 std::vector<gemm_plan> plans_by_model(const gemm_shape& shape, const gpu_model& gpu) {
   std::vector<gemm_plan> plans = gemm_plans(shape, gpu.num_sms);
-  // There are narrower ones than those whose columns would mostly be beyond the rows of A.
+  // Drops tiles whose columns would mostly lie beyond the rows of A: there are narrower ones.
   std::erase_if(plans, [&](const gemm_plan& p) {
     return p.config.swap_ab && p.config.block_n > 2 * round_up<std::int64_t>(shape.m, 16);
   });
-  // Each side of L2 keeps all that its multiprocessors read.
+  // Each side of L2 caches all that its multiprocessors read.
   const double side = (gpu.costs == gemm_costs::h100 ? 50 : 60) * 0x1p19;
   for (gemm_plan& p : plans) {
     p.cycles = plan_cycles(shape, p, gpu);

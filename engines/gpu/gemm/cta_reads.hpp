@@ -11,26 +11,26 @@ struct row_span {
   int count = 0;
 };
 
-/// k-blocks of a tile that a CTA multiplies.
+/// K-blocks of a tile that a CTA multiplies.
 struct cta_read {
   int cluster = 0;
-  int split = 0;    ///< in the cluster, along k
+  int split = 0;    ///< index in the cluster along k
   row_span a;       ///< rows of A that it multiplies
-  row_span b;       ///< rows of B, the same
-  row_span a_read;  ///< those that it reads, for itself or for all of its cluster
+  row_span b;       ///< rows of B that it multiplies
+  row_span a_read;  ///< rows of A that it loads, for itself or for its whole cluster
   int tile = 0;
   int begin = 0;
   int end = 0;
-  bool finishes = true;  ///< and stores: the sums of the tile are not left to another cluster
+  bool finishes = true;  ///< whether it finishes and stores the tile, instead of another cluster
 };
 
-/// Calls `visit(cta_read)` for all that the CTA number `cta` multiplies, in order: what its roles
-/// find from its number (engines/gpu/gemm/block.cuh).
+/// Calls `visit(cta_read)` for all work of CTA number `cta`, in order: the same work that its roles
+/// compute from its number (engines/gpu/gemm/block.cuh).
 template <class Visit>
 void each_read(const gemm_plan& plan, int cta, const Visit& visit) {
   const tile_config& c = plan.config;
   const tile_scheduler order(plan.schedule);
-  // What all CTAs of a cluster together read of the N operand.
+  // Rows of the N operand that all CTAs of a cluster load together.
   const int n_read = plan.multicast_rows * c.cluster;
   const int n_there = n_read < c.block_n ? n_read : c.block_n;
   const int cluster = cta / cluster_blocks(c);
@@ -52,7 +52,7 @@ void each_read(const gemm_plan& plan, int cta, const Visit& visit) {
     for (work_tile w = order.first(cluster); w.valid(); w = order.next(cluster, w)) look(w);
   }
 }
-/// The same for all CTAs.
+/// Calls `visit(cta_read)` for all work of all CTAs.
 template <class Visit>
 void each_read(const gemm_plan& plan, const Visit& visit) {
   for (int cta = 0; cta < plan.blocks(); ++cta) each_read(plan, cta, visit);

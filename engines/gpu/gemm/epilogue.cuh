@@ -6,16 +6,16 @@
 
 namespace untax::gpu {
 
-/// One thread for each MMA warpgroup: stores to C what the warpgroup wrote into its epilogue
-/// buffers, while it multiplies the next tile.
+/// The epilogue of an MMA warpgroup, run by one thread: stores to C what the warpgroup has written
+/// into its epilogue buffers, while the warpgroup multiplies the next tile.
 template <tile_config config>
 class epilogue_store {
  public:
   __device__ epilogue_store(const block_view<config>& block, int group)
       : block_(block), group_(group) {}
 
-  /// To C of this rank alone. There are fewer buffers than a tile has sub-tiles: all of them are
-  /// stored, and then released one by one, each as soon as TMA has read it.
+  /// Stores to this rank's C only. A tile may have more sub-tiles than there are buffers: when all
+  /// buffers have been stored, they are released one by one, each as soon as TMA has read it.
   template <class Sink>
   __device__ void store_here(const Sink& sink) {
     block_.each_tile([&](const work_tile& w) {
@@ -38,14 +38,14 @@ class epilogue_store {
     });
   }
 
-  /// To all copies of C. There is a buffer for each sub-tile of a tile, released when all have been
-  /// read.
+  /// Stores to all copies of C. Each sub-tile of a tile has its own buffer. The buffers are
+  /// released when TMA has read all of them, or, with `in_turn`, when all stores are complete.
   template <class Sink>
   __device__ void store_everywhere(Sink& sink) {
     static_assert(config.epilogue_buffers >= subtiles_of(config));
     static_assert(config.cluster_split_k == 1, "receivers count tiles of blocks");
     store_throttle throttle;
-    int number = -1;  // of work
+    int number = -1;  // index of the current work
     int last_sent = number;
     if constexpr (adding_sink<Sink>) last_sent = sink.last_sent(block_, group_);
     block_.each_tile([&](const work_tile& w) {
@@ -93,8 +93,8 @@ class epilogue_store {
     return block_.shared.epi_full[group_][full_.stage];
   }
   __device__ void await_full() { full().wait(full_.parity); }
-  /// Where this warpgroup's part of a tile begins. Computed before the tile is complete, since that
-  /// takes longer than storing a sub-tile.
+  /// The corner of this warpgroup's part of a tile. It is computed before the tile is complete,
+  /// since that takes longer than storing a sub-tile.
   struct corner {
     int m;
     int n;
@@ -107,11 +107,11 @@ class epilogue_store {
   [[nodiscard]] __device__ static int n_of(const corner& tile, int subtile) {
     return tile.n + subtile * subtile_columns(config);
   }
-  /// The first row of C of a sub-tile: that of the tile, unless swap ab.
+  /// The first row of C of a sub-tile: that of the tile, unless `swap_ab`.
   [[nodiscard]] __device__ static int row_of(const corner& tile, int subtile) {
     return config.swap_ab ? n_of(tile, subtile) : tile.m;
   }
-  /// Where a sub-tile goes in a copy of C.
+  /// The destination of a sub-tile in the copy of C that is `hop` hops away.
   template <class Sink>
   [[nodiscard]] __device__ static destination copy_of(const corner& tile, int subtile,
                                                       const Sink& sink, int hop) {
@@ -126,7 +126,7 @@ class epilogue_store {
     tma_store_commit();
     full_.template advance<config.epilogue_buffers>();
   }
-  /// Releases the buffers of the last `count` sub-tiles, the first of them first.
+  /// Releases the buffers of the last `count` sub-tiles, in order, as TMA has read them.
   template <int count>
   __device__ void release_as_read() {
     if constexpr (count > 0) {
@@ -135,7 +135,7 @@ class epilogue_store {
       release_as_read<count - 1>();
     }
   }
-  /// The warpgroup may write the next buffer.
+  /// Lets the warpgroup write the next buffer.
   __device__ void release() {
     block_.shared.epi_empty[group_][empty_.stage].arrive();
     empty_.template advance<config.epilogue_buffers>();
@@ -147,7 +147,7 @@ class epilogue_store {
   ring_cursor empty_;
 };
 
-/// Releases all epilogue buffers for the first time, by the thread that will store from them.
+/// Releases all epilogue buffers for the first time. The thread that stores from them calls this.
 template <tile_config config>
 __device__ void release_buffers(const block_view<config>& block, int group) {
   for (stage_barrier& empty : block.shared.epi_empty[group]) empty.arrive();

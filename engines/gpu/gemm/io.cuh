@@ -14,8 +14,8 @@
 
 namespace untax::gpu {
 
-/// Which part of C a role is about to read for, or has written: first row and column. Rows
-/// are numbered in raster order, which for a gather differs from their order in A.
+/// The part of C for which a role is about to load operands, or that it has written: first row and
+/// column. Rows are numbered in raster order, which for a gather differs from their order in A.
 struct tile_place {
   int row = 0;
   int column = 0;
@@ -24,20 +24,20 @@ struct tile_place {
 /// K-blocks of both operands that lie in one place each, and arrive together.
 struct operand_window {
   const CUtensorMap* a = nullptr;
-  int a_row = 0;  ///< in the matrix that `a` describes
+  int a_row = 0;  ///< row in the matrix that `a` describes
   const CUtensorMap* b = nullptr;
   int first = 0;  ///< the k-block at column 0 of both matrices
   int end = 0;    ///< the k-block after the last one
 };
 
-/// Where a part of C goes.
+/// The destination of a part of C.
 struct destination {
   const CUtensorMap* c = nullptr;
-  int row = 0;  ///< in the matrix that `c` describes
+  int row = 0;  ///< row in the matrix that `c` describes
 };
 
-/// Copies of C, in the order of hops: this rank's is the first, and behind that of the last hop it
-/// comes again.
+/// Some of the copies of C, in the order of hops. Hop 0 is this rank's copy. After the last hop the
+/// order continues with hop 0.
 struct copy_hops {
   int first = 0;
   int count = 1;
@@ -46,123 +46,123 @@ struct copy_hops {
     const int hop = first + i;
     return hop < world ? hop : hop - world;
   }
-  /// How many are peers'.
+  /// The number of these copies that belong to peers.
   [[nodiscard]] __device__ int peers(int world) const {
     return count - (count > 0 && (first == 0 || first + count > world) ? 1 : 0);
   }
 };
 
-/// What an epilogue warp may use until its first sub-tile: the epilogue buffers, to move other
-/// things through.
+/// The epilogue buffers of an epilogue warp, through which it may copy other data until its first
+/// sub-tile.
 struct epilogue_smem {
-  std::byte* bytes = nullptr;      ///< at a multiple of 1024; none of a warp that stores nothing
-  stage_barrier* moved = nullptr;  ///< of one arrival, in its first phase
+  std::byte* bytes = nullptr;      ///< at a multiple of 1024; null for a warp that stores nothing
+  stage_barrier* moved = nullptr;  ///< an mbarrier of one arrival, in its first phase
 };
 
-/// What a source does: says where k-blocks of both operands lie.
+/// A source tells where k-blocks of both operands lie.
 template <class V>
 concept source_view = requires(V& v, int row, int k_block) {
-  /// The window in which a k-block lies, for rows of A from a tile's first one on. Before `begin`
-  /// only what it says of B holds.
+  /// The window of a k-block, for rows of A from a tile's first row on. Before `begin`, only what
+  /// it says of B is valid.
   { v.window_of(row, k_block) } -> std::same_as<operand_window>;
 };
 /// A source of operands that are ready from the start.
 template <class V>
 concept present_source = source_view<V> && requires(V& v, int row) {
-  /// The row of A that lies at `row` in the order of the GEMM.
+  /// The row of A at position `row` in the order of the GEMM.
   { v.rotated(row) } -> std::same_as<int>;
 };
 /// A source whose k-blocks arrive while the kernel runs.
 template <class V>
 concept awaited_source = source_view<V> && requires(V& v, int row, int rows, int begin, int end) {
-  /// By a warp: up to which k-block these rows have arrived, of k-blocks of one window. Acquires
-  /// them.
+  /// Called by a warp: the first of the k-blocks [begin, end), all of one window, for which these
+  /// rows have not arrived, or `end`. Acquires those before it.
   { v.arrived_until(row, rows, begin, end) } -> std::same_as<int>;
-  /// Waits for all of them.
+  /// Waits for all these k-blocks.
   v.await(row, rows, begin, end);
-  /// Whether the fourth warp calls these two, ahead of the producer. Then the producer calls
-  /// `is_own_window`: whether a window is this rank's own, so that nothing has to arrive.
+  /// Whether the fourth warp calls these two functions, ahead of the producer. Then the producer
+  /// calls `is_own_window`: whether a window is this rank's own, so that nothing has to arrive.
   { v.polls() } -> std::same_as<bool>;
   { v.is_own_window(row, begin) } -> std::same_as<bool>;
 };
 /// A source that signals when it has been read.
 template <class V>
 concept retired_source = source_view<V> && requires(V& v) {
-  /// Whether it is, in this launch.
+  /// Whether it signals in this launch.
   { v.counts_readers() } -> std::same_as<bool>;
-  /// The producer, when the CTA has read what it needs.
+  /// Called by the producer warp when the CTA has read all that it needs.
   v.retire();
 };
-/// A source that loads A into the ring itself, past the producer: all threads of an MMA warpgroup
-/// call its `rows`.
+/// A source that loads A into the ring itself, instead of the producer: all threads of an MMA
+/// warpgroup call its `rows`.
 template <class V>
 concept bringing_source = source_view<V> && requires(V& v, int group) {
-  /// `rows::stages`: how many stages are loaded together. `request(k_block, count)` starts to load
-  /// the rows of so many of the group's k-blocks; what it returns goes to `settle(requested, count,
-  /// place)`, which waits for them and writes those of k-block i to `place(i)`, as the tensor cores
-  /// read them. Rows beyond those of A may be left as they are.
+  /// `rows::stages`: how many stages are loaded together. `request(k_block, count)` issues the
+  /// loads of the rows of `count` of the group's k-blocks. Its result goes to `settle(requested,
+  /// count, place)`, which waits for the loads and writes k-block i to `place(i)`, in the layout
+  /// that the tensor cores read. Rows beyond those of A may keep their old contents.
   { v.rows_for(group) } -> std::same_as<typename V::rows>;
 };
 
-/// What a sink does: says where parts of C go.
+/// A sink tells where parts of C are stored.
 template <class V>
 concept sink_view = requires(V& v, int row, int hop) {
-  /// Where a part of a tile goes that begins at a row, in the copy of C so many hops away.
+  /// Where the part of a tile that begins at a row goes, in the copy of C that is `hop` hops away.
   { v.copy_of(row, hop) } -> std::same_as<destination>;
 };
 /// A sink that signals to peers what has been stored.
 template <class V>
 concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile, bool stored) {
-  /// An epilogue warp, before its first store.
+  /// Called by an epilogue warp before its first store.
   v.before_store();
-  /// To which copies of C, of those of so many ranks, a part of a tile goes that begins at a row.
+  /// The copies of C, among those of `world()` ranks, for the part of a tile that begins at a row.
   { v.copies_of(tile.row) } -> std::same_as<copy_hops>;
   { v.world() } -> std::same_as<int>;
-  /// Whether a tile is stored before its place is used again.
+  /// Whether the stores of a tile complete before its epilogue buffers are used again.
   { v.in_turn() } -> std::same_as<bool>;
-  /// By a thread of an epilogue warp, when it has issued all stores of its half of a tile.
+  /// Called by a thread of an epilogue warp when it has issued all stores of its part of a tile.
   v.after_tile(tile);
-  /// By all threads at the end: whether this one stored what it had to. Then `finish` by the first
-  /// warp, with whether all did.
+  /// Called by all threads at the end: whether this thread stored what it had to. Then the first
+  /// warp calls `finish` with whether all threads did.
   { v.has_stored() } -> std::same_as<bool>;
   v.finish(stored);
 };
 
-/// A signalling sink that adds the partial results of all ranks for the rows that this one owns.
+/// A signalling sink that adds the partial results of all ranks for the rows that this rank owns.
 template <class V>
 concept adding_sink = signalling_sink<V> && requires(V& v, peer_meeting& meeting) {
-  /// By a thread of an epilogue warp: `last_sent(block, group)` is the last work on a tile of which
-  /// parts go to peers. Then it says of each tile whether it is one of sums, and when everything
-  /// has been sent, and when everything has been stored.
+  /// Called by a thread of an epilogue warp. `last_sent(block, group)` is the last work on a tile
+  /// with parts for peers. The thread says of each tile whether its results are sums, and then that
+  /// everything has been sent, and that everything has been stored.
   v.take_sums(true);
   v.has_sent(meeting);
   v.end_stores(meeting, true);
-  /// By the fourth warp: signals to peers when all blocks have sent, and waits for what peers send.
+  /// Called by the fourth warp: signals when all blocks have sent, and waits for the peers' parts.
   v.meet(meeting);
-  /// For a thread of an MMA warpgroup: `next_work()`; `begin(block, work, group)` of a tile that it
-  /// hands to the epilogue; `add<T, config>(subtile, rows)` after it has written a sub-tile; and at
-  /// the end `finish<T>(block, group)`.
+  /// For threads of an MMA warpgroup: `next_work()`; `begin(block, work, group)` of a tile that
+  /// they hand to the epilogue; `add<T, config>(subtile, rows)` after they have written a sub-tile;
+  /// and at the end `finish<T>(block, group)`.
   { v.partials() } -> std::same_as<typename V::peers_partials>;
 };
 
-/// A sink that takes the sums of tiles from the MMA warpgroups, past the epilogue.
+/// A sink that takes the sums of tiles directly from the MMA warpgroups, instead of the epilogue.
 template <class V>
 concept summing_sink = requires(V& v, int group) {
-  /// For a warp of a group: `begin()`, then `take<T, config>(block, place, sums)` of each of its
-  /// tiles, then `left(block)`, whose result goes to `after_results(block, group, left)`.
+  /// For each warp of a group: `begin()`, then `take<T, config>(block, place, sums)` for each of
+  /// its tiles, then `left(block)`, whose result goes to `after_results(block, group, left)`.
   { v.results_of(group) } -> std::same_as<typename V::results>;
 };
 
-/// What senders do that are part of the kernel.
+/// Senders that are part of the kernel.
 template <class V>
 concept senders_view = requires(V& v, int warp, std::byte* shared, const epilogue_smem& own) {
-  /// Before `begin`, by those who call the other two after it.
+  /// Called before `begin`, by the threads that call `run_comm` or `beside` after it.
   v.prepare_comm();
   v.prepare_beside(warp);
-  /// All threads of a communication CTA, which has `comm_smem_bytes` of shared memory at least.
+  /// All threads of a communication CTA call it, with `comm_smem_bytes` of shared memory or more.
   v.run_comm(shared);
   { V::comm_smem_bytes } -> std::convertible_to<std::size_t>;
-  /// The four warps beside those that multiply, before their roles.
+  /// Called by the four warps beside the MMA warps, before their roles.
   v.beside(warp, own);
 };
 
@@ -175,12 +175,12 @@ template <class Senders, class Io>
 concept tile_senders =
     std::same_as<typename Senders::run, alone> || senders_view<typename Senders::template view<Io>>;
 
-/// Results go to the epilogue.
+/// MMA warpgroups hand their results to the epilogue.
 struct results_to_epilogue {
   static constexpr bool takes = false;
   static constexpr bool adds = false;
 };
-/// Of a source of which the producer loads all of A.
+/// For a source all of whose A is loaded by the producer.
 struct no_rows {
   static constexpr int stages = 0;
 };
@@ -220,7 +220,7 @@ class no_senders::view {
   explicit __device__ view(const Io& /*io*/) {}
 };
 
-/// What each thread makes of what its kernel was given.
+/// The views that each thread makes of its kernel's arguments.
 template <class Io>
 class io_view {
  public:
@@ -236,7 +236,7 @@ class io_view {
   __device__ io_view(const Io& io, const gemm_arguments& given)
       : source(io, given), sink(io, given), senders(io), io_(io) {}
 
-  /// All threads, when the kernels ahead have ended. Before that memory is not touched.
+  /// Called by all threads when the previous kernels have ended. Before, only weights are read.
   __device__ void begin(int cluster) {
     if constexpr (has_peers) {
       epoch_ = io_.moved.run.epochs[blockIdx.x] + 1;
@@ -248,7 +248,7 @@ class io_view {
       note_gemm_begin(io_, cluster);
     }
   }
-  /// All threads of any CTA, when it has read A and stored C.
+  /// Called by all threads of any CTA when it has read A and stored C.
   __device__ void finish() {
     if constexpr (signalling_sink<sink_view>) {
       const bool stored = __syncthreads_and(sink.has_stored() ? 1 : 0) != 0;

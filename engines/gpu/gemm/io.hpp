@@ -14,24 +14,24 @@
 
 namespace untax::gpu {
 
-/// What marks a sum that has not arrived: one of the NaNs.
+/// The bits of a sum that has not arrived: one of the NaNs.
 inline constexpr std::uint32_t no_sum_bits = 0xffffffffU;
 
-/// The rows of an operand in its last tile.
+/// The rows of an operand in its last tile, if that is not full.
 struct operand_tail {
   CUtensorMap map;                              ///< TMA tiles of `rows` rows
-  int begin = std::numeric_limits<int>::max();  ///< the row where a tile begins that is not full
-  int rows = 0;                                 ///< that each block reads of it
+  int begin = std::numeric_limits<int>::max();  ///< the first row of that tile
+  int rows = 0;                                 ///< rows of it that each block loads
 };
 
-/// The matrices of a launch, as TMA reads and writes them.
+/// The matrices of a launch, as TMA descriptors.
 struct gemm_matrices {
   CUtensorMap a;  ///< TMA tiles of `a_tma_tile_rows` rows, 64 elements deep
-  CUtensorMap b;  ///< TMA tiles of `b_tma_tile_rows` rows, the same
+  CUtensorMap b;  ///< TMA tiles of `b_tma_tile_rows` rows, 64 elements deep
   CUtensorMap c;  ///< TMA tiles of `c_tma_tile_rows` rows, `c_tma_tile_columns` elements wide
-  /// Of tiles that are not full, for operands that are ready from the start. TMA takes several
-  /// times as long for a row that does not exist as for one that does. The part of a stage that is
-  /// not loaded keeps what it had, which affects no element of C.
+  /// Tiles that are not full, of operands that are ready from the start. TMA takes several times as
+  /// long for a row that does not exist as for one that does. The part of a stage that is not
+  /// loaded keeps its old contents, which affect no element of C.
   operand_tail m_tail;
   operand_tail n_tail;
 };
@@ -39,30 +39,30 @@ struct gemm_matrices {
 /// Arguments of a launch, apart from its `gemm_io`.
 struct gemm_arguments : gemm_matrices {
   tile_scheduler schedule;
-  float* partials = nullptr;  ///< `partial_bytes` of each block, `no_sum_bits` between launches
-  dtype type = dtype::bf16;   ///< of the elements of A, B and C
-  int multicast_rows = 0;     ///< of the N operand, that each block reads and multicasts
-  int stage_bytes = 0;        ///< that TMA loads into each block for a stage
-  int early_stages = 0;       ///< whose weights are read while the kernels ahead end
+  float* partials = nullptr;  ///< `partial_bytes` per block; all `no_sum_bits` between launches
+  dtype type = dtype::bf16;   ///< of A, B and C
+  int multicast_rows = 0;     ///< rows of the N operand that each block loads and multicasts
+  int stage_bytes = 0;        ///< bytes that TMA loads into each block per stage
+  int early_stages = 0;       ///< stages whose weights are loaded before the previous kernels end
 };
 
 /// A launch in which no other rank takes part.
 struct alone : launch_trace {
   /// Whether the launch only serves to load the kernel.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool dry() { return false; }
-  /// Communication CTAs: those with the first numbers, which do not multiply.
+  /// The number of communication CTAs. They are the first CTAs, and do not multiply.
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int comm_cta_count() { return 0; }
 };
 
-/// A launch between ranks. To the protocol the CTAs that multiply are one worker.
+/// A launch between ranks. The protocol sees the CTAs that multiply as one worker.
 template <class Protocol>
 struct with_peers {
   using protocol = Protocol;
 
   Protocol how;
   moved_operands moved;
-  int senders = 0;      ///< of the protocol, at this rank
-  int comm_ctas = 0;    ///< in the grid that multiplies
+  int senders = 0;      ///< senders of the protocol at this rank
+  int comm_ctas = 0;    ///< communication CTAs in the grid that multiplies
   int multiplying = 0;  ///< CTAs that multiply
 
   [[nodiscard]] UNTAX_HOST_DEVICE bool dry() const { return moved.run.launch < 0; }
@@ -73,14 +73,14 @@ struct with_peers {
 template <class Senders>
 struct comm_io : Senders::run, Senders::arguments {};
 
-/// Arguments of the GEMM kernel beside its matrices: where A comes from, where C goes to, and who
-/// sends. Each of the three is a class with
+/// Arguments of the GEMM kernel beside its matrices: the source of A, the sink of C, and the
+/// senders. Each of the three is a class with
 ///
 ///   struct arguments           passed by value
-///   template <class Io> view   made of it by each thread: see the concepts in io.cuh
+///   template <class Io> view   made from the arguments by each thread: see the concepts in io.cuh
 ///
-/// A Sink may have `own_bytes<config>` of shared memory, behind that of the pipeline. Senders have
-/// a `run`, which all three share: `alone`, or the arguments of a launch between ranks.
+/// A sink may use `own_bytes<config>` of shared memory, behind that of the pipeline. Senders define
+/// `run`, which all three share: `alone`, or the arguments of a launch between ranks.
 template <class Source, class Sink, class Senders>
 struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
   using source_type = Source;
@@ -111,7 +111,7 @@ struct no_senders {
   template <class Io>
   class view;
 };
-/// A GEMM of one GPU.
+/// The GEMM of one GPU.
 using local_io = gemm_io<local_source, local_sink, no_senders>;
 
 }  // namespace untax::gpu

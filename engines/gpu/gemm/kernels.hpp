@@ -2,13 +2,13 @@
 
 #include "engines/gpu/gemm/config.hpp"
 
-// The kernels that are compiled, by who takes them. The build makes a source of each line, named by
-// the comment behind it (cmake/untax_kernels.cmake). Numbers are the fields of tile_config:
-// block_n, cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k, cluster_split_k.
+// The compiled kernels, by their users. The build makes one source file per line, named by the
+// comment behind it (cmake/untax_kernels.cmake). Numbers are the fields of tile_config: block_n,
+// cluster, stages, swap_ab, epilogue_buffers, warpgroup_split_k, cluster_split_k.
 namespace untax::gpu {
 
-/// Of the GEMM alone: all tiles that there are, those first that are taken where the model expects
-/// the same time.
+/// Kernels of the GEMM alone: all tiles that exist. If the model expects the same time of several
+/// tiles, the first one is chosen.
 inline constexpr tile_config gemm_kernels[] = {
     {256, 2, 4, false, 2, false, 1},  // rows_by_256
     {224, 2, 4, false, 2, false, 1},  // rows_by_224
@@ -45,7 +45,7 @@ inline constexpr tile_config gemm_kernels[] = {
     {200, 1, 4, true, 5, false, 1},   // weights_by_200
 };
 
-/// Those that gather A and multiply.
+/// Kernels that gather A and multiply.
 inline constexpr tile_config gather_kernels[] = {
     {256, 2, 4, false, 2, false, 1},  // rows_by_256
     {224, 2, 4, false, 2, false, 1},  // rows_by_224
@@ -65,14 +65,14 @@ inline constexpr tile_config gather_kernels[] = {
     {128, 2, 5, false, 1, false, 2},  // rows_by_128_pairs
 };
 
-/// Those that gather A as packets, which the tensor cores take as they come.
+/// Kernels that gather A as packets, which the MMA warpgroups load themselves.
 inline constexpr tile_config packet_kernels[] = {
     {16, 1, 10, true, 2, true, 1},  // by_16
     {16, 1, 10, true, 1, true, 2},  // by_16_pairs
 };
 
-/// Those that multiply and scatter C. With 256 columns a whole tile of results is on its way out
-/// while the next one is multiplied: 4 sub-tiles of each warpgroup, which leaves room for 3 stages.
+/// Kernels that multiply and scatter C. With 256 columns, a whole tile of results is being stored
+/// while the next tile is multiplied: 4 sub-tiles per warpgroup, which leaves room for 3 stages.
 inline constexpr tile_config scatter_kernels[] = {
     {256, 2, 3, false, 4, false, 1},  // rows_by_256
     {192, 2, 4, false, 3, false, 1},  // rows_by_192
@@ -86,8 +86,8 @@ inline constexpr tile_config scatter_kernels[] = {
     {224, 2, 3, true, 5, false, 1},   // weights_by_224
 };
 
-/// Those that multiply and send partial results to who adds them: where tiles have many rows, from
-/// as many places as C is scattered from.
+/// Kernels that multiply and send partial results to the ranks that add them. Without swap_ab they
+/// have as many epilogue buffers as the kernels that scatter C.
 inline constexpr tile_config sums_kernels[] = {
     {256, 2, 3, false, 4, false, 1},  // rows_by_256
     {128, 2, 5, false, 2, false, 1},  // rows_by_128

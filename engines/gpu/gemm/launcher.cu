@@ -58,7 +58,7 @@ void gemm_launcher::launch(const gemm_matrices& matrices, const void* io,
   gpu::require(cudaLaunchKernelExC(&launch, kernel_, parameters), "cannot start a GEMM");
 }
 
-/// Blocks wait for blocks with lower numbers, and for peers: all of them have to have a place.
+/// Blocks wait for blocks with lower numbers, and for peers, so all have to be resident at once.
 void gemm_launcher::require_place() const {
   gpu::require(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes_)),

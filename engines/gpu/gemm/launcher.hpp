@@ -13,22 +13,22 @@
 
 namespace untax::gpu {
 
-/// What a kernel may do while the kernels before it in the stream end.
+/// What a kernel may do before the previous kernels in the stream have ended.
 struct kernel_start {
   bool early = true;  ///< launch early (programmatic dependent launch)
-  int stages = 0;     ///< read B of so many stages, where that pays: none of them writes it
+  int stages = 0;     ///< load B of so many stages, where that pays: no previous kernel writes it
 };
 
-/// Starts the kernel of a plan, with the source, sink and senders that it was compiled for. Loads
-/// it, allocates what blocks need to share tiles, and sees to it that all of them have a place.
+/// Launches the kernel of a plan, with the source, sink and senders for which it was compiled.
+/// Loads it, allocates the memory through which blocks share tiles, and checks that all blocks fit.
 class gemm_launcher {
  public:
-  /// For the current device. `comm_ctas`: in the same grid, a multiple of the blocks of the plan's
-  /// clusters. Throws `unsupported` if it is no Hopper GPU or too small, and `out_of_memory`.
+  /// For the current device. `comm_ctas`: communication CTAs in the grid, a multiple of the blocks
+  /// of a cluster. Throws `unsupported` if it is no Hopper GPU or too small, and `out_of_memory`.
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant, int comm_ctas,
                 const kernel_start& start = {});
 
-  /// `io`: the `gemm_io` that the kernel takes. May be captured.
+  /// `io`: the `gemm_io` of the kernel. The launch may be captured.
   void launch(const gemm_matrices& matrices, const void* io, cudaStream_t stream) const;
 
   [[nodiscard]] const gemm_plan& plan() const noexcept { return plan_; }
@@ -46,10 +46,10 @@ class gemm_launcher {
   scratch_memory partials_;
 };
 
-/// Throws `unsupported`, with what it is, if the current device is no GPU of Hopper.
+/// Throws `unsupported`, naming the compute capability, unless the current device is a Hopper GPU.
 void require_hopper();
 
-/// The current device as the model of the GEMM knows it.
+/// The current device, as the cost model of the GEMM describes it.
 [[nodiscard]] gpu_model gpu_here();
 
 }  // namespace untax::gpu

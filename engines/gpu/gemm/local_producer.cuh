@@ -9,21 +9,21 @@ namespace untax::gpu {
 /// the rows of the N operand for all blocks that share them. Of a tile that is not full it loads
 /// only the rows that exist.
 ///
-/// It locates the first tile, and prepares its first stages, before the kernels ahead have ended.
-/// After that the first TMA load is a few instructions away.
+/// It locates the first tile, and prepares its first stages, before the previous kernels have
+/// ended. After that, the first TMA load is only a few instructions away.
 template <tile_config config, class Source>
 class local_producer {
  public:
   __device__ local_producer(const block_view<config>& block, const Source& source)
       : block_(block), source_(source) {}
 
-  /// By a warp, before the kernels ahead have ended: locates what is multiplied first.
+  /// Called by a warp before the previous kernels have ended: locates the first work.
   __device__ void locate_first() {
     work_ = block_.first();
     if (work_.valid()) locate(work_);
     begin_range(work_.begin);
   }
-  /// The same, when barriers are initialised: prepares the first stages.
+  /// Called by the same warp when barriers are initialised: arms those of the first stages.
   __device__ void open_first() {
     const int stages = (range_.end - range_.begin + per_stage - 1) / per_stage;
     open_ = stages < config.stages ? stages : config.stages;
@@ -32,7 +32,7 @@ class local_producer {
     __syncwarp();
   }
 
-  /// By one thread, when the kernels ahead have ended.
+  /// Called by one thread when the previous kernels have ended.
   __device__ void run() {
     if (!work_.valid()) return;
     int k_block = range_.begin;
@@ -55,17 +55,17 @@ class local_producer {
 
  private:
   static constexpr int per_stage = k_blocks_per_stage(config);
-  /// Stages may have a k-block of each of two ranges.
+  /// A stage may have one k-block of each of two ranges.
   static constexpr bool pairs_ranges = per_stage > 1;
 
-  /// What a block reads of an operand for a tile.
+  /// The rows of an operand that a block loads for a tile.
   struct part {
     const CUtensorMap* map;
     int row;
     int rows;
   };
 
-  /// What of the work at hand is added up by itself, from a k-block on.
+  /// Begins the next part of the current work that is summed by itself, at a k-block.
   __device__ void begin_range(int begin) {
     range_ = work_;
     if constexpr (pairs_ranges) {
@@ -94,9 +94,9 @@ class local_producer {
     const operand_tail& n_tail = given.n_tail;
     const bool m_ends = m_.row >= m_tail.begin;
     const bool n_ends = n_.row >= n_tail.begin;
-    // Blocks of a cluster behind the last rows have none.
+    // Blocks of a cluster that lie beyond the last rows load none.
     if (m_ends) m_ = {&m_tail.map, m_.row, m_.row == m_tail.begin ? m_tail.rows : 0};
-    // Rows of the blocks of a cluster lie closer together.
+    // The blocks of a cluster have smaller shares there, which lie closer together.
     if (n_ends) n_ = {&n_tail.map, n_.row, n_tail.rows};
     if (m_ends || n_ends)
       bytes_ = static_cast<std::uint32_t>(m_.rows + n_.rows * config.cluster) *
@@ -104,7 +104,7 @@ class local_producer {
     n_.row += static_cast<int>(block_.m_place) * n_.rows;
   }
 
-  /// The k-blocks of the next stage.
+  /// Loads the k-blocks of the next stage.
   __device__ void fetch(int k_block) {
     auto& here = block_.shared.stages[at_.stage];
     stage_barrier& full = block_.shared.full[at_.stage];
@@ -120,14 +120,14 @@ class local_producer {
   const block_view<config>& block_;
   const Source& source_;
   work_tile work_;
-  work_tile range_;     // of it, at hand
-  stage_order stages_;  // of its k-blocks
-  int tile_ = -1;       // of the work at hand
+  work_tile range_;     // the part of it that is loaded now
+  stage_order stages_;  // of the k-blocks of `range_`
+  int tile_ = -1;       // of the current work
   part m_{};
   part n_{};
-  std::uint32_t bytes_ = 0;  // of a stage
+  std::uint32_t bytes_ = 0;  // per stage
   ring_cursor at_;
-  int open_ = 0;  // stages from here on that are ready
+  int open_ = 0;  // stages from here on whose barriers are armed
 };
 
 }  // namespace untax::gpu

@@ -11,9 +11,9 @@
 
 namespace untax::gpu {
 
-/// An MMA warpgroup: 64 rows of the block's tile, or every other k-block of it. Its sums stay in
-/// registers from the first k-block to the last; where k has ranges, those of each range by
-/// themselves, if the kernel `has_ranges`. `Rows` may bring A, `Results` take or add to the sums.
+/// An MMA warpgroup: multiplies 64 rows of the block's tile, or every other k-block of it. Its sums
+/// stay in registers from the first k-block to the last; with `has_ranges`, those of each range of
+/// k by themselves. `Rows` may load A; `Results` may take the sums, or add to them.
 template <class T, tile_config config, bool has_ranges, class Rows = no_rows,
           class Results = results_to_epilogue>
 class mma_consumer {
@@ -27,7 +27,7 @@ class mma_consumer {
         warp_(static_cast<int>(threadIdx.x) % warpgroup_threads / 32),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  /// What took the sums, when it has had all.
+  /// Multiplies all tiles. Returns the `Results`, which have received all sums.
   __device__ const Results& run() {
     const stream_k_fixup<config> others(block_, group_);
     const tile_scheduler& schedule = block_.arguments.schedule;
@@ -60,9 +60,9 @@ class mma_consumer {
  private:
   static_assert(!Results::takes || config.cluster_split_k == 1, "sums of whole tiles are taken");
 
-  /// One range after the other, where a block has several.
+  /// Multiplies one range after the other, if a block has several.
   __device__ void multiply_ranges(const work_tile& w) {
-    float before[has_ranges ? config.block_n / 2 : 1];  // sums of the ranges before
+    float before[has_ranges ? config.block_n / 2 : 1];  // sums of the previous ranges
     work_tile range = w;
 #pragma unroll 1
     for (;;) {
@@ -81,7 +81,7 @@ class mma_consumer {
       range.begin = range.end;
     }
   }
-  /// Whether another warpgroup of the block adds this one's sums to its own.
+  /// Whether the block's other warpgroup adds this warpgroup's sums to its own.
   [[nodiscard]] __device__ bool hands_over() const {
     return config.warpgroup_split_k && config.cluster_split_k == 1 && group_ == 1;
   }
@@ -101,7 +101,7 @@ class mma_consumer {
 #pragma unroll 1
       for (;;) {
         const rows_window next = window_at(window.end(), w.end);
-        // They arrive while these are multiplied.
+        // These rows arrive while the current window is multiplied.
         auto requested = rows_.request(next.k_block + group_, next.stages);
         multiply_k_blocks(window.k_block, window.end());
         if (next.stages == 0) return;
@@ -111,7 +111,7 @@ class mma_consumer {
     }
   }
 
-  /// Stages whose rows of A are brought together, from a k-block on.
+  /// Stages whose rows of A are loaded together, from a k-block on.
   struct rows_window {
     int k_block;
     int stages;
@@ -123,17 +123,17 @@ class mma_consumer {
   [[nodiscard]] __device__ static rows_window window_at(int k_block, int end) {
     return {k_block, min((end - k_block) / k_blocks_per_stage(config), Rows::stages)};
   }
-  /// Writes the rows that were requested to the next stages.
+  /// Writes the requested rows to the next stages.
   template <class Requested>
   __device__ void settle(Requested& requested, int stages) {
-    // Other warps may not have ended the multiplications before the last ones.
+    // Other warps may still multiply the previous window, so the next one uses other stages.
     static_assert(config.warpgroup_split_k && 2 * Rows::stages <= config.stages);
     rows_.settle(requested, stages, [&](int i) {
       const std::uint32_t next = reading_.stage + static_cast<std::uint32_t>(i);
       return block_.shared.stages[next < config.stages ? next : next - config.stages]
           .n_operand[group_];
     });
-    // The tensor cores read what ordinary stores wrote, of all threads.
+    // The tensor cores read what all threads wrote with ordinary stores.
     cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
     __syncwarp();
     meet_warpgroup(2 + group_);
@@ -141,13 +141,13 @@ class mma_consumer {
 
   __device__ void multiply_k_blocks(int begin, int end) {
     auto& shared = block_.shared;
-    std::uint32_t before = 0;  // the stage before this one
+    std::uint32_t before = 0;  // the previous stage
     int k_block = begin;
 #pragma unroll 1
     do {
       shared.full[reading_.stage].wait(reading_.parity);
       const auto& here = shared.stages[reading_.stage];
-      // Groups take a k-block each, or half of the rows of the M operand.
+      // Each warpgroup multiplies one k-block, or half of the rows of the M operand.
       const std::uint64_t m_operand = operand_descriptor(
           config.warpgroup_split_k ? here.m_operand[group_]
                                    : here.m_operand[0] + group_ * (warpgroup_rows * block_k * 2));
@@ -170,14 +170,14 @@ class mma_consumer {
     release(before);
   }
 
-  /// Sums begin as zeros. If the first multiplication did not add instead, what a tile left in them
-  /// would be alive until then, and the compiler would serialise the multiplications.
+  /// Sets the sums to zero. If the first multiplication overwrote them instead, the old sums would
+  /// stay live until then, and the compiler would serialise the multiplications.
   __device__ void clear_sums() {
 #pragma unroll
     for (float& sum : sums_) sum = 0;
   }
 
-  /// Adds the sums of the second warpgroup to those of the first.
+  /// Adds the sums of warpgroup 1 to those of warpgroup 0.
   __device__ void add_halves() {
     float4* const halves = block_.shared.halves + static_cast<int>(threadIdx.x) % warpgroup_threads;
     if (group_ == 1) {
@@ -192,26 +192,26 @@ class mma_consumer {
       for (int i = 0; i < config.block_n / 8; ++i)
         add_four(sums_ + 4 * i, halves[i * warpgroup_threads]);
     }
-    // Before the next tile's are written.
+    // Warpgroup 1 may write the sums of the next tile after this.
     named_barrier_sync(1);
   }
 
-  /// The stage may be overwritten, in all blocks that share the N operand, as far as this warp is
-  /// concerned.
+  /// Signals, for this warp, that the stage may be overwritten, to all blocks that share the N
+  /// operand.
   __device__ void release(std::uint32_t stage) {
     if (lane_ < config.cluster)
       block_.shared.empty[stage].arrive_at(block_.split * config.cluster +
                                            static_cast<std::uint32_t>(lane_));
   }
 
-  /// Each block of the cluster gets the sums of its share from all warpgroups that have some, and
-  /// stores it.
+  /// Sends the sums of each share to the block that stores it. For the share of this block, adds
+  /// the sums of all warpgroups, and hands the result to the epilogue.
   __device__ void share_out() {
     constexpr int count = share_columns(config) / 2;
     constexpr int each = k_blocks_per_stage(config);
     const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
     const int mine = static_cast<int>(block_.split);
-    // Which rows of the tile these are, and which part of k: two groups have the one or the other.
+    // The rows of the tile, and the part of k. The two groups differ in one or the other.
     const int rows = each == 1 ? group_ : 0;
     const int part = each * mine + (each == 1 ? 0 : group_);
     auto& inbox = block_.shared.splits;
@@ -230,7 +230,7 @@ class mma_consumer {
     }
   }
 
-  /// Hands the sums of a share to the epilogue warp, a sub-tile at a time.
+  /// Hands the sums of a share to the epilogue warp, one sub-tile at a time.
   __device__ __forceinline__ void stage_results(int share) {
     auto& shared = block_.shared;
 #pragma unroll
@@ -250,11 +250,11 @@ class mma_consumer {
     }
   }
 
-  /// Columns j to j + 15 of a sub-tile, which begins at a column of the tile: four matrices of 8 x
-  /// 8, this warp's 16 rows by 16 columns.
+  /// Writes columns j to j + 15 of a sub-tile, which begins at column `begin` of the tile: this
+  /// warp's 16 rows by 16 columns, as four matrices of 8 x 8.
   __device__ void write_sixteen(std::byte* rows, int begin, int j) {
     const int matrix = lane_ / 8;
-    // Matrices 0 and 1 are one below the other, 2 and 3 to the right of them.
+    // Matrix 1 lies below matrix 0; matrices 2 and 3 lie to the right of them.
     const int m = warp_ * 16 + matrix % 2 * 8;
     const int n = j + matrix / 2 * 8;
     const int row = (config.swap_ab ? n : m) + lane_ % 8;
@@ -265,8 +265,8 @@ class mma_consumer {
                                    two_halves(s[0], s[1], T{}), two_halves(s[2], s[3], T{}),
                                    two_halves(s[4], s[5], T{}), two_halves(s[6], s[7], T{}));
   }
-  /// The last columns of a sub-tile whose width is an odd multiple of 8: two matrices, one below
-  /// the other.
+  /// Writes the last columns of a sub-tile whose width is an odd multiple of 8: two matrices, one
+  /// below the other.
   __device__ void write_eight(std::byte* rows, int begin, int j) {
     const int row = config.swap_ab ? j + lane_ % 8 : warp_ * 16 + lane_ % 16;
     const int swizzled = (config.swap_ab ? warp_ * 2 + lane_ % 16 / 8 : j / 8) ^ (row % 8);

@@ -5,7 +5,7 @@
 
 namespace untax::gpu {
 
-/// A k-block of this block's rows of the M operand.
+/// Loads a k-block of this block's rows of the M operand.
 template <tile_config config>
 __device__ void load_m_operand(const block_view<config>& block, std::byte* to,
                                const CUtensorMap& matrix, tma_coord from, stage_barrier& full) {
@@ -13,13 +13,13 @@ __device__ void load_m_operand(const block_view<config>& block, std::byte* to,
   if (!are_weights || (keeps_weights(config) && block.arguments.schedule.n_tiles > 1)) {
     tma_load(to, matrix, from, full);
   } else {
-    // Nobody else reads these weights.
+    // L2 need not keep these weights: they are read once, or `keeps_weights` is false.
     tma_load_once(to, matrix, from, full);
   }
 }
 
-/// A k-block of the N operand: this block's share of its rows, `rows` of them, to all blocks that
-/// share them.
+/// Loads a k-block of this block's share of the N operand: `rows` rows, to all blocks that share
+/// the operand.
 template <tile_config config>
 __device__ void load_n_operand(const block_view<config>& block, std::byte* to,
                                const CUtensorMap& matrix, tma_coord from, int rows,

@@ -12,8 +12,8 @@
 namespace untax::gpu {
 namespace {
 
-/// Clusters that run at the same time. Of each of the eight parts of a GPU, whose multiprocessors
-/// come in pairs, those of four blocks leave two out at most.
+/// The clusters that can run at once. Each of the eight GPCs of a GPU has its multiprocessors in
+/// pairs, so clusters of four blocks leave at most two of them unused.
 int places_of(const tile_config& c, int num_sms) {
   const int blocks = cluster_blocks(c);
   return blocks <= 2 ? num_sms / blocks : std::max(num_sms - 16, 0) / blocks;
@@ -31,15 +31,15 @@ void require_computable(const gemm_shape& s) {
   if (s.type == dtype::f32) refuse("elements have to be bf16 or fp16");
 }
 
-/// Whether a kernel adds what may depend on n and k alone in the order of ranges: a warpgroup has
-/// all of them, or every one of those that split k in a cluster has one.
+/// Whether a kernel adds in the order of ranges what may depend on n and k alone: one warpgroup has
+/// all ranges, or each warpgroup that splits k in a cluster has one.
 bool adds_in_ranges(const gemm_shape& s, const tile_config& c) {
   const int ranges = ranges_of(s.n, s.k);
   if (c.cluster_split_k > 1) return c.cluster_split_k * k_blocks_per_stage(c) == ranges;
   return ranges == 1 ? !c.warpgroup_split_k : adds_ranges(c, registers_alone);
 }
 
-/// The tiles of a shape, none of them given to anybody yet.
+/// The tiles of a shape, not yet assigned to clusters.
 gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   const auto parts = [](std::int64_t all, std::int64_t of) {
     return static_cast<int>(ceil_div(all, of));
@@ -54,7 +54,7 @@ gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   p.schedule.k_blocks = parts(s.k, each * block_k) * each;
   if (const int ranges = s.invariant ? ranges_of(s.n, s.k) : 1; ranges > 1) {
     p.schedule.range_k_blocks = parts(s.k, ranges * block_k);
-    // Two ranges of which stages have a k-block each are equally long: what is behind k is zeros.
+    // Two ranges that share stages have the same length: k-blocks behind k are zeros.
     if (each > 1) p.schedule.k_blocks = ranges * p.schedule.range_k_blocks;
   }
   p.schedule.part_k_blocks = p.schedule.k_blocks;
@@ -62,13 +62,13 @@ gemm_plan plan_of(const gemm_shape& s, const tile_config& c) {
   return p;
 }
 
-/// Whether a schedule can count what is cut, see tile_schedule.
+/// Whether a schedule can count the stages of so many cut tiles, see tile_scheduler.
 bool can_cut(const tile_schedule& order, int tiles) {
   return static_cast<std::int64_t>(tiles) * order.stages() <=
          std::numeric_limits<std::int32_t>::max();
 }
 
-/// The last tiles in equal shares of so many clusters.
+/// Cuts the last `tiles` tiles into equal shares, one per cluster.
 gemm_plan cut(gemm_plan p, int tiles, std::int64_t clusters) {
   p.schedule.stream_k_tiles = tiles;
   p.schedule.clusters = static_cast<int>(clusters);
@@ -78,7 +78,7 @@ gemm_plan cut(gemm_plan p, int tiles, std::int64_t clusters) {
 }  // namespace
 
 int ranges_of(std::int64_t n, std::int64_t k) {
-  // Whatever GPU it is, and however many of its multiprocessors there are for a product.
+  // A constant: ranges depend neither on the GPU nor on how many of its SMs a GEMM may use.
   constexpr int num_sms = 132;
   const std::int64_t tiles = ceil_div<std::int64_t>(n, warpgroup_rows);
   const std::int64_t k_blocks = ceil_div<std::int64_t>(k, block_k);
@@ -105,7 +105,7 @@ operand_end m_end_of(const gemm_plan& p, std::int64_t rows) {
 }
 operand_end n_end_of(const gemm_plan& p, std::int64_t rows) {
   const int left = static_cast<int>(rows % p.config.block_n);
-  // The rows of a tile alone are as many as there are.
+  // If there is only one tile, `multicast_rows` already fits its rows.
   if (left == 0 || p.schedule.n_tiles == 1) return {std::numeric_limits<int>::max(), 0};
   return {static_cast<int>(rows) - left, multicast_rows_of(p.config, left)};
 }
@@ -121,25 +121,25 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
     const int places = places_of(c, num_sms);
     if (places < 1 || (shape.invariant && !adds_in_ranges(shape, c))) continue;
     gemm_plan p = plan_of(shape, c);
-    // The narrower a tile, the sooner reading weights again takes longer than multiplying them.
+    // The narrower a tile is, the sooner reading weights again takes longer than multiplying them.
     if (rereads_weights(p) && c.block_n < 64) continue;
-    // There are narrower ones.
+    // There are narrower tiles.
     if (c.swap_ab && c.block_n > 128 && 2 * shape.m <= c.block_n) continue;
     const int tiles = p.schedule.tiles();
     p.schedule.clusters = std::min(tiles, places);
     if (c.cluster_split_k > 1) {
-      // Every tile by the blocks of a cluster, if all have a place.
+      // The blocks of a cluster share each tile, if all clusters can run at once.
       if (tiles <= places && p.schedule.stages() >= c.cluster_split_k) add(p);
       continue;
     }
     add(p);
     if (shape.invariant || !can_cut(p.schedule, std::min(tiles, 2 * places))) continue;
-    // Where clusters leave parts of the GPU idle anyway, blocks of their own can share them.
-    // The last turn, which is not full, and the one before it.
+    // Cuts the tiles of the last wave, which is not full, and of the wave before it. Not for
+    // clusters of four, which leave parts of the GPU idle anyway: smaller clusters can use these.
     const int last = tiles % places + (tiles > places ? places : 0);
     if (tiles % places != 0 && c.cluster <= 2)
       add(cut(p, last, std::min<std::int64_t>(places, std::int64_t{last} * p.schedule.stages())));
-    // Every tile in the same number of splits: some blocks idle, or it has been added already.
+    // Every tile in the same number of splits: some blocks idle, else it has been added above.
     const int splits = std::min(places / tiles, p.schedule.stages());
     if (splits > 1 && (splits * tiles < places || c.cluster > 2))
       add(cut(p, tiles, tiles * splits), true);

@@ -7,8 +7,8 @@
 
 namespace untax::gpu {
 
-/// Of a wait that cannot fail: for a role of the same block, or for blocks of the same launch that
-/// have started before. So it names no suspect. It may end as `timeout` after a number of polls.
+/// The watch of a wait that cannot fail: for a role of the same block, or for blocks of the same
+/// launch that started earlier. So it names no suspect. After `most` polls it returns `timeout`.
 struct bounded_watch {
   static constexpr poll_count no_bound = ~poll_count{0};
 
@@ -22,23 +22,23 @@ struct bounded_watch {
   __device__ void leave() const {}
 };
 
-/// In shared memory: how many k-blocks of A have arrived, of all that a block reads, in the order
-/// in which it does. The flag poller counts, the producer reads.
+/// In shared memory: how many k-blocks of A have arrived, of all that a block loads, in the order
+/// in which it loads them. The flag poller raises the count, and the producer reads it.
 class ready_k_blocks {
  public:
-  /// By one thread, before the block is synchronised.
+  /// One thread must call this before the block is synchronised.
   __device__ void init() { count_ = 0; }
 
-  /// By one thread. A release.
+  /// Raises the count, by one thread. Release.
   __device__ void raise(int count) {
     block_counters::raise_release(count_, static_cast<std::uint64_t>(count));
   }
-  /// By all lanes of a warp, of which the first one acquires for itself.
+  /// All lanes of a warp must call this. Returns the count of lane 0, acquired by that lane only.
   [[nodiscard]] __device__ int count() const {
     const auto seen = static_cast<int>(block_counters::load_acquire(count_));
     return __shfl_sync(0xffffffffU, seen, 0);
   }
-  /// Waits until there are so many, or for `polls` polls.
+  /// Waits until the count is at least `count`, or for `polls` polls.
   __device__ void await(int count, poll_count polls = bounded_watch::no_bound) const {
     bounded_watch watch{polls};
     const wait_site site{.expected = static_cast<std::uint64_t>(count)};

@@ -7,8 +7,8 @@
 
 namespace untax::gpu {
 
-/// K-blocks [begin, end) of one tile, by one cluster. (The tile of a cluster is as tall as its
-/// blocks side by side.)
+/// K-blocks [begin, end) of one tile, multiplied by one cluster. (The tile of a cluster is as tall
+/// as the tiles of its blocks together.)
 struct work_tile {
   int tile = -1;
   int begin = 0;
@@ -17,14 +17,14 @@ struct work_tile {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool valid() const { return tile >= 0; }
 };
 
-/// Which k-blocks a stage has: the next ones, or, where it has two of two ranges, the next one of
-/// each.
+/// The k-blocks of a stage: the next ones, or, if a stage has one of each of two ranges, the next
+/// k-block of each range.
 struct stage_order {
-  int begin = 0;  ///< of both ranges
-  int shift = 0;  ///< 1 if there are two
+  int begin = 0;  ///< the first k-block of both ranges
+  int shift = 0;  ///< 1 if there are two ranges
   int step = 1;   ///< from one k-block of a stage to the other
 
-  /// K-block number `place` of the stage that `k_block`s of a tile go on with.
+  /// K-block number `place` of the stage with which a tile continues at `k_block`.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int k_block, int place) const {
     return begin + ((k_block - begin) >> shift) + place * step;
   }
@@ -32,30 +32,30 @@ struct stage_order {
 
 /// Which cluster multiplies what: plain arithmetic, the same for every role and on the host.
 ///
-/// The first tiles are whole, and assigned in turn. The last `stream_k_tiles` ones are cut into
-/// equal shares, one for each cluster, wherever that cuts a tile: then all clusters end at once
-/// although their number does not divide that of the tiles.
+/// The first tiles are whole, and assigned in turn. The last `stream_k_tiles` tiles are cut into
+/// equal shares, one per cluster, after any stage. So all clusters end at the same time although
+/// their number does not divide the number of tiles.
 ///
-/// A cluster takes its share from the end. So what it begins with is the head of a tile, whose sums
-/// it leaves behind, and what it ends with is the tail of one, which it finishes with the sums of
-/// the clusters before it. They have been there for long, unless shares are smaller than tiles; and
-/// as blocks start in the order of their numbers, nobody ever waits for a block that has no place.
+/// A cluster begins with the end of its share. So its first part is the head of a tile, whose sums
+/// it stores, and its last part is the tail of a tile, which it finishes with the sums of the
+/// clusters before it. These were stored long before, unless shares are smaller than tiles. Blocks
+/// start in the order of their numbers, so no block waits for one that is not resident.
 struct tile_schedule {
   int m_tiles = 0;  ///< tiles of clusters along M
   int n_tiles = 0;
   int k_blocks = 0;            ///< of each tile, a multiple of `k_blocks_per_stage`
-  int k_blocks_per_stage = 1;  ///< k-blocks that are never cut apart
-  int clusters = 0;            ///< that run
+  int k_blocks_per_stage = 1;  ///< k-blocks that are never separated
+  int clusters = 0;            ///< clusters that run
   int stream_k_tiles = 0;      ///< tiles that are cut into shares
-  int raster_group = 8;        ///< tiles along M that are gone through before the next ones along N
-  int segments = 1;  ///< equal parts of the tiles along M, gone through one after the other
-  /// Where the blocks of a cluster share a tile, its k-blocks are gone through in parts of so many,
-  /// of each of which every block has a split: all begin with what is in the first. A multiple of
+  int raster_group = 8;        ///< tiles along M that are visited before the next ones along N
+  int segments = 1;            ///< equal parts of the tiles along M, visited one after the other
+  /// If the blocks of a cluster share a tile, they process its k-blocks in parts of this many. Each
+  /// block has a split of each part, so all begin with what is in the first part. A multiple of
   /// `k_blocks_per_stage`.
   int part_k_blocks = 0;
-  /// K-blocks of a range: the products of each are added up by themselves, and the sums of ranges
-  /// in their order, so the same bits come of any tiles and any number of them. 0: there are none.
-  /// Tiles are whole, or a cluster has a tile and each of its warpgroups that split k a range. A
+  /// K-blocks of a range; 0: there are no ranges. The products of a range are summed by themselves,
+  /// and the sums of ranges in order, so any tiles and any number of them give the same bits. Tiles
+  /// are whole, or a cluster has one tile, and each of its warpgroups that split k has one range. A
   /// stage of two k-blocks has one of each of two ranges.
   int range_k_blocks = 0;
 
@@ -66,8 +66,8 @@ struct tile_schedule {
     return tiles() - stream_k_tiles;
   }
 
-  /// Where the blocks of a cluster share its only tile: the first of what one of them has, and what
-  /// it has next.
+  /// If the blocks of a cluster share its only tile: the first work of one of these blocks, and its
+  /// next work.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile first_of_split(int cluster, int split,
                                                                      int splits) const {
     const auto begin_of = [&](int number) {
@@ -85,44 +85,44 @@ struct tile_schedule {
     return {last.tile, begin, end < k_blocks ? end : k_blocks};
   }
 
-  /// Where sums of what begins at a k-block are complete: with ranges, that of one for each k-block
-  /// of a stage.
+  /// Where the sums that begin at k-block `begin` are complete: at `end`, or, with ranges, after as
+  /// many ranges as a stage has k-blocks.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int sums_end(int begin, int end) const {
     const int here = range_k_blocks * k_blocks_per_stage;
     return here > 0 && here < end - begin ? begin + here : end;
   }
-  /// Of the stages of sums that begin at a k-block.
+  /// The stages of the sums that begin at a k-block.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr stage_order stages_from(int begin) const {
     if (range_k_blocks == 0 || k_blocks_per_stage == 1) return {};
     return {begin, 1, range_k_blocks};
   }
 
-  /// Into how many splits each tile is cut, if all are cut alike; else 0.
+  /// The number of splits per tile if all tiles are split alike, else 0.
   [[nodiscard]] constexpr int even_splits() const {
     return stream_k_tiles == tiles() && clusters % tiles() == 0 ? clusters / tiles() : 0;
   }
 
-  /// Whether the sums of this work are for another cluster to finish.
+  /// Whether another cluster finishes this work, so that its sums are stored as partial sums.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool stores_partial(const work_tile& w) const {
     return w.end < k_blocks;
   }
 
-  /// In raster groups, so that tiles that run at the same time share what they read.
+  /// Raster groups make tiles that run at the same time share what they read.
   [[nodiscard]] constexpr order::banded raster() const {
     return {m_tiles, n_tiles, raster_group, segments};
   }
-  /// Of so many k-blocks: one or two are a stage.
+  /// Stages of so many k-blocks: a stage has one or two.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int stages_of(int count) const {
     return count >> (k_blocks_per_stage - 1);
   }
   [[nodiscard]] constexpr int stages() const { return stages_of(k_blocks); }
 };
 
-/// Says of a schedule what is next, and where it lies. Whatever takes divisions to find, which are
-/// slow on a GPU, it finds when it is made.
+/// Tells the next work of a cluster, and where a tile lies. All divisions, which are slow on a GPU,
+/// are done by the constructor.
 class tile_scheduler : public tile_schedule {
  public:
-  /// Where a tile lies.
+  /// The position of a tile, in tiles.
   struct coord {
     int m, n;
   };
@@ -154,15 +154,15 @@ class tile_scheduler : public tile_schedule {
     const int tile = last.tile + clusters;
     return tile < whole_tiles() ? whole(tile) : share_of(cluster);
   }
-  /// The first of the clusters before this one that left sums of the tile; the last is the one just
-  /// before. Equal to `cluster` if there are none.
+  /// The first of the clusters before this one that stored sums of the tile; the last one is
+  /// `cluster - 1`. Equal to `cluster` if there are none.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int first_contributor(int cluster,
                                                                   const work_tile& w) const {
     int contributor = cluster;
     while (share_begin(contributor) > first_stage(w.tile)) --contributor;
     return contributor;
   }
-  /// Of any cluster.
+  /// The most k-blocks that any cluster multiplies.
   [[nodiscard]] constexpr int most_k_blocks() const {
     int most = 1;
     for (int cluster = 0; cluster < clusters; ++cluster) {
@@ -174,7 +174,7 @@ class tile_scheduler : public tile_schedule {
   }
 
  private:
-  // What is cut is counted in stages, from the first tile that is. Plans see to it that 32 bits are
+  // Shares are counted in stages, from the first tile that is cut. Plans ensure that 32 bits are
   // enough.
   using stage_count = std::uint32_t;
 
@@ -184,7 +184,7 @@ class tile_scheduler : public tile_schedule {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr stage_count first_stage(int tile) const {
     return static_cast<stage_count>(tile - whole_tiles()) * stages_;
   }
-  /// Where the share of a cluster begins: that part of all stages, rounded down.
+  /// The first stage of a cluster's share: `cluster / clusters` of all stages, rounded down.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr stage_count share_begin(int cluster) const {
     const auto number = static_cast<stage_count>(cluster);
     return each_ * number +
@@ -193,7 +193,7 @@ class tile_scheduler : public tile_schedule {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile share_of(int cluster) const {
     return share_before(cluster, share_begin(cluster + 1));
   }
-  /// The last split in one tile of what a cluster's share has before `end`; none if that is all.
+  /// The last part, in one tile, of a cluster's share before stage `end`; invalid if there is none.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr work_tile share_before(int cluster,
                                                                    stage_count end) const {
     const stage_count begin = share_begin(cluster);
@@ -207,8 +207,8 @@ class tile_scheduler : public tile_schedule {
 
   order::cell_finder cells_;
   stage_count stages_ = 1;  // of a tile
-  stage_count each_ = 0;    // of a cluster's share
-  stage_count left_ = 0;    // of all of them together, beside that
+  stage_count each_ = 0;    // per cluster, rounded down
+  stage_count left_ = 0;    // the rest of that division
   order::divider by_clusters_;
   order::divider by_stages_;
 };

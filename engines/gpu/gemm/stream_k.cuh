@@ -12,9 +12,9 @@
 
 namespace untax::gpu {
 
-/// What marks a sum that has not arrived: one of the NaNs.
+/// Marks a sum that has not arrived: one of the NaNs.
 [[nodiscard]] __device__ inline float no_sum() { return __uint_as_float(no_sum_bits); }
-/// The same number, but never that NaN.
+/// Returns `f`, or another NaN if it is this NaN.
 [[nodiscard]] __device__ inline float as_sum(float f) {
   return __uint_as_float(min(__float_as_uint(f), no_sum_bits - 1));
 }
@@ -23,8 +23,8 @@ namespace untax::gpu {
          __float_as_uint(f.z) != no_sum_bits && __float_as_uint(f.w) != no_sum_bits;
 }
 
-/// The sums of a thread that some clusters have left: `contributor_step` apart from cluster to
-/// cluster, backwards, and `part_step` apart within one.
+/// The partial sums of a thread from some clusters: `contributor_step` apart from cluster to
+/// cluster, backwards, and `part_step` apart within a cluster.
 template <int most_contributors, int parts>
 struct sums_view {
   float4* from;
@@ -38,8 +38,8 @@ struct sums_view {
   }
 };
 
-/// Memory whose counters are such views: 1 when all sums have arrived. A sum is data and signal at
-/// once, so no other load has to be ordered behind it.
+/// A memory policy whose counters are such views: 1 when all sums have arrived. A sum is both data
+/// and signal, so no other load has to be ordered after it.
 template <int most_contributors, int parts>
 struct sums_memory : cuda_memory {
   using counter = sums_view<most_contributors, parts>;
@@ -48,7 +48,7 @@ struct sums_memory : cuda_memory {
     bool all = true;
 #pragma unroll
     for (int h = 0; h < most_contributors; ++h) {
-      // Looking at the last one again is quicker than to pass it by.
+      // Loading the last contributor again is faster than skipping the load.
       const int contributor = h < c.contributors ? h : c.contributors - 1;
 #pragma unroll
       for (int i = 0; i < parts; ++i) c.seen[h][i] = load_shared_floats(c.at(contributor, i));
@@ -60,17 +60,17 @@ struct sums_memory : cuda_memory {
     }
     return all ? 1 : 0;
   }
-  /// Sums are left one by one.
+  /// Nothing to signal: each sum is its own signal.
   __device__ static void raise_release(counter& /*c*/, std::uint64_t /*value*/) noexcept {}
 };
 
-/// Fix-up of tiles that several clusters share: partial sums go through global memory, in the order
-/// in which threads hold them, and are their own signal. They are added from the last cluster to
-/// the first, so results are reproducible.
+/// Fix-up of tiles that several clusters share: partial sums pass through global memory, in the
+/// order in which threads hold them, and are their own signal. They are added from the last cluster
+/// to the first, so results are reproducible.
 template <tile_config config>
 class stream_k_fixup {
  public:
-  static constexpr int count = config.block_n / 2;  // sums of a thread
+  static constexpr int count = config.block_n / 2;  // per thread
 
   __device__ stream_k_fixup(const block_view<config>& block, int group)
       : block_(block), group_(group), thread_(static_cast<int>(threadIdx.x) % warpgroup_threads) {}
@@ -85,7 +85,7 @@ class stream_k_fixup {
                                       as_sum(sums[4 * i + 2]), as_sum(sums[4 * i + 3])));
   }
 
-  /// Adds the partial sums of the clusters from `first` up to the one before this.
+  /// Adds the partial sums of the clusters from `first` to the one before this cluster.
   __device__ void add(float (&sums)[count], int first) const {
     for (int last = block_.cluster - 1; last >= first; last -= contributors_together) {
 #pragma unroll
@@ -96,7 +96,7 @@ class stream_k_fixup {
   }
 
  private:
-  // A thread loads 128 bytes together, or a little less.
+  // A thread loads 128 bytes at once, or a little less.
   static constexpr int parts_at_once = []() {
     int parts = 8;
     while (count / 4 % parts != 0) --parts;
@@ -108,7 +108,7 @@ class stream_k_fixup {
     using memory = sums_memory<contributors_together, parts_at_once>;
     typename memory::counter view{sums_of(last) + part * warpgroup_threads, cluster_step,
                                   warpgroup_threads, contributors};
-    // Blocks of one launch, on one GPU, started in the order of their numbers: the wait ends.
+    // The wait ends: all blocks are of one launch on one GPU, and started in numerical order.
     bounded_watch watch;
     (void)wait_until<memory>(view, wait_site{.expected = 1}, watch);
 #pragma unroll

@@ -82,8 +82,8 @@ CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {
 }
 
 CUtensorMap sequences_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows) {
-  // Rows are there twice: along y, where the TMA tile is cut, and along the third axis, which says
-  // where it begins. So that this begins at no negative row, the first one lies before the matrix.
+  // The rows appear twice: along y, where the TMA tile is clipped, and along the third axis, which
+  // selects where it begins. The map begins before the matrix, so that no coordinate is negative.
   const std::int64_t before = tma_tile_rows * matrix.stride * 2;
   const matrix_at tma_tile{static_cast<const std::byte*>(matrix.data) - before, tma_tile_rows,
                            matrix.columns, matrix.stride};

@@ -8,30 +8,30 @@
 
 namespace untax::gpu {
 
-/// Stages of weights that are loaded before the first poll for A; later one or two before each.
-/// More of them would delay A, which comes through the same memory.
+/// Stages of weights that are loaded before the first poll for A; later, one or two before each
+/// poll. More would delay A, which passes through the same memory.
 inline constexpr int stages_before_poll = 5;
-/// Stages of weights that are prefetched into L2 when the ring is full: 35 MB, by all blocks, where
-/// a stage has 16 KB of weights. That takes the memory 8 us, by when A has arrived.
+/// Stages of weights that are prefetched into L2 when the ring is full: 35 MB by all blocks, if a
+/// stage has 16 KB of weights. That takes the memory 8 us; by then A has arrived.
 inline constexpr int most_prefetched = 16;
 
-/// The producer warp, of which one thread copies: loads k-blocks of both operands into the ring,
+/// The producer warp, of which one thread copies: it loads k-blocks of both operands into the ring,
 /// ahead of the consumers. Each block loads its own rows of the M operand, and its share of the
-/// rows of the N operand for all blocks that share them. Where the tensor cores need little time
-/// for a stage, every instruction of the producer counts.
+/// rows of the N operand for all blocks that share them. If the tensor cores need little time for a
+/// stage, every instruction of the producer counts.
 ///
-/// Weights are ready before A is: until A arrives, the ring is filled with them, and, where they
-/// are the M operand, whose reading takes the time, so is some of L2. Where nobody writes weights,
-/// the first stages of them are loaded while the kernels before this one end.
+/// Weights are ready before A. Until A arrives, the ring is filled with them, and, if they are the
+/// M operand, whose loads take most time, also some of L2. If nobody writes the weights, those of
+/// the first stages are loaded before the previous kernels end.
 template <tile_config config, class Source>
 class tma_producer {
  public:
-  /// `fetched`: what `load_early_weights` of another object returned.
+  /// `fetched`: the result of `load_early_weights` of another object.
   __device__ tma_producer(const block_view<config>& block, Source& source, int fetched = 0)
       : block_(block), source_(source), arrivals_(block, source), ahead_(fetched) {}
 
-  /// Starts to load the weights of the first stages, `most` at most, and touches nothing else.
-  /// Returns of how many.
+  /// Issues the loads of the weights of the first stages, of `most` at most, and accesses nothing
+  /// else. Returns the number of stages.
   [[nodiscard]] __device__ int load_early_weights(int most) {
     ring_cursor to = at_;
     for (work_tile w = block_.first(); w.valid() && ahead_ < most; w = block_.next(w)) {
@@ -71,22 +71,22 @@ class tma_producer {
   static constexpr bool waits = awaited_source<Source>;
   static constexpr bool retires = retired_source<Source>;
   static constexpr bool brings = bringing_source<Source>;
-  /// Whether all lanes take part, though one copies.
+  /// Whether all lanes take part, although only one copies.
   static constexpr bool together = waits || retires;
   static constexpr int per_stage = k_blocks_per_stage(config);
   static_assert(!brings || config.swap_ab, "rows of A are the N operand");
-  /// Plans see to it that A that is awaited, or bypasses the producer, arrives in the order of k.
+  /// Plans ensure that A arrives in the order of k if it is awaited, or bypasses the producer.
   static constexpr bool pairs_ranges = per_stage > 1 && !waits && !brings;
-  /// Of a stage, where TMA loads nothing else.
+  /// Bytes of a stage if TMA loads only weights.
   static constexpr std::uint32_t weight_bytes = per_stage * tile_rows(config) * block_k * 2;
-  /// Stages whose A has arrived and that are not loaded yet when the producer polls again: a poll
-  /// takes as long as the consumer takes for some stages.
+  /// Stages whose A has arrived but that are not loaded yet when the producer polls again: a poll
+  /// takes as long as the consumers take for several stages.
   static constexpr int in_hand = 4;
 
   [[nodiscard]] __device__ static bool leads() { return !together || elect_one(); }
 
-  /// Calls `visit(range)` for each range of work whose stages have a k-block of each of two ranges,
-  /// and once for other work.
+  /// Calls `visit(range)` for each part of the work whose stages have a k-block of each of two
+  /// ranges, and once for other work.
   template <class Visit>
   __device__ void each_range(const work_tile& w, const Visit& visit) {
     if constexpr (!pairs_ranges) {
@@ -137,7 +137,7 @@ class tma_producer {
     arrivals_.end(w);
   }
 
-  /// Returns up to which k-block A has arrived, at least a stage of it. Loads weights until then.
+  /// The k-block up to which A has arrived, at least a stage. Loads weights until then.
   __device__ int arrived_until(const operand_window& from, int b_row, int k_block, int end) {
     int arrived = whole_stages(arrivals_.arrived_until(k_block, end), k_block, end);
     int until_poll = stages_before_poll;
@@ -151,9 +151,9 @@ class tma_producer {
     arrivals_.await(k_block, arrived);
     return arrived;
   }
-  /// Loads the weights of the first stage from `k_block` on that is not loaded yet: into the ring,
-  /// or, when that is full, into L2. One stage of the ring stays with the consumer until the next
-  /// one is complete. False if there are enough.
+  /// Loads the weights of the first stage from `k_block` on that has none yet: into the ring, or,
+  /// if that is full, into L2. The consumers keep one stage of the ring until the next one is
+  /// complete. Returns false if enough weights are loaded.
   __device__ bool load_more_weights(const operand_window& from, int b_row, int k_block, int end) {
     int next = k_block + ahead_ * per_stage;
     if (next >= end) return false;
@@ -185,7 +185,7 @@ class tma_producer {
     fetch_weights(to, from, b_row, k_block);
   }
 
-  /// Loads so many stages, of which the first `known` have their weights already.
+  /// Loads `stages` stages, of which the first `known` already have their weights.
   __device__ void fetch_both(const operand_window& from, int b_row, int k_block, int stages,
                              int known) {
     for (int i = 0; i < known; ++i, k_block += per_stage) {
@@ -200,14 +200,14 @@ class tma_producer {
     }
   }
 
-  /// Waits until everything that was loaded has been read.
+  /// Waits until the consumers have read everything that was loaded.
   __device__ void await_consumers() {
     for (int i = 0; i < config.stages; ++i) {
       block_.shared.empty[at_.stage].wait(at_.parity ^ 1);
       at_.template advance<config.stages>();
     }
   }
-  /// Waits until a stage is free, and tells its barrier how many bytes will arrive.
+  /// Waits until a stage is free, and sets the number of bytes that its barrier expects.
   __device__ void open(const ring_cursor& at) {
     block_.shared.empty[at.stage].wait(at.parity ^ 1);
     block_.shared.full[at.stage].arrive_and_expect(
@@ -217,7 +217,7 @@ class tma_producer {
                                 int k_block) {
     fetch<!config.swap_ab>(to, *from.b, k_block - from.first, row);
   }
-  /// The same into L2.
+  /// Prefetches the weights of a stage into L2.
   __device__ void prefetch_weights(const operand_window& from, int row, int k_block) {
 #pragma unroll
     for (int i = 0; i < per_stage; ++i)
@@ -227,7 +227,7 @@ class tma_producer {
     if constexpr (!brings) fetch<config.swap_ab>(to, *from.a, k_block - from.first, from.a_row);
   }
 
-  /// The k-blocks of a stage, of the N operand or of the M operand.
+  /// Loads the k-blocks of a stage, of the N operand or of the M operand.
   template <bool of_n>
   __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, int k_block, int row) {
     auto& here = block_.shared.stages[to.stage];
@@ -248,10 +248,10 @@ class tma_producer {
   Source& source_;
   arrivals<config, Source> arrivals_;
   ring_cursor at_;
-  int ahead_;           // stages from here on that have their weights already
-  int prefetched_ = 0;  // weights, as M operand, before this k-block are in L2 or on their way
+  int ahead_;           // stages from here on that already have their weights
+  int prefetched_ = 0;  // weights (M operand) before this k-block are in L2 or prefetched
   stage_order stages_;  // of the current k-blocks
-  int tile_ = -1;       // of the current work, and where it begins: found once, by divisions
+  int tile_ = -1;       // of the current work; it and its rows are found once, by divisions
   int a_row_ = 0;
   int b_row_ = 0;
 };

@@ -18,14 +18,14 @@
 namespace untax::gpu {
 namespace {
 
-/// TMA reads and writes rows that begin at multiples of 16 bytes.
+/// TMA reads and writes rows that begin at multiples of 16 bytes, so of this many elements.
 constexpr std::int64_t row_step = 8;
 
 gemm_shape padded(const gemm_shape& s) {
   return {s.m, round_up(s.n, row_step), round_up(s.k, row_step), s.type, s.invariant};
 }
 
-/// A matrix with rows that are longer than the caller's, zeros behind them.
+/// A copy of a matrix with longer rows than the caller's, which end with zeros.
 class padded_matrix {
  public:
   padded_matrix(std::int64_t rows, std::int64_t columns, std::int64_t stride)
@@ -92,7 +92,7 @@ class gemm::launcher {
   }
 
   gemm_shape shape_;
-  gemm_shape room_;  // that the kernel sees
+  gemm_shape room_;  // as the kernel sees it
   gemm_launcher launcher_;
   lone_trace trace_{"gemm", block_threads};
   std::optional<padded_matrix> a_;

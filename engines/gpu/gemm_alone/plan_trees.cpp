@@ -9,18 +9,18 @@
 namespace untax::gpu {
 namespace {
 
-/// Trees one behind the other, each from its root on: behind a split come the nodes of its lower
-/// side, then those of its upper side.
+/// The nodes of all trees, one tree after the other, each in pre-order: a split is followed by the
+/// nodes of its lower side, then by those of its upper side.
 struct tree_node {
-  int feature;    ///< that a split looks at; -1: a leaf
-  double number;  ///< up to this: to the next node, the lower side; of a leaf, what it adds
-  int to;         ///< nodes to the upper side; from a leaf to the root of the next tree
+  int feature;    ///< the feature that a split tests; -1: a leaf
+  double number;  ///< split: the greatest value of the lower side, the next node; leaf: its summand
+  int to;         ///< nodes to skip to the upper side; from a leaf, to the root of the next tree
 };
 constexpr tree_node nodes[] = {
 #include "engines/gpu/gemm_alone/plan_trees.inc"
 };
 
-/// What trees look at, of a plan of a problem whose quickest takes `least` cycles.
+/// The features of a plan; the fastest plan of the same problem takes `least` cycles.
 using features = std::array<double, 13>;
 features features_of(const gemm_plan& p, double least, gemm_costs costs) {
   const tile_config& c = p.config;
@@ -43,7 +43,7 @@ features features_of(const gemm_plan& p, double least, gemm_costs costs) {
           costs == gemm_costs::h100 ? 1.0 : 0.0};
 }
 
-/// The logarithm of what the model is wrong by: the sum of what the trees say.
+/// The logarithm of the factor by which the model is wrong: the sum over all trees.
 double sum_of_trees(const features& f) {
   double sum = 0;
   for (const tree_node* at = nodes; at != std::end(nodes);) {
@@ -60,7 +60,7 @@ void correct_by_trees(std::vector<gemm_plan>& plans, const gemm_shape& shape,
                       const gpu_model& gpu) {
   constexpr std::int64_t few_rows = 128;
   constexpr int measured_sms = 132;
-  // Those that the model expects to be so much slower were not timed.
+  // Plans that the model expects to be so much slower were not timed.
   constexpr double farthest = 1.45;
   if (plans.empty() || shape.invariant || shape.m <= few_rows || gpu.num_sms != measured_sms)
     return;

@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Where a thread's part of C goes, and the counters by which it signals that to peers.
+/// Tells where a thread's part of C goes, and signals to peers what has been stored.
 template <class Protocol>
 template <class Io>
 class all_copies<Protocol>::view {
@@ -28,12 +28,12 @@ class all_copies<Protocol>::view {
   /// Whether the stores of a tile have to complete before its epilogue buffers are used again.
   [[nodiscard]] __device__ bool in_turn() const { return io_.in_turn; }
 
-  /// By an epilogue warp. It stores to peers only when they have opened their C; if the wait for
-  /// that fails, it stores nothing to them.
+  /// Called by an epilogue warp. Waits until peers have opened their C, if it stores to them. If
+  /// the wait fails, it stores nothing to them.
   __device__ void before_store() {
     if (io_.way == scatter_way::store_to_peers) reserved_ = output().reserve();
   }
-  /// Whichever thread stores the last part of a tile flags the tile.
+  /// The thread that stores the last part of a tile flags the tile.
   __device__ void after_tile(const gpu::tile_place& tile) {
     if (io_.way != scatter_way::tile_flags) return;
     if (!gpu::left_out(gpu::mutant::scatter_tma_wait)) gpu::tma_store_wait();
@@ -45,14 +45,14 @@ class all_copies<Protocol>::view {
 
   [[nodiscard]] __device__ bool has_stored() const { return reserved_; }
   /// The last block that has stored everything publishes the output, and waits for what peers store
-  /// here. If a peer has not opened its C, nothing was stored, and nothing is published.
+  /// here. If a peer has not opened its C, nothing was stored to peers, and nothing is published.
   __device__ void finish(bool stored) const {
     if (io_.way == scatter_way::store_to_peers && stored)
       (void)close_as_last(output(), *io_.done, static_cast<unsigned>(io_.multiplying));
   }
 
  private:
-  /// This warp, speaking for the blocks that multiply.
+  /// The output of all blocks that multiply, used by this warp.
   [[nodiscard]] __device__ output_channel<Protocol> output() const {
     return {io_, 0, epoch_, slot_of_storing_warp()};
   }

@@ -10,12 +10,12 @@
 
 namespace untax::gpu {
 
-/// How an MMA warpgroup adds the partial results of own rows that all ranks have stored in this
+/// Adds the partial results of own rows in an MMA warpgroup. All ranks have stored them in this
 /// rank's slabs: (partial of rank 0 + partial of rank 1) + ..., in fp32. Each partial is rounded to
 /// the type, and so is the sum.
 ///
-/// A part of a tile of which this rank owns all rows is added on its way to the epilogue, if the
-/// peers' partials have arrived. If not, it goes to the own slab and is added at the end, as are
+/// A part of a tile whose rows all belong to this rank is added on its way to the epilogue, if the
+/// peers' partials have arrived. If not, it is stored in the own slab and added at the end, like
 /// own rows in parts that several ranks own. No block waits for peers before it has sent them
 /// everything.
 ///
@@ -29,10 +29,10 @@ class landed_partials {
   explicit __device__ landed_partials(const Io& io) : io_(io) {}
 
   __device__ void next_work() { ++number_; }
-  /// A tile has been multiplied.
+  /// Called when a tile has been multiplied.
   template <tile_config config>
   __device__ void begin(const block_view<config>& block, const work_tile& w, int group) {
-    // Else their old values would occupy registers while a tile is multiplied.
+    // Otherwise their old values would occupy registers while a tile is multiplied.
     rows_ = columns_ = 0;
     first_ = nullptr;
     fetched_ = {};
@@ -50,8 +50,8 @@ class landed_partials {
       fetch(0, 0);
     }
   }
-  /// After the lanes of this warp have written a sub-tile, which begins at `rows`: adds the peers'
-  /// partials to it. Those of the next sub-tile are loaded meanwhile.
+  /// Called after the lanes of this warp have written a sub-tile to `rows`: adds the peers'
+  /// partials to it. The loads of the next partials are in flight meanwhile.
   template <class T, tile_config config>
   __device__ void add(int subtile, std::byte* rows) {
     if constexpr (!config.swap_ab) {
@@ -71,7 +71,7 @@ class landed_partials {
       for (unsigned i = 0; i < words; ++i) *word_at(rows, i) = sums[i].pairs();
     }
   }
-  /// Adds all own rows of the tiles of this warpgroup that it has not stored as sums.
+  /// Adds all own rows of this warpgroup's tiles that were not stored as sums.
   template <class T, tile_config config>
   __device__ void finish(const block_view<config>& block, int group) const {
     if (config.swap_ab || peers() == 0 || !io_.adds) return;
@@ -96,10 +96,10 @@ class landed_partials {
   }
 
  private:
-  // Eight lanes take a row of a sub-tile, in words of 16 bytes side by side.
+  // Eight lanes cover a row of a sub-tile, with adjacent words of 16 bytes.
   static constexpr unsigned warp_rows = 16;
-  static constexpr unsigned words = 4;         // of a lane, four rows apart
-  static constexpr unsigned stored_words = 8;  // at the end, when a thread has more registers
+  static constexpr unsigned words = 4;         // per lane, four rows apart
+  static constexpr unsigned stored_words = 8;  // per thread at the end, with more registers
   template <unsigned count>
   struct lane_words {
     uint4 of[count];
@@ -118,9 +118,9 @@ class landed_partials {
            (row - io_.owned.slab_begin(rank())) * row_bytes() + column * 2;
   }
 
-  /// Whether the peers' partials have arrived, the same for all threads of the warpgroup, and from
-  /// then on for all tiles. It waits for them one tile after this block has sent everything, and
-  /// after the last tile.
+  /// Whether the peers' partials have arrived: the same answer for all threads of the warpgroup,
+  /// and true for all later tiles. It waits for them in the tile after this block has sent
+  /// everything, or in the last tile.
   template <tile_config config>
   [[nodiscard]] __device__ bool has_landed(const block_view<config>& block, const work_tile& w,
                                            int group) {
@@ -149,7 +149,7 @@ class landed_partials {
       }
     }
   }
-  /// Swizzled as TMA stores it: see `mma_consumer`.
+  /// In the swizzled layout from which TMA stores: see `mma_consumer`.
   [[nodiscard]] static __device__ uint4* word_at(std::byte* rows, unsigned i) {
     const unsigned row = warp() * warp_rows + row_of(i);
     return reinterpret_cast<uint4*>(rows + row * (subtile_side * 2) +
@@ -161,7 +161,7 @@ class landed_partials {
     for (unsigned i = 0; i < words; ++i) own.of[i] = *word_at(rows, i);
     return own;
   }
-  /// Loads a peer's partials of a sub-tile; peers are in the order of ranks.
+  /// Loads the partials of peer number `peer`, in rank order, for a sub-tile.
   __device__ void fetch(int subtile, int peer) {
     const int source = peer < rank() ? peer : peer + 1;
     const int column = subtile * subtile_side;
@@ -176,8 +176,8 @@ class landed_partials {
     }
   }
 
-  /// Adds rows [begin, end) of so many words from a column on, of the slabs of all ranks. Each
-  /// block runs this once, so its code is small: it has to be fetched.
+  /// Adds rows [begin, end) of the slabs of all ranks, `row_width` words from `column` on. Each
+  /// block runs this once, so the code is small: it has to be fetched first.
   template <class T, int row_width>
   __device__ void add_deferred(int begin, int end, int column) const {
     constexpr int rows = warpgroup_threads / row_width;  // at once
@@ -208,7 +208,7 @@ class landed_partials {
       }
     }
   }
-  /// To the farthest rank first, to this one last.
+  /// Stores to the ranks in the order of hops, to this rank last.
   __device__ void store(int row, int column, const uint4& word) const {
     const int world = io_.how.world();
     const int first = io_.passes_on ? 0 : io_.owned.first(rank());
@@ -220,13 +220,13 @@ class landed_partials {
   }
 
   const Io& io_;
-  int number_ = -1;                        // of the current tile
-  int first_sum_ = peer_meeting::no_sums;  // the first tile that is stored as sums
-  bool sent_before_ = false;  // everything for peers, before the current tile was multiplied
+  int number_ = -1;                        // index of the current work
+  int first_sum_ = peer_meeting::no_sums;  // index of the first work stored as sums
+  bool sent_before_ = false;  // peers had everything before the current tile was multiplied
   bool adds_tile_ = false;
-  int rows_ = 0;                      // own rows, from this lane's first word on
-  int columns_ = 0;                   // of C, likewise
-  const std::byte* first_ = nullptr;  // that word in the slab of rank 0
+  int rows_ = 0;                      // own rows from this lane's first word on
+  int columns_ = 0;                   // columns of C, likewise
+  const std::byte* first_ = nullptr;  // this lane's first word in the slab of rank 0
   lane_words<words> fetched_;
 };
 

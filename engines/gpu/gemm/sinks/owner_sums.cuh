@@ -11,13 +11,13 @@
 
 namespace untax::gpu {
 
-/// The number of a warp among all blocks, which names its wait record.
+/// The number of this warp among the warps of all blocks: its wait record.
 [[nodiscard]] __device__ inline int slot_of_warp() {
   constexpr int warps = block_threads / 32;
   return static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / 32;
 }
 
-/// Where a lane puts its words of a fragment.
+/// The address of this lane's words of a fragment in this rank's slab at `owner`.
 template <class Words>
 [[nodiscard]] __device__ typename Words::words* place_at(const sums_run& io, int owner,
                                                          const sum_fragment& f,
@@ -29,16 +29,16 @@ template <class Words>
          how.slot_of(owner, f) * sum_fragments::lanes + device_warp::thread_rank();
 }
 
-/// What an MMA warp tells its successor about the sums of all its tiles.
+/// The result of an MMA warp after its last tile.
 struct handed_over {
   bool failed = false;  ///< a wait failed, which the host reports: nothing may be signalled
   deferred_tiles deferred;
 };
 
-/// An MMA warp that sends its partial sums to their owners, own ones too. Where MMA warps add, it
-/// adds what this rank owns of its tiles: of each tile what has arrived from all ranks when it has
-/// been multiplied, and the rest at the end. Before it has sent everything it only polls, for a
-/// bounded time, so no cycle of waits can arise, in whatever order ranks multiply.
+/// Sends the partial sums of an MMA warp to their owners, including this rank. If MMA warps add, it
+/// also adds the sums of its tiles that this rank owns: after each tile those that have arrived
+/// from all ranks, and the rest at the end. Until it has sent everything it only polls, for a
+/// bounded time. So no cycle of waits can arise, whatever the order in which ranks multiply.
 class sums_sender {
  public:
   static constexpr bool takes = true;
@@ -52,7 +52,7 @@ class sums_sender {
         !io_.how.reserves() || reserve_slabs(io_.moved.run, io_.how, epoch_, slot_of_warp());
   }
 
-  /// The sums of a tile, whose first row and column are given in the order of the GEMM.
+  /// Takes the sums of a tile, whose first row and column are in the order of the GEMM.
   template <class T, tile_config config>
   __device__ __forceinline__ void take(const block_view<config>& block, const tile_place& tile,
                                        const float (&sums)[config.block_n / 2]) {
@@ -74,10 +74,10 @@ class sums_sender {
         !sum_adder(io_, epoch_, slot_of_warp()).try_tile<T, config.swap_ab>(first))
       deferred_.add();
   }
-  /// Behind the last tile.
+  /// Called after the last tile.
   template <tile_config config>
   [[nodiscard]] __device__ handed_over left(const block_view<config>& block) const {
-    // Until what was added has left nothing behind in slabs.
+    // The epilogue warp has then reset the words of everything that was added.
     if constexpr (can_stage(config)) {
       if (io_.lands_by_tma) block.shared.epi_empty[group_][writing_.stage].wait(writing_.parity);
     }
@@ -85,8 +85,8 @@ class sums_sender {
   }
 
  private:
-  /// Through the epilogue buffers: the epilogue warp sends them. Where slabs could not be reserved
-  /// nothing is sent; the zeros that are written then would change nothing in a free slab.
+  /// Writes words to the epilogue buffers, from which the epilogue warp sends them. If slabs were
+  /// not reserved, nothing is sent; the zeros written then would change nothing in a free slab.
   template <class T, tile_config config>
   __device__ __forceinline__ void stage(const block_view<config>& block,
                                         const float (&sums)[config.block_n / 2]) {
@@ -104,9 +104,9 @@ class sums_sender {
     }
   }
 
-  /// The same of own rows: the epilogue warp loads peers' words into the buffers, these are added
-  /// in the order of the ranks, and it stores the sums. If some words of a sub-tile have not
-  /// arrived, the own ones go to this rank's slab, and the sub-tile is deferred.
+  /// Adds own rows: the epilogue warp loads peers' words into the buffers, this warp adds them in
+  /// rank order, and the epilogue warp stores the sums. If some words of a sub-tile have not
+  /// arrived, this warp's own words go to this rank's slab, and the sub-tile is deferred.
   template <class T, tile_config config>
   __device__ __forceinline__ void add_landed(const block_view<config>& block,
                                              const tile_place& tile,
@@ -119,7 +119,7 @@ class sums_sender {
     for (int subtile = 0; subtile < subtiles_of(config); ++subtile) {
       const float* const own = sums + subtile * parts * 4;
       float4 added[parts];
-      // Minus zero: the first summand is added to it unchanged.
+      // Minus zero: adding the first summand to it leaves that summand unchanged.
 #pragma unroll
       for (float4& four : added) four = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);
       bool arrived = reserved_;
@@ -144,7 +144,7 @@ class sums_sender {
         block.shared.epi_full[group_][writing_.stage].arrive();
         writing_.template advance<config.epilogue_buffers>();
       }
-      // After this all lanes have read the words that results overwrite.
+      // All lanes have now read the words that the results overwrite.
       arrived = __all_sync(0xffffffffU, arrived ? 1 : 0) != 0;
       __syncwarp();
       if (arrived) {
@@ -170,7 +170,7 @@ class sums_sender {
     const float2 second = two_floats(two_halves(sums[2], sums[3], T{}), T{});
     return make_float4(first.x, first.y, second.x, second.y);
   }
-  /// Writes two fragments side by side of a sub-tile as TMA stores them; `rows` are this warp's.
+  /// Writes two adjacent fragments of a sub-tile as TMA stores them; `rows` are this warp's rows.
   template <class T>
   __device__ static void write_results(std::byte* rows, int part, const float4& left,
                                        const float4& right) {
@@ -182,7 +182,7 @@ class sums_sender {
                           two_halves(right.x, right.y, T{}), two_halves(right.z, right.w, T{}));
   }
 
-  /// This lane's words in the epilogue buffer that is written next.
+  /// This lane's words in the next epilogue buffer to be written.
   template <tile_config config>
   [[nodiscard]] __device__ uint2* words_in(const block_view<config>& block) const {
     const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
@@ -209,7 +209,7 @@ class sums_sender {
                                        const float (&sums)[config.block_n / 2]) {
     const sum_fragments& how = io_.how;
     constexpr int parts = config.block_n / 8;
-    // The nearest owner first. Mostly one owner has all rows of a warp.
+    // The nearest owner first. Usually one owner has all rows of a warp.
 #pragma unroll 1
     for (int hop = 1; hop <= how.world() - (io_.own_in_registers ? 1 : 0); ++hop) {
       const int owner = receiver_at_hop(how.rank(), hop, how.world());
@@ -245,9 +245,9 @@ class owner_sums::view {
   __device__ view(const Io& io, const gemm_arguments& /*given*/) : io_(io), copies_(io.c) {}
   __device__ void begin(std::uint64_t epoch) { epoch_ = epoch; }
 
-  /// What an MMA warp hands its sums to.
+  /// The object that takes the sums of an MMA warp of this group.
   [[nodiscard]] __device__ sums_sender results_of(int group) const { return {io_, epoch_, group}; }
-  /// By an MMA warp after its last tile: adds what is deferred.
+  /// Called by an MMA warp after its last tile: adds what is deferred.
   template <tile_config config>
   __device__ void after_results(const block_view<config>& block, int group,
                                 const handed_over& sums) const {
@@ -258,7 +258,7 @@ class owner_sums::view {
     add_sums(io_, left, epoch_, slot_of_warp());
   }
 
-  /// An epilogue warp.
+  /// Called by an epilogue warp: runs `sums_epilogue`, if words pass through the buffers.
   template <tile_config config>
   __device__ void send_buffered(const block_view<config>& block, int group) const {
     if constexpr (can_stage(config)) {
@@ -286,7 +286,7 @@ class sum_adders::view {
   __device__ void prepare_comm() {}
   __device__ void prepare_beside(int /*warp*/) {}
 
-  /// All warps add.
+  /// All warps of a communication CTA add.
   __device__ void run_comm(std::byte* /*shared*/) {
     const int me = slot_of_warp();
     add_sums(io_, {io_, me}, epoch_, me);

@@ -7,8 +7,8 @@
 
 namespace untax::gpu {
 
-// Partial sums of a lane as words that are never zero: their bits are inverted, so that zero would
-// be one of the NaNs, which is sent as another NaN.
+// Partial sums of a lane as words that are never zero: their bits are inverted. Only one NaN would
+// become zero; it is sent as another NaN.
 
 [[nodiscard]] __device__ inline std::uint32_t as_word(std::uint32_t bits) { return max(~bits, 1U); }
 [[nodiscard]] __device__ inline uint4 as_words(const uint4& bits) {
@@ -18,7 +18,7 @@ namespace untax::gpu {
   return make_uint4(~w.x, ~w.y, ~w.z, ~w.w);
 }
 
-/// Four partial sums of a lane as they are sent: fp32, or elements of type T.
+/// Four partial sums of a lane as they are sent: as fp32, or as elements of type T.
 template <class T, bool halves>
 struct partial_words;
 

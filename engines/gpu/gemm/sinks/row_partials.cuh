@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Where a thread's part of C goes, and whom it tells of it.
+/// Tells where a thread's part of C goes, and signals to peers what has been stored.
 template <class Protocol>
 template <class Io>
 class row_partials<Protocol>::view {
@@ -24,7 +24,7 @@ class row_partials<Protocol>::view {
   [[nodiscard]] __device__ static bool in_turn() { return false; }
   [[nodiscard]] __device__ peers_partials partials() const { return peers_partials(io_); }
 
-  /// By this block or by one that it passes its sums to; -1 if there is none.
+  /// The last work with parts for peers, also if another block finishes it; -1 if there is none.
   template <gpu::tile_config config>
   [[nodiscard]] __device__ int last_sent(const gpu::block_view<config>& block, int group) const {
     int last = -1;
@@ -58,8 +58,8 @@ class row_partials<Protocol>::view {
     return {&io_.c[hop], at - io_.owned.slab_begin(owner)};
   }
 
-  /// By an epilogue warp. Peers' memory is not touched before they have opened it; where that does
-  /// not happen, it is not touched at all.
+  /// Called by an epilogue warp. Waits until peers have opened their memory. If the wait fails,
+  /// their memory is not accessed at all.
   __device__ void before_store() { reserved_ = output(0).reserve(); }
   __device__ void after_tile(const gpu::tile_place& /*tile*/) const {}
   __device__ void has_sent(gpu::peer_meeting& meeting) const {
@@ -71,8 +71,8 @@ class row_partials<Protocol>::view {
     if (sends_until_then) has_sent(meeting);
     meeting.stored.arrive();
   }
-  /// What is awaited here is what peers do before they wait for anything. Where one has not opened
-  /// its memory nothing was stored, and so nobody is told that it was.
+  /// Waits only for what peers do before they wait for anything. If a peer has not opened its
+  /// memory, nothing was stored, so nothing is published.
   __device__ void meet(gpu::peer_meeting& meeting) const {
     meeting.sent.wait(0);
     const bool closed = meeting.failed == 0 && close_as_last(0, *io_.sent_all);
@@ -88,7 +88,7 @@ class row_partials<Protocol>::view {
   }
 
  private:
-  /// Whether a part goes to a peer that begins at a row.
+  /// Whether the part of a tile that begins at `row` goes to a peer.
   [[nodiscard]] __device__ bool sends(int row) const {
     if (io_.owned.owner_rows == 0) return world() > 1;
     const gpu::owned_rows::owners owners = io_.owned.of_part(io_.rotation.rotated(row));
@@ -97,11 +97,11 @@ class row_partials<Protocol>::view {
   [[nodiscard]] __device__ bool is_sum(int at) const {
     return sums_ && io_.owned.has_part(io_.how.rank(), at);
   }
-  /// This warp, speaking for the blocks that multiply.
+  /// An output of all blocks that multiply, used by this warp.
   [[nodiscard]] __device__ output_channel<Protocol> output(int number) const {
     return {io_, number, epoch_, slot_of_storing_warp()};
   }
-  /// The same, of the last block to come here.
+  /// Closes an output if this is the last block that calls this.
   __device__ bool close_as_last(int number, std::uint64_t& counted) const {
     return untax::close_as_last(output(number), counted, static_cast<unsigned>(io_.multiplying));
   }

@@ -11,20 +11,20 @@
 
 namespace untax::gpu {
 
-/// Where the words of some ranks for a lane lie: in slabs of the same layout
-/// (engines/gpu/channel/peer_slabs.hpp), at the same offset in each.
+/// Where a lane's words of some ranks lie: in slabs of the same layout
+/// (engines/gpu/channel/peer_slabs.hpp), at the same offset in each slab.
 template <class Words>
 struct slab_place {
   using words = typename Words::words;
 
   words* base = nullptr;    ///< in the slab of rank 0
-  std::int64_t stride = 0;  ///< words from a slab to the next
-  int skipped = -1;         ///< a rank that sends nothing here; -1: all do
-  int begin = 0;            ///< the first rank, counted without that one
-  int count = 0;            ///< of ranks
-  unsigned wanted = 1;      ///< a bit for each word of a rank
+  std::int64_t stride = 0;  ///< words from a slab to the next one
+  int skipped = -1;         ///< a rank that sends nothing here; -1: all ranks send
+  int begin = 0;            ///< the first rank, counted without `skipped`
+  int count = 0;            ///< number of ranks
+  unsigned wanted = 1;      ///< a bit for each word per rank
   std::uint64_t epoch = 0;
-  int room = -1;  ///< of rank 0
+  int room = -1;  ///< number of rank 0's slab
 
   [[nodiscard]] __device__ int rank_of(int i) const {
     const int rank = begin + i;
@@ -32,7 +32,7 @@ struct slab_place {
   }
 };
 
-/// A word that has not arrived for a lane, or none.
+/// A word of a lane that has not arrived, or none (null).
 template <class Words>
 struct missing_word {
   const typename Words::words* word = nullptr;
@@ -48,8 +48,8 @@ struct missing_word {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// Waits for the words that have not arrived for the lanes of a warp; false if the wait failed. Not
-/// inlined: rarely run code among other code has to be fetched with it.
+/// Waits for the missing words of the lanes of a warp. Returns false if the wait failed. Not
+/// inlined, so that this rarely run code is not fetched with the code around it.
 template <class Words>
 [[nodiscard]] __device__ __noinline__ bool await_missing(const run_arguments& run,
                                                          missing_word<Words> mine, int slot) {
@@ -57,18 +57,18 @@ template <class Words>
   return wait_for_parts(mine, watch, run, run.operator_name()) == wait_outcome::ok;
 }
 
-/// What a lane waits for: `together` words of `ranks` ranks at most. All are loaded before the
-/// first one is looked at. A word that has arrived is data and signal at once, so no other load has
-/// to be ordered behind it.
+/// The words that a lane waits for: up to `together` words of each of up to `ranks` ranks. All
+/// loads are issued before the first word is tested. A word that has arrived is both data and
+/// signal, so no other load has to be ordered after it.
 template <class Words, int ranks, int together = 1>
 struct slab_words {
   using words = typename Words::words;
-  static constexpr int lanes = 32;  ///< between words of a lane
+  static constexpr int lanes = 32;  ///< distance between words of a lane
 
   slab_place<Words> at;
   words found[ranks][together];
 
-  // What a wait reports.
+  // The fields that a wait reports.
   std::uint64_t expected = 0;
   std::uint64_t seen = 0;
   int peer = -1;
@@ -112,7 +112,7 @@ struct slab_words {
   }
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 
-  /// Of one rank: a bit for each word that has arrived, or was not loaded, for any lane.
+  /// For one rank: a bit for each word that has arrived for all lanes, or was not loaded.
   [[nodiscard]] __device__ unsigned have_arrived_of_lanes() const {
     static_assert(ranks == 1);
     unsigned came = 0;
@@ -122,19 +122,19 @@ struct slab_words {
     return __reduce_and_sync(0xffffffffU, came);
   }
 
-  /// One poll: loads all words; true if they have arrived for all lanes of the warp.
+  /// Polls once: loads all words. Returns whether they have arrived for all lanes of the warp.
   [[nodiscard]] __device__ bool poll() {
     fetch();
     return __any_sync(0xffffffffU, have_arrived() ? 0 : 1) == 0;
   }
-  /// Waits until they have arrived for all lanes of the warp; false if the wait failed.
+  /// Waits until all words have arrived for all lanes. Returns false if the wait failed.
   [[nodiscard]] __device__ bool await(const run_arguments& run, int slot) {
     if (poll()) return true;
     lazy_watch watch(device_watch(run.world, slot));
     return wait_for_parts(*this, watch, run, run.operator_name()) == wait_outcome::ok;
   }
-  /// The same of words that have been loaded once already, in little code and few registers: some
-  /// polls of all of them, then a wait for one.
+  /// As `await`, for words that have been loaded once already, with little code and few registers:
+  /// polls all of them a number of times, then waits for one.
   [[nodiscard]] __device__ bool compact_await(const run_arguments& run, int slot) {
     for (int looks = 1; __any_sync(0xffffffffU, misses_some() ? 1 : 0) != 0; ++looks) {
       if (looks % patience == 0 && !await_missing(run, missing(), slot)) return false;
@@ -142,7 +142,7 @@ struct slab_words {
     }
     return true;
   }
-  /// Marks them as not arrived, for the epoch after the next, which has the same slabs.
+  /// Resets the words to `nothing`, for the epoch after the next, which uses the same slabs.
   __device__ void reset_words() const {
 #pragma unroll
     for (int i = 0; i < ranks; ++i) {
@@ -154,7 +154,7 @@ struct slab_words {
   }
 
  private:
-  /// Polls, of most of a microsecond each. A trace records waits, and knows nothing of polls.
+  /// Polls before a wait, each of most of a microsecond. A trace records waits, but no polls.
   static constexpr int patience = kernels_are_traced ? 1 : 64;
 
   [[nodiscard]] __device__ bool misses(int i, int part) const {
@@ -169,7 +169,7 @@ struct slab_words {
     }
     return some;
   }
-  /// The last of those that have not arrived: mostly the others arrive before it.
+  /// The last word that has not arrived: usually the other words arrive before it.
   [[nodiscard]] __device__ missing_word<Words> missing() const {
     missing_word<Words> one;
     one.expected = expected;

@@ -13,16 +13,16 @@
 
 namespace untax::gpu {
 
-/// Which tiles of a warp have sums that are deferred to the end: a bit for each of the last 31 that
-/// it multiplied, and one for all before them. (One register: an MMA warpgroup has no more.)
+/// The tiles of a warp with sums that are deferred to the end: a bit for each of the last 31 tiles
+/// that it multiplied, and one for all tiles before. (One register: MMA warpgroups have no more.)
 class deferred_tiles {
  public:
-  /// The warp has multiplied another tile.
+  /// Called when the warp has multiplied another tile.
   __device__ void begin_tile() { bits_ = bits_ >> 1U | (bits_ & 1U); }
-  /// Some of its sums are deferred.
+  /// Marks that tile: some of its sums are deferred.
   __device__ void add() { bits_ |= 1U << newest; }
   [[nodiscard]] __device__ bool none() const { return bits_ == 0; }
-  /// Whether some may be deferred of the tile after which the warp multiplied `later` others.
+  /// Whether sums may be deferred of the tile after which the warp multiplied `later` more tiles.
   [[nodiscard]] __device__ bool has(int later) const {
     return (bits_ >> max(newest - later, 0) & 1U) != 0;
   }
@@ -32,12 +32,12 @@ class deferred_tiles {
   unsigned bits_ = 0;
 };
 
-/// A warp that adds the fragments that this rank owns, in the order of the ranks.
+/// Adds, by a warp, the fragments that this rank owns, in rank order.
 class sum_adder {
  public:
   static constexpr int stored = stored_together;
 
-  /// `slot` names the warp's wait record.
+  /// `slot`: the warp's wait record.
   __device__ sum_adder(const sums_run& io, std::uint64_t epoch, int slot)
       : io_(io),
         epoch_(epoch),
@@ -51,22 +51,22 @@ class sum_adder {
                  : make_float4(sums.x + more.x, sums.y + more.y, sums.z + more.z, sums.w + more.w);
   }
 
-  /// Of some fragments side by side, from `first` on: a bit for each that this rank adds.
+  /// A bit for each of `together` adjacent fragments, from `first` on, that this rank adds.
   template <int together>
   [[nodiscard]] __device__ unsigned wanted_of(const sum_fragment& first) const {
     return io_.how.mask_of(first_row_, end_row_, first, together);
   }
 
-  /// Adds the fragments that a warp has of a tile, from `first` on, as far as those of all ranks
-  /// have arrived. False if some have not. It calls no function, so it may stand between the tiles
-  /// of an MMA warpgroup.
+  /// Adds a warp's fragments of a tile, from `first` on, as far as the words of all ranks have
+  /// arrived. Returns false if some have not. It calls no function, so MMA warpgroups can run it
+  /// between tiles.
   template <class T, bool swap_ab>
   [[nodiscard]] __device__ __forceinline__ bool try_tile(const sum_fragment& first) const {
     return io_.how.halves ? try_words<T, partial_words<T, true>, swap_ab>(first)
                           : try_words<T, partial_words<T, false>, swap_ab>(first);
   }
-  /// The same between two ranks: own partials are still in registers, and go to memory where the
-  /// peer's have not arrived.
+  /// As `try_tile`, between two ranks: own partials are still in registers. They are stored to
+  /// memory where the peer's partials have not arrived.
   template <class T, class Words, bool swap_ab, int parts>
   [[nodiscard]] __device__ __forceinline__ bool try_with_own(const sum_fragment& first,
                                                              const float (&own)[parts * 4]) const {
@@ -115,7 +115,7 @@ class sum_adder {
     }
     return all;
   }
-  /// Adds all fragments of a list. By all lanes; false after a wait that failed.
+  /// Adds all fragments of a list. All lanes must call this. Returns false after a failed wait.
   template <class List>
   [[nodiscard]] __device__ bool add_all(List& list) const {
 #pragma unroll 1
@@ -132,8 +132,8 @@ class sum_adder {
     return f;
   }
 
-  /// As many words are loaded at once as registers hold, since each poll is a round trip to memory:
-  /// of two ranks those of many fragments, of more ranks fewer.
+  /// Loads as many words at once as registers hold, since each poll is a round trip to memory: with
+  /// two ranks the words of many fragments, with more ranks those of fewer fragments.
   template <class T, class Words, bool swap_ab>
   [[nodiscard]] __device__ __forceinline__ bool try_words(const sum_fragment& first) const {
     constexpr int words = 256 / static_cast<int>(sizeof(typename Words::words));
@@ -159,7 +159,7 @@ class sum_adder {
     }
     return all;
   }
-  /// Adds all ranks' words of some fragments, and stores the sums in C.
+  /// Adds the words of all ranks of some fragments, and stores the sums in C.
   template <class T, bool swap_ab, class Words, int ranks, int together>
   __device__ __forceinline__ void add_found(const sum_fragment& first, unsigned wanted,
                                             const slab_words<Words, ranks, together>& words) const {
@@ -179,8 +179,7 @@ class sum_adder {
     }
   }
 
-  /// Adds fragments side by side, of which some may have been added already, and stores the sums in
-  /// C.
+  /// Adds adjacent fragments, some of which may have been added already, and stores the sums in C.
   [[nodiscard]] __device__ bool add(const sum_fragment& first, unsigned wanted,
                                     bool some_added) const {
     if (io_.type == dtype::f16)
@@ -189,9 +188,9 @@ class sum_adder {
     return io_.how.halves ? add<__nv_bfloat16, true>(first, wanted, some_added)
                           : add<__nv_bfloat16, false>(first, wanted, some_added);
   }
-  /// (partial of rank 0 + partial of rank 1) + ... This runs after the last tile, and the GEMM has
-  /// flushed its instructions out of L2: fetching them takes longer than the words do. So there are
-  /// few, and no others in between.
+  /// (partial of rank 0 + partial of rank 1) + ... This runs after the last tile, when the GEMM has
+  /// flushed these instructions out of L2: fetching them takes longer than loading the words. So
+  /// they are few, and contiguous.
   template <class T, bool halves>
   [[nodiscard]] __device__ __forceinline__ bool add(const sum_fragment& first, unsigned wanted,
                                                     bool some_added) const {
@@ -204,7 +203,7 @@ class sum_adder {
     own.at.count = some_added ? 1 : 0;
     own.fetch();
     words.fetch();
-    // Adding resets the own words, too: fragments whose own words are still there were not added.
+    // Adding also resets the own words: fragments whose own words are still there were not added.
     words.at.wanted &= own.have_arrived_of_lanes();
     if (words.at.wanted == 0) return true;
     float4 sums[stored];
@@ -233,7 +232,7 @@ class sum_adder {
     return true;
   }
 
-  /// Where the words of fragments side by side lie in the inbox.
+  /// Where the words of adjacent fragments lie in the inbox.
   template <class Words>
   [[nodiscard]] __device__ slab_place<Words> place_of(const sum_fragment& first,
                                                       unsigned wanted) const {
@@ -255,13 +254,13 @@ class sum_adder {
   int end_row_;
 };
 
-/// The fragments that a warp adds, some side by side at a time.
+/// The fragments that a warp adds, some adjacent ones at a time.
 class sums_list {
  public:
   sum_fragment first;
-  bool some_added = false;  ///< some were added already, and are passed over
+  bool some_added = false;  ///< some were added already, and are skipped
 
-  /// The share of warp `me` of `io.adding_warps`, in the order of the owner.
+  /// The share of warp `me` of `io.adding_warps` warps, in the order in which the owner adds.
   __device__ sums_list(const sums_run& io, int me)
       : how_(io.how),
         row_(io.how.parts % in_row == 0 ? in_row : io.how.parts),
@@ -270,8 +269,8 @@ class sums_list {
         going_(at_ < io.how.fragments_of(io.how.rank())) {
     if (going_) begin(how_.fragment_of(how_.rank(), at_), row_);
   }
-  /// What is `deferred` of the tiles that a warp of a group has multiplied, in block `m_place` of
-  /// the `cluster_tiles` of a cluster.
+  /// The `deferred` sums of the tiles that a warp of `group` multiplied, in block `m_place` of the
+  /// `cluster_tiles` blocks of a cluster.
   __device__ sums_list(const sums_run& io, const tile_scheduler& order, int cluster,
                        int cluster_tiles, int m_place, int group, deferred_tiles deferred)
       : some_added(io.polls > 0 || io.lands_by_tma),
@@ -298,18 +297,18 @@ class sums_list {
   }
 
  private:
-  static constexpr int in_row = 8;  ///< that a warp adds before it looks for others, or all of it
+  static constexpr int in_row = 8;  ///< adjacent fragments per step, if this divides `parts`
 
   __device__ void begin(const sum_fragment& f, int parts) {
     first = f;
     end_ = f.part + parts;
   }
-  /// The first tile from `w` on whose sums the block has: other clusters finish those before.
+  /// The first work from `w` on whose tile this block finishes; other clusters finish those before.
   [[nodiscard]] __device__ work_tile finished_from(work_tile w) const {
     while (w.valid() && order_->stores_partial(w)) w = order_->next(cluster_, w);
     return w;
   }
-  /// The first from `w` on of which something is deferred.
+  /// Begins the first tile from `w` on that has deferred sums.
   __device__ void begin_tile(work_tile w) {
     while (w.valid() && !deferred_.has(--later_)) w = finished_from(order_->next(cluster_, w));
     going_ = w.valid();
@@ -334,20 +333,21 @@ class sums_list {
   int m_place_ = 0;
   int group_ = 0;
   deferred_tiles deferred_;
-  int later_ = 0;  // tiles that are finished behind the next one
+  int later_ = 0;  // finished tiles after the current one
   int end_ = 0;
   bool going_ = false;
 };
 
-/// A warp adds what a list names. Not inlined: two roles call it that have different numbers of
-/// registers, and the compiler would merge the copies into one that fits neither.
+/// Adds the fragments of a list, by a warp, and then retires the slabs. Not inlined: two roles with
+/// different numbers of registers call it, and the compiler would merge the copies into one that
+/// fits neither.
 static __device__ __noinline__ void add_sums(const sums_run& io, sums_list list,
                                              std::uint64_t epoch, int slot) {
   // After a failed wait, which the host reports, nothing is signalled.
   if (sum_adder(io, epoch, slot).add_all(list) && io.how.reserves())
     retire_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
 }
-/// The same of a warp of which nothing is deferred.
+/// Only retires the slabs, for a warp without deferred sums.
 static __device__ __noinline__ void end_sums(const sums_run& io, std::uint64_t epoch, int slot) {
   if (io.how.reserves()) retire_slabs(io.moved.run, io.how, *io.done, io.adding_warps, epoch, slot);
 }

@@ -11,8 +11,8 @@
 
 namespace untax::gpu {
 
-/// Four words of each of the four lanes of a quad, exchanged: lane q ends with word q of lanes 0 to
-/// 3. By all lanes of a warp.
+/// Exchanges four words of each lane within quads: lane q ends with word q of lanes 0 to 3. All
+/// lanes of a warp must call this.
 [[nodiscard]] __device__ inline uint4 exchanged_in_quads(uint4 w) {
   constexpr unsigned everybody = 0xffffffffU;
   const bool upper = (threadIdx.x & 2U) != 0;
@@ -25,16 +25,16 @@ namespace untax::gpu {
   return odd ? make_uint4(a, w.y, b, w.w) : make_uint4(w.x, a, w.z, b);
 }
 
-inline constexpr int stored_together = 4;  ///< fragments side by side
+inline constexpr int stored_together = 4;  ///< adjacent fragments
 
-/// Stores sums from registers in this rank's rows of C, or in those of all ranks.
+/// Stores sums from registers to this rank's rows of C, or to these rows of all ranks.
 template <class T>
 class sum_results {
  public:
   __device__ sum_results(const sums_run& io, int first_row, int end_row)
       : io_(io), how_(io.how), first_row_(first_row), end_row_(end_row) {}
 
-  /// Fragments side by side from `first` on, those that are wanted. By all lanes of a warp.
+  /// Stores the `wanted` fragments, from `first` on. All lanes of a warp must call this.
   template <bool swap_ab>
   __device__ void store(const sum_fragment& first, unsigned wanted,
                         const float4 (&sums)[stored_together]) const {
@@ -84,13 +84,13 @@ class sum_results {
     return row >= first_row_ && row < end_row_;
   }
   /// Calls `store` with the address of an element in this rank's C and, if sums are passed on, in
-  /// that of each peer.
+  /// the C of each peer.
   template <class Store>
   __device__ void each_copy(int row, int col, const Store& store) const {
     const std::int64_t in_c = row - (how_.passes_on ? 0 : first_row_);
     std::byte* const own = io_.moved.run.out + (in_c * io_.moved.c_stride + col) * 2;
     int left = how_.passes_on ? how_.world() : 1;
-    // In the order of receiver_at_hop, without its division.
+    // The order of receiver_at_hop, without its division.
     int peer = how_.rank();
 #pragma unroll 1
     do {

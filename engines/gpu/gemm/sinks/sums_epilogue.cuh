@@ -14,8 +14,8 @@
 
 namespace untax::gpu {
 
-/// The rank that owns all rows of a warpgroup in a tile, whose partials then pass through the
-/// epilogue buffers; -1 if there is none, or if partials of its rows do not pass through them.
+/// The rank that owns all rows of a warpgroup in a tile, if its partials pass through the epilogue
+/// buffers; else -1.
 template <tile_config config>
 [[nodiscard]] __device__ int buffered_owner(const sums_run& io, int row, int column, int group) {
   const sum_fragments& how = io.how;
@@ -33,8 +33,8 @@ template <tile_config config>
   return *reinterpret_cast<landed_sums<config>*>(&block.shared + 1);
 }
 
-/// Writes the zeros with which words are reset, by all lanes of a warp; other warps may do the
-/// same.
+/// Writes the zeros with which words are reset. All lanes of a warp must call this; other warps may
+/// do so at the same time.
 template <tile_config config>
 __device__ void clear(landed_sums<config>& landed) {
   auto* const all = reinterpret_cast<uint4*>(landed.zeros);
@@ -44,16 +44,16 @@ __device__ void clear(landed_sums<config>& landed) {
   __syncwarp();
 }
 
-/// The epilogue of an MMA warpgroup, by one thread, while the warpgroup multiplies its next tile. A
-/// tile that a peer owns: the thread sends what the warpgroup has left in the epilogue buffers. A
-/// tile that this rank owns: the thread loads what peers have sent into the buffers while the tile
-/// is multiplied, the warpgroup adds to it, and the thread stores the sums; then it resets the
-/// words, for the epoch after the next. TMA moves everything: warps that loaded and stored words
-/// themselves beside a GEMM took longer than a tile does.
+/// The epilogue of an MMA warpgroup, run by one thread while the warpgroup multiplies its next
+/// tile. If a peer owns the tile, the thread sends what the warpgroup wrote into the epilogue
+/// buffers. If this rank owns it, the thread loads the peers' words into the buffers during the
+/// multiplications, the warpgroup adds them, and the thread stores the sums; then it resets the
+/// words, for the epoch after the next. All copies use TMA: warps that loaded and stored words
+/// beside a GEMM took longer than a tile.
 template <tile_config config>
 class sums_epilogue {
  public:
-  /// `reserved`: whether slabs of peers were reserved. If not, nothing is moved.
+  /// `reserved`: whether the slabs of peers were reserved. If not, nothing is sent or loaded.
   __device__ sums_epilogue(const block_view<config>& block, const sums_run& io,
                            const CUtensorMap* copies, std::uint64_t epoch, int group, bool reserved)
       : block_(block),
@@ -66,7 +66,7 @@ class sums_epilogue {
         began_(cuda_memory::now()) {}
 
   __device__ void run() {
-    // Their owner has reset the slabs that are written by ordinary stores.
+    // Owners reset slabs with ordinary stores, which have to precede the TMA stores to them.
     cuda::ptx::fence_proxy_async();
     block_.each_tile([&](const work_tile& w) {
       throttle_.count(w.end - w.begin);
@@ -119,7 +119,7 @@ class sums_epilogue {
 
   __device__ void add_up(const work_tile& w, const sum_fragment& first) {
     const int peers = how_.world() - 1;
-    const int uses = subtiles_of(config) * peers;  // of buffers
+    const int uses = subtiles_of(config) * peers;  // uses of buffers
     await_words(w, first);
     int fetched = 0;
     while (fetched < min(uses, config.epilogue_buffers)) fetch(first, fetched++);
@@ -141,8 +141,8 @@ class sums_epilogue {
     added_up_ = first;
   }
 
-  /// Peers' words have mostly arrived long before. If not, this polls while the tile is multiplied,
-  /// and longer for the last tile. One word of each peer is a hint only: adding checks all of them.
+  /// Usually peers' words arrived long before. If not, this polls while the tile is multiplied, and
+  /// longer for the last tile. One word per peer is only a hint: adding checks all of them.
   __device__ void await_words(const work_tile& w, sum_fragment f) {
     const std::uint64_t most = block_.next(w).valid()
                                    ? began_ + k_block_ * static_cast<unsigned>(w.end - w.begin)
@@ -168,7 +168,7 @@ class sums_epilogue {
                                own_words(peer(use % peers), f), warp_bytes, &empty().word);
     empty_.template advance<config.epilogue_buffers>();
   }
-  /// Stores the sums of a sub-tile, of the warps that have complete ones.
+  /// Stores the rows of a sub-tile of those warps that have complete sums.
   __device__ void store(sum_fragment f, int subtile) {
     f.part = subtile * parts;
     for (f.warp = 0; f.warp < sum_fragments::warps; ++f.warp) {
@@ -180,9 +180,9 @@ class sums_epilogue {
     }
     tma_store_commit();
   }
-  /// Writes zeros over the words of the tile that was added last, while the next one is multiplied.
-  /// A warp's words of all sub-tiles go in one copy where possible: several short copies take
-  /// longer.
+  /// Overwrites the words of the tile that was added last with zeros, while the next tile is
+  /// multiplied. If possible, one copy resets a warp's words of all sub-tiles: several short copies
+  /// take longer.
   __device__ void reset_words() {
     if (added_ == 0) return;
     sum_fragment f = added_up_;
@@ -209,9 +209,9 @@ class sums_epilogue {
     return 1U << (subtile * sum_fragments::warps + warp);
   }
 
-  /// Peer number i in rank order.
+  /// The rank of peer number i, in rank order.
   [[nodiscard]] __device__ int peer(int i) const { return i < how_.rank() ? i : i + 1; }
-  /// Where a rank's words of a fragment lie in the inbox of its owner.
+  /// The address of a rank's words of a fragment in the inbox of the fragment's owner.
   [[nodiscard]] __device__ std::byte* words_of(std::byte* inbox, int rank, int owner,
                                                const sum_fragment& f) const {
     return inbox + how_.slab_of(rank, epoch_) * io_.slab_bytes +
@@ -230,15 +230,15 @@ class sums_epilogue {
   [[nodiscard]] __device__ std::byte* buffer_at(const ring_cursor& at) const {
     return block_.shared.epilogue_buffers[group_][at.stage].rows;
   }
-  /// The warpgroup may write the next buffer.
+  /// Lets the warpgroup write the next buffer.
   __device__ void release() {
     empty().arrive();
     empty_.template advance<config.epilogue_buffers>();
   }
-  /// Measures how long a tile took. Tiles that do not pass through the buffers are not seen.
+  /// Measures the time of a tile. Tiles that do not pass through the buffers are not measured.
   __device__ void measure(const work_tile& w) {
     const std::uint64_t now = cuda_memory::now();
-    // The block may have been stopped meanwhile, so there is a limit.
+    // The block may have been suspended meanwhile, so there is a limit.
     const std::uint64_t took = (now - began_) / static_cast<unsigned>(w.end - w.begin);
     if (measures_) k_block_ = min(took, most_k_block);
     measures_ = true;
@@ -247,22 +247,22 @@ class sums_epilogue {
 
   // All in nanoseconds.
   static constexpr unsigned look_nanoseconds = 300;
-  static constexpr std::uint64_t most_k_block = 2000;  // one of 256 columns takes 700
+  static constexpr std::uint64_t most_k_block = 2000;  // a k-block of 256 columns takes 700
   static constexpr std::uint64_t patience = 300'000;
 
   const block_view<config>& block_;
   const sums_run& io_;
-  const CUtensorMap* copies_;  // of C: this rank's, and those of peers in the order of hops
+  const CUtensorMap* copies_;  // of C: this rank's, then those of peers in the order of hops
   const sum_fragments& how_;
   std::uint64_t epoch_;
   int group_;
   bool reserved_;
-  bool measures_ = true;  // no tile has been missed since one began here
+  bool measures_ = true;  // no tile was skipped since `began_`
   store_throttle throttle_;
-  std::uint64_t began_;        // when the current tile did
-  std::uint64_t k_block_ = 0;  // nanoseconds that a k-block of the tile before took
+  std::uint64_t began_;        // when the current tile began
+  std::uint64_t k_block_ = 0;  // time per k-block of the previous tile
   sum_fragment added_up_;      // the first fragment of the tile that was added last
-  unsigned added_ = 0;         // of it: a bit for each sub-tile and warp whose words are not reset
+  unsigned added_ = 0;         // its sub-tiles and warps whose words are not reset: a bit each
   ring_cursor full_;
   ring_cursor empty_;
 };

@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// A thread's view of A: where it lies, how far it has arrived, and the counters to retire when it
+/// A thread's view of A: where it lies, how far it has arrived, and which rooms to retire when it
 /// has been read.
 template <class Protocol>
 template <class Io>
@@ -33,7 +33,7 @@ class gathered<Protocol>::view {
   [[nodiscard]] __device__ bool counts_readers() const { return io_.shard.counted; }
 
   /// The last block that has read all of A retires it to the ranks that wrote it, while results are
-  /// being stored. Copy engines do not wait, so with them it also waits here until peers have read
+  /// being stored. DMA engines do not wait, so if they send, this also waits until peers have read
   /// what this rank sent.
   __device__ void retire() {
     const int lane = device_warp::thread_rank();
@@ -68,16 +68,16 @@ class gathered<Protocol>::view {
             at.end};
   }
   [[nodiscard]] __device__ bool polls() const { return io_.polled; }
-  /// Whether the window in which a k-block lies is this rank's own, which nobody sends.
+  /// Whether the window of a k-block is this rank's own shard, which nobody sends.
   [[nodiscard]] __device__ bool is_own_window(int row, int k_block) const {
     return io_.segments.is_own(io_.segments.at(row, k_block));
   }
-  /// Up to which k-block some rows have arrived, from `begin` to `end`.
+  /// The first k-block of [begin, end) whose rows have not all arrived, or `end`.
   [[nodiscard]] __device__ int arrived_until(int row, int rows, int begin, int end) {
     if (io_.awaited || !going_) return end;
     const awaited_chunks what = chunks_of(row, rows, begin, end);
     if (what.rows == 0) return end;
-    // Few flags at a time: those of later chunks are polled later.
+    // Polls few flags at a time; the flags of later chunks are polled later.
     const int most = what.rows > most_looks ? what.rows : most_looks;
     const int count = what.count() < most ? what.count() : most;
     const int missing = channel_.first_missing(count, use_, [&](int i) { return what.counter(i); });
@@ -87,7 +87,7 @@ class gathered<Protocol>::view {
       cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
     return what.end_of(missing / what.rows, end);
   }
-  /// After a failed wait the block goes on with whatever is in memory: the result is wrong, which
+  /// After a failed wait the block continues with the data in memory. The result is wrong, which
   /// `world::check` reports, but no role of the block is left waiting.
   __device__ void await(int row, int rows, int begin, int end) {
     const awaited_chunks what = chunks_of(row, rows, begin, end);
@@ -105,13 +105,13 @@ class gathered<Protocol>::view {
  private:
   static constexpr int most_looks = 64;
 
-  /// Counts this block after all its reads; acquires those of the blocks before it.
+  /// Counts this block after all its reads. Acquires the reads of the blocks before it.
   [[nodiscard]] __device__ std::uint64_t count_block() const {
     return 1 + cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(*io_.done).fetch_add(
                    1, cuda::memory_order_acq_rel);
   }
 
-  /// What rows of tiles and k-blocks of a segment wait for.
+  /// The chunks for which rows of tiles and k-blocks of a segment wait.
   [[nodiscard]] __device__ awaited_chunks chunks_of(int row, int rows, int begin, int end) const {
     return io_.segments.awaited(io_.arrivals, set_, row, rows, begin, end);
   }
@@ -120,13 +120,13 @@ class gathered<Protocol>::view {
   const CUtensorMap& b_;
   int k_blocks_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t use_ = 0;  // of the set, in this epoch
+  std::uint64_t use_ = 0;  // of the set in this epoch
   int set_ = 0;
   gpu::warp_channel channel_;
   bool going_ = true;
 };
 
-/// A sink: where tiles of C go, by the segment that their rows lie in.
+/// A sink: tells where tiles of C go, by the segment of their rows.
 template <class Io>
 class segmented_result::view {
  public:

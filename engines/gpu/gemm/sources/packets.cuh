@@ -14,19 +14,19 @@
 
 namespace untax {
 
-/// What a thread takes of `k_blocks` k-blocks: of each the packets of one place in so many core
-/// matrices of 8 rows. All are loaded before the first one is looked at.
+/// The packets that a thread loads of `k_blocks` k-blocks: of each k-block, those at one place in
+/// each of `core_matrices` core matrices of 8 rows. All loads precede the first test.
 template <int k_blocks, int core_matrices>
 struct packets_of_k_blocks {
-  static constexpr int every = gpu::mma_warpgroups;  ///< of so many k-blocks one
+  static constexpr int every = gpu::mma_warpgroups;  ///< distance of the warpgroup's k-blocks
 
   const packet* first = nullptr;  ///< of k-block 0
-  int step = 0;                   ///< packets from a k-block to the next one
+  int step = 0;                   ///< packets from one of these k-blocks to the next
   unsigned wanted =
-      0;  ///< a bit for each: k-block by k-block, in a k-block core matrix by core matrix
+      0;  ///< a bit for each packet: k-block by k-block, and in it core matrix by core matrix
   packet found[k_blocks][core_matrices];
 
-  // Of k-block 0 and core matrix 0, for the wait record.
+  // For the wait record: the place of the packet of k-block 0 and core matrix 0.
   const packet_panel* panel = nullptr;
   int row = 0;
   int column = 0;
@@ -36,7 +36,7 @@ struct packets_of_k_blocks {
   int peer = -1;
   int room = -1;
   verb what = verb::acquire;
-  int oldest = 0;  ///< which of them is missing
+  int oldest = 0;  ///< the first packet that is missing
 
   __device__ void issue_loads() {
 #pragma unroll
@@ -77,9 +77,9 @@ struct packets_of_k_blocks {
   [[nodiscard]] __device__ static packet nothing() { return {0, ~std::uint64_t{0}}; }
 };
 
-/// A as packets, brought to an MMA warpgroup by its threads: see engines/gpu/gemm/io.cuh. A
-/// thread has the same place in every k-block: four columns of rows r and r + 8. Nothing but the
-/// epoch in a packet says that it has arrived.
+/// A as packets, which the threads of an MMA warpgroup load: see engines/gpu/gemm/io.cuh. A thread
+/// has the same place in every k-block: four columns of rows r and r + 8. Only the epoch in a
+/// packet says that it has arrived.
 template <class Io>
 class packet_rows {
   static constexpr int core_matrices = 2;  // of 8 rows, after which the swizzle repeats
@@ -89,7 +89,7 @@ class packet_rows {
   static constexpr int stages = 2;
   using requested = packets_of_k_blocks<stages, core_matrices>;
 
-  /// `slot` names the wait record of the first warp of a warpgroup; others have the next ones.
+  /// `slot`: the wait record of the warpgroup's first warp; its other warps use the next ones.
   __device__ packet_rows(const Io& gather, std::uint64_t epoch, int group, int slot)
       : g_(gather),
         epoch_(epoch),
@@ -144,28 +144,28 @@ class packet_rows {
     return row_ + 8 * core_matrix < g_.panel.rows;
   }
 
-  /// False after a failed wait. Then the consumer goes on with whatever is there: see
+  /// Returns false after a failed wait. Then the consumer continues with the data in memory: see
   /// `gathered::view::await`.
   [[nodiscard]] __device__ bool await(requested& mine) const {
     const gpu::run_arguments& run = g_.moved.run;
     const device_watch of_warp(run.world, slot_);
-    // Both warpgroups wait for the same ranks.
+    // Both warpgroups wait for the same ranks, so only one of them reports.
     gpu::lazy_watch watch(tells_ ? of_warp : of_warp.silent());
     return gpu::wait_for_parts(mine, watch, run, run.operator_name()) == wait_outcome::ok;
   }
 
   const Io& g_;
   std::uint64_t epoch_;
-  int slot_;  // of the wait record
+  int slot_;  // index of the wait record
   bool tells_;
-  int row_;       // of core matrix 0
+  int row_;       // in core matrix 0
   int column_;    // in a k-block
-  int swizzled_;  // where they lie in it, in bytes
+  int swizzled_;  // place of these elements in it, in bytes
   const packet* inbox_;
   bool going_ = true;
 };
 
-/// A as packets. How a run ends is as in any gather.
+/// A as packets. A run ends as in any other gather.
 template <class Protocol>
 template <class Io>
 class gathered_packets<Protocol>::view : gathered<Protocol>::template view<Io> {

@@ -8,14 +8,14 @@
 
 namespace untax {
 
-/// Chunks of A that a part of a tile waits for: so many, one below the other, in each of several
-/// columns. They are numbered column by column, as a tile needs them.
+/// The chunks of A for which a part of a tile waits: `rows` chunks, one below the other, in each of
+/// `columns` columns. They are numbered column by column, as a tile needs them.
 struct awaited_chunks {
-  int first = 0;  ///< counter of number 0
+  int first = 0;  ///< the counter of chunk 0
   int in_row = 1;
-  int rows = 0;  ///< 0: there is nothing to wait for
+  int rows = 0;  ///< 0: nothing to wait for
   int columns = 0;
-  int row = 0;    ///< where they begin, counted in chunks
+  int row = 0;    ///< the first row of chunks
   int begin = 0;  ///< the k-block at which the first column begins
   int chunk_k_blocks = 1;
 
@@ -24,29 +24,29 @@ struct awaited_chunks {
     const int column = i / rows;
     return first + (i - column * rows) * in_row + column;
   }
-  /// The k-block after so many columns, or `end` after all.
+  /// The k-block after `column` columns, or `end` after all columns.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int end_of(int column, int end) const noexcept {
     const int there = begin + column * chunk_k_blocks;
     return column == columns || there > end ? end : there;
   }
 };
 
-/// Which counters say how far A has arrived, as plain 32-bit numbers: the producer computes them as
-/// it goes, and the layout computes in 64 bits. Chunks form one grid with gather = rows, and one
-/// for each source with gather = k.
+/// Which counters tell how far A has arrived, as plain 32-bit numbers: the producer computes them
+/// while it runs, and the layout computes in 64 bits. Chunks form one grid with gather = rows, and
+/// one grid per source with gather = k.
 struct arrival_grid {
   bool by_rows = true;
   int base = 0;              ///< counter of the first chunk, in set 0
-  int set_size = 0;          ///< counters of a set
-  int source_size = 0;       ///< counters of a source
-  int rows = 0;              ///< of A
-  int shard_rows = 0;        ///< rows of a full shard, with gather = rows; of A elsewhere
+  int set_size = 0;          ///< counters per set
+  int source_size = 0;       ///< counters per source
+  int rows = 0;              ///< rows of A
+  int shard_rows = 0;        ///< rows of a full shard with gather = rows; else rows of A
   int shard_row_chunks = 1;  ///< chunks of a full shard, one below the other
   int chunk_rows = 1;
   int chunk_k_blocks = 1;
   int in_row = 1;       ///< chunks of a full shard, side by side
   int last_source = 0;  ///< the last rank whose shard is not empty
-  int last_in_row = 1;  ///< chunks of that, side by side
+  int last_in_row = 1;  ///< chunks of that shard, side by side
 
   template <class Layout>
   [[nodiscard]] static constexpr arrival_grid of(const Layout& how) noexcept {
@@ -68,8 +68,8 @@ struct arrival_grid {
     return grid;
   }
 
-  /// What rows [row, row_end) of A and k-blocks [k_block, k_block_end) touch: k-blocks of A with
-  /// gather = rows, and of the shard of `source` with gather = k.
+  /// The chunks that contain rows [row, row_end) and k-blocks [k_block, k_block_end): k-blocks of A
+  /// with gather = rows, and of the shard of `source` with gather = k.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr awaited_chunks touched(int set, int source, int row,
                                                                    int row_end, int k_block,
                                                                    int k_block_end) const noexcept {
@@ -89,7 +89,7 @@ struct arrival_grid {
                  what.row * what.in_row + column;
     return what;
   }
-  /// With gather = rows, the source of a row of chunks.
+  /// The source of a row of chunks, with gather = rows.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int source_of(int row) const noexcept {
     return row / shard_row_chunks;
   }
@@ -101,14 +101,14 @@ struct arrival_grid {
   }
 };
 
-/// In which segment rows of tiles and k-blocks are, where the segment is in memory, and which
-/// counters it waits for. Plain arithmetic, the same for every role and on the host. There is a
-/// segment for each source, rows of tiles with gather = rows, k-blocks with gather = k; or one, if
-/// all of A is collected.
+/// Tells in which segment rows of tiles and k-blocks lie, where it is in memory, and for which
+/// counters it waits. Plain arithmetic, the same for every role and on the host. There is one
+/// segment per source, rows of tiles with gather = rows, k-blocks with gather = k; or a single
+/// segment, if all of A is collected.
 struct gather_segments {
-  int rows = 0;                       ///< of tiles, where a segment is rows; 0 elsewhere
-  int k_blocks = 0;                   ///< where it is k-blocks; all of them elsewhere
-  int sources[gpu::most_ranks] = {};  ///< of the segments
+  int rows = 0;                       ///< rows of tiles per segment, if segments are rows; else 0
+  int k_blocks = 0;                   ///< k-blocks per segment, if segments are k-blocks; else all
+  int sources[gpu::most_ranks] = {};  ///< of each segment
   /// Row 0 of a segment in set 0 of the inbox; -1: the segment is the rank's own shard.
   int inbox_rows[gpu::most_ranks] = {};
 
@@ -127,28 +127,28 @@ struct gather_segments {
     return made;
   }
 
-  /// The segment in which a k-block of rows from `row` on lies.
+  /// The segment of a k-block, for rows of tiles from `row` on.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int at(int row, int k_block) const noexcept {
     return rows > 0 ? row / rows : k_block / k_blocks;
   }
-  /// Whether a segment is the rank's own, and read where it lies.
+  /// Whether a segment is the rank's own shard, and read in place.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_own(int segment) const noexcept {
     return inbox_rows[segment] < 0;
   }
-  /// Where row 0 of a segment lies in what its map describes, if a set has so many rows.
+  /// The first row of a segment in the matrix of its map, if a set has `set_rows` rows.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int row_in_map(int segment, int set,
                                                            int set_rows) const noexcept {
     return is_own(segment) ? 0 : inbox_rows[segment] + set * set_rows;
   }
 
-  /// K-blocks that lie in one place each.
+  /// K-blocks that lie in one place.
   struct part {
     int segment = 0;
-    int row = 0;    ///< in what the segment's map of A describes
-    int first = 0;  ///< the k-block at column 0 of that, and of the segment's map of B
+    int row = 0;    ///< in the matrix of the segment's map of A
+    int first = 0;  ///< the k-block at column 0 of that matrix, and of the segment's map of B
     int end = 0;    ///< the k-block after the last one
   };
-  /// The one in which a k-block lies, for rows of tiles from `row` on, of A with `all` k-blocks.
+  /// The part that contains a k-block, for rows of tiles from `row` on; A has `all` k-blocks.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr part part_of(int row, int k_block, int all, int set,
                                                          int set_rows) const noexcept {
     const int s = at(row, k_block);
@@ -156,13 +156,12 @@ struct gather_segments {
     const int first = s * k_blocks;
     return {s, row + row_in_map(s, set, set_rows), first, first + k_blocks};
   }
-  /// The row of C to which rows of tiles from `row` on go: in the segment's map of C where a
-  /// segment is rows.
+  /// The row of C for rows of tiles from `row` on: in the segment's map of C, if segments are rows.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int row_of_result(int row) const noexcept {
     return rows == 0 ? row : row - row / rows * rows;
   }
 
-  /// What rows of tiles and k-blocks of a segment wait for.
+  /// The chunks for which rows of tiles and k-blocks of a segment wait.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr awaited_chunks awaited(const arrival_grid& grid,
                                                                    int set, int row, int count,
                                                                    int begin,
@@ -171,7 +170,7 @@ struct gather_segments {
       const int s = row / rows;
       const int source = sources[s];
       if (is_own(s)) return {};
-      // Rows of the next source are not this tile's, though it may reach so far.
+      // The tile may reach into the rows of the next source, which are not part of it.
       const int shard = source * grid.shard_rows;
       const int first = row - s * rows;
       const int last = first + count < grid.shard_rows ? first + count : grid.shard_rows;
@@ -186,7 +185,7 @@ struct gather_segments {
     what.begin += first;
     return what;
   }
-  /// Who sends number i of what k-blocks from `begin` on wait for.
+  /// The rank that sends chunk number i of `what`, for k-blocks from `begin` on.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int sender_of(const arrival_grid& grid,
                                                           const awaited_chunks& what, int i,
                                                           int begin) const noexcept {

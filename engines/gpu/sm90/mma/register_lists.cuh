@@ -1,7 +1,7 @@
 #pragma once
 
-// Registers of sums as the text of an instruction names them (UNTAX_NAMES_n), and as it is given
-// them (UNTAX_SUMS_n): the first n of an array d.
+// The first n accumulator registers of an array d: as the text of an instruction names them
+// (UNTAX_NAMES_n), and as its asm operands (UNTAX_SUMS_n).
 
 #define UNTAX_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define UNTAX_NAMES_16 UNTAX_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"

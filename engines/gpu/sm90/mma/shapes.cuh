@@ -11,8 +11,8 @@
 
 namespace untax::gpu {
 
-/// x, y and whether to add are the operands behind the sums. `layout` says of those of them that
-/// lie in shared memory whether rows lie along the depth of the product (1) or not.
+/// The operands x, y and whether to add follow the sums. `layout` says of x and y, as far as they
+/// lie in shared memory, whether their rows lie along the depth of the product (1) or not (0).
 #define UNTAX_WGMMA(columns, type, names, sums, x_y, adds_at, layout, ...)                      \
   asm volatile(                                                                                 \
       "{\n"                                                                                     \
@@ -26,8 +26,8 @@ namespace untax::gpu {
       : sums                                                                                    \
       : __VA_ARGS__, "r"(adds))
 
-/// d = x * y^T, or that added to d: 64 x `columns` sums, 16 elements deep, by a warpgroup. x and y
-/// are descriptors. Asynchronous: see wgmma_fence.
+/// d = x * y^T, added to d if `adds`: 64 x `columns` sums, 16 elements deep, by a warpgroup. x and
+/// y are descriptors. Asynchronous: see wgmma_fence.
 template <class T, int columns>
 __device__ __forceinline__ void multiply(float (&d)[columns / 2], std::uint64_t x, std::uint64_t y,
                                          int adds);
@@ -62,9 +62,9 @@ UNTAX_MULTIPLY(200, 100, "%100, %101", "%102")
 UNTAX_MULTIPLY(224, 112, "%112, %113", "%114")
 UNTAX_MULTIPLY(256, 128, "%128, %129", "%130")
 
-/// d = x * y, or that added to d. x lies in registers, two elements each, where sums of an earlier
-/// product have their row and column; y describes rows of `columns` elements. Asynchronous, also in
-/// what it reads of x: see wgmma_fence.
+/// d = x * y, added to d if `adds`. x lies in registers, two elements each, in the layout of the
+/// sums of an earlier product; y describes rows of `columns` elements. Asynchronous, including its
+/// reads of x: see wgmma_fence.
 template <class T, int columns>
 __device__ __forceinline__ void multiply_registers(float (&d)[columns / 2],
                                                    const std::uint32_t (&x)[4], std::uint64_t y,

@@ -6,14 +6,14 @@
 
 namespace untax::gpu {
 
-/// Four 8 x 8 matrices of 16-bit elements from shared memory; lane 8 i + r names row r of matrix i.
-/// A lane gets two neighbouring elements of row lane / 4 of each.
+/// Loads four 8 x 8 matrices of 16-bit elements from shared memory; lane 8 i + r passes row r of
+/// matrix i. A lane gets two adjacent elements of row lane / 4 of each matrix.
 __device__ inline void load_matrices(std::uint32_t (&to)[4], std::uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(row));
 }
-/// The same, transposed: two neighbouring elements of column lane / 4.
+/// Loads them transposed: a lane gets two adjacent elements of column lane / 4.
 __device__ inline void load_transposed(std::uint32_t (&to)[4], std::uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])

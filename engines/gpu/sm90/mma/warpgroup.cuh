@@ -2,23 +2,23 @@
 
 namespace untax::gpu {
 
-/// Before the tensor cores take operands or sums that this warpgroup's threads have touched.
+/// Orders accesses of the warpgroup's threads to registers (sums, operands) before its next wgmma.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 
-/// What was asked for since the last call becomes one group.
+/// Makes one group of all wgmma that were issued since the last call.
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
 }
 
-/// Returns when no more than `pending` groups are unfinished. The sums may be read after
+/// Returns when at most `pending` groups are unfinished. The sums may be read after
 /// `wgmma_wait<0>`; the operands of a finished group may be overwritten.
 template <int pending>
 __device__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(pending) : "memory");
 }
 
-/// Keeps the compiler from copying sums between registers before the point where this stands, which
-/// would make the tensor cores wait for each other.
+/// Keeps the compiler from copying sums between registers before this point, which would serialise
+/// the multiplications.
 template <int count>
 __device__ void hold_sums(float (&sums)[count]) {
 #pragma unroll

@@ -4,18 +4,18 @@
 
 namespace untax::gpu {
 
-/// Of memory that is read once: it leaves the second cache before anything else does.
+/// The L2 policy for memory that is read once: it is evicted first.
 [[nodiscard]] __device__ inline std::uint64_t read_once() {
   std::uint64_t policy = 0;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
 
-/// Copies 16 bytes to shared memory, past the first cache; zeros where `there` is false, and then
-/// `from` is not read. Complete once wait_for_copies says so, to the thread that asked for it.
+/// Copies 16 bytes to shared memory, bypassing L1. If `there` is false, writes zeros and does not
+/// read `from`. The copy is complete, for the thread that issued it, after `wait_for_copies`.
 /// Compilers keep it in order with the instructions of this file and with load_matrices only.
 ///
-/// It asks for no more than that: L2::256B makes some multiprocessors a third slower than others.
+/// It has no L2::256B prefetch: that makes some multiprocessors a third slower than others.
 __device__ inline void copy_16_bytes(std::uint32_t to, const void* from, bool there) {
   const int size = there ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -29,7 +29,7 @@ __device__ inline void copy_16_bytes(std::uint32_t to, const void* from, bool th
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(size), "l"(policy));
 }
-/// The same with 4 bytes, which may come from the first cache.
+/// Copies 4 bytes instead, possibly through L1.
 __device__ inline void copy_4_bytes(std::uint32_t to, const void* from, bool there) {
   const int size = there ? 4 : 0;
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
@@ -37,10 +37,10 @@ __device__ inline void copy_4_bytes(std::uint32_t to, const void* from, bool the
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(size));
 }
 
-/// What the thread asked for since the last call becomes one group.
+/// Makes one group of the copies that the thread issued since the last call.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-/// Waits until at most the last `left` groups of the thread are not complete.
+/// Waits until at most the last `left` groups of the thread are incomplete.
 template <int left>
 __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");

@@ -6,29 +6,29 @@
 
 namespace untax::gpu {
 
-/// A barrier in shared memory with which the roles of a block, or of the blocks of a cluster, hand
-/// stages of shared memory to each other. Its phases take turns: even, odd, even, ...
+/// An mbarrier with which the roles of a block, or of the blocks of a cluster, pass stages of
+/// shared memory to each other. Its phases alternate: even, odd, even, ...
 struct stage_barrier {
   std::uint64_t word;
 
-  /// By one thread, before anybody else uses it. A phase ends after `arrivals` arrivals.
+  /// One thread must call this before any other use. A phase ends after `arrivals` arrivals.
   __device__ void init(std::uint32_t arrivals) { cuda::ptx::mbarrier_init(&word, arrivals); }
 
-  /// Returns when the phase of that parity has ended. What those who arrived did is seen then.
+  /// Returns when the phase of that parity has ended. Acquires what arriving threads released.
   __device__ void wait(std::uint32_t parity) {
-    // Not a wait for a peer: the other roles of this very kernel arrive, or TMA does.
+    // Not a wait for a peer: other roles of this kernel arrive, or TMA does.
     while (!cuda::ptx::mbarrier_try_wait_parity(&word, parity)) {
     }
   }
 
-  /// As wait, where other blocks of the cluster have stored what is seen then.
+  /// As `wait`, but acquires what other blocks of the cluster have stored.
   __device__ void wait_for_cluster(std::uint32_t parity) {
     while (!cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster,
                                                 &word, parity)) {
     }
   }
 
-  /// Whether it has; what those who arrived did is seen then.
+  /// Whether the phase of that parity has ended. If so, acquires like `wait`.
   [[nodiscard]] __device__ bool has_ended(std::uint32_t parity) {
     return cuda::ptx::mbarrier_test_wait_parity(&word, parity);
   }
@@ -38,15 +38,15 @@ struct stage_barrier {
                                      cuda::ptx::space_shared, &word);
   }
 
-  /// Arrives, and lets the phase wait for `bytes` of TMA, too.
+  /// Arrives, and makes the phase wait for `bytes` of TMA, too.
   __device__ void arrive_and_expect(std::uint32_t bytes) {
     (void)cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta,
                                                cuda::ptx::space_shared, &word, bytes);
   }
 
-  /// Arrives at the barrier in the same place of another block of the cluster, to say that the
-  /// tensor cores have read a stage. Orders nothing that this thread itself wrote: a release for
-  /// the whole cluster would cost most of a microsecond.
+  /// Arrives at this barrier in another block of the cluster, to signal that the tensor cores have
+  /// read a stage. Orders none of this thread's own writes: a release for the whole cluster would
+  /// take most of a microsecond.
   __device__ void arrive_at(std::uint32_t block) {
     const auto own = static_cast<std::uint32_t>(__cvta_generic_to_shared(&word));
     asm volatile(
@@ -61,8 +61,8 @@ struct stage_barrier {
   }
 };
 
-/// A place in a ring of stages, and the parity of the phase that whoever takes from the ring waits
-/// for. Whoever puts into it waits for the other one, so that a new ring is empty.
+/// A position in a ring of stages, and the parity of the phase for which the ring's consumer waits.
+/// The producer waits for the other parity, so that a new ring is empty.
 struct ring_cursor {
   std::uint32_t stage = 0;
   std::uint32_t parity = 0;

@@ -11,15 +11,15 @@ namespace untax::gpu {
   return cuda::ptx::get_sreg_cluster_ctarank();
 }
 
-/// All threads of all blocks of the cluster meet. Barriers that were initialised and fenced before
-/// are seen after; nothing else is ordered, which would take a fence of the whole GPU.
+/// All threads of all blocks of the cluster synchronise. Barriers that were initialised and fenced
+/// before are visible after it. Nothing else is ordered: that would take a fence for the whole GPU.
 __device__ inline void cluster_sync() {
   cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
   cuda::ptx::barrier_cluster_wait();
 }
 
-/// Whether this is the one thread of its warp that has been elected; all of them call it. The
-/// compiler then knows that it is alone, and needs no loop around what asks TMA.
+/// Whether this thread is the elected one of its warp. All lanes must call this. The compiler then
+/// knows that only one thread continues, and generates no loop around TMA instructions.
 [[nodiscard]] __device__ inline bool elect_one() {
   std::uint32_t elected = 0;
   asm volatile(
@@ -31,27 +31,27 @@ __device__ inline void cluster_sync() {
       : "=r"(elected));
   return elected != 0;
 }
-/// The number of this warp in its block, as the compiler sees that all its threads have the same.
+/// The number of this warp in its block, in a form that the compiler knows to be uniform.
 [[nodiscard]] __device__ inline int warp_in_block() {
   return __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32, 0);
 }
 
-/// Lets the next kernel of the stream take its places as this one's blocks leave theirs.
+/// Lets blocks of the next kernel in the stream start as blocks of this kernel exit.
 __device__ inline void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 
-/// Returns when the kernels before this one in the stream have ended, and what they wrote is seen.
+/// Returns when the previous kernels in the stream have ended, and their writes are visible.
 __device__ inline void griddepcontrol_wait() {
   asm volatile("griddepcontrol.wait;" : : : "memory");
 }
 
-/// The threads of a warpgroup meet. `id` is one of the barriers 1 to 15 of the block.
+/// Synchronises the threads of a warpgroup. `id` is one of the barriers 1 to 15 of the block.
 __device__ inline void meet_warpgroup(int id) {
   asm volatile("bar.sync %0, 128;" : : "r"(id) : "memory");
 }
 
-/// The same. Whether all of them ask for it.
+/// Synchronises them too, and returns whether `asked` is true for all of them.
 [[nodiscard]] __device__ inline bool all_of_warpgroup(int id, bool asked) {
   int all = 0;
   asm volatile(
@@ -67,12 +67,12 @@ __device__ inline void meet_warpgroup(int id) {
   return all != 0;
 }
 
-/// The threads of two warpgroups meet. `id` is one of the barriers 1 to 15 of the block.
+/// Synchronises the threads of two warpgroups. `id` is one of the barriers 1 to 15 of the block.
 __device__ inline void named_barrier_sync(int id) {
   asm volatile("bar.sync %0, 256;" : : "r"(id) : "memory");
 }
 
-/// Lets the warpgroup that waits in `named_barrier_sync` of that barrier go on, and goes on itself.
+/// Arrives at that barrier without waiting: the warpgroup in `named_barrier_sync` can continue.
 __device__ inline void named_barrier_arrive(int id) {
   asm volatile("bar.arrive %0, 256;" : : "r"(id) : "memory");
 }

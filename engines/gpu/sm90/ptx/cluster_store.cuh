@@ -4,8 +4,8 @@
 
 namespace untax::gpu {
 
-/// Where what lies at `own` in this block's shared memory lies in that of another one of the
-/// cluster.
+/// The address, in another block of the cluster, that corresponds to `own` in this block's shared
+/// memory.
 [[nodiscard]] __device__ inline std::uint32_t address_in_block(const void* own,
                                                                std::uint32_t block) {
   std::uint32_t there = 0;
@@ -15,8 +15,8 @@ namespace untax::gpu {
   return there;
 }
 
-/// Stores to shared memory of the cluster; the barrier at `barrier`, of the same block, counts the
-/// bytes when they are there. Who waits for that barrier, for the cluster, sees them.
+/// Stores to shared memory of the cluster. The mbarrier at `barrier`, in the same block, counts the
+/// bytes when they have arrived. A thread that waits for it with cluster scope sees them.
 __device__ inline void store_to_block(std::uint32_t to, const float4& value,
                                       std::uint32_t barrier) {
   asm volatile(

@@ -2,18 +2,18 @@
 
 namespace untax::gpu {
 
-/// 2^x, quickly; 0 for minus infinity.
+/// An approximation of 2^x; 0 for minus infinity.
 [[nodiscard]] __device__ inline float power_of_2(float x) {
   float result = 0;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
   return result;
 }
 
-/// What makes logarithms to base e those to base 2, which the hardware has.
+/// The factor from exponents to base e to exponents to base 2, which the hardware supports.
 inline constexpr float log2_of_e = 1.44269504088896340736F;
 
-/// Four floats that another block of this GPU may read or write meanwhile: each of them is whole,
-/// nothing is ordered. `at` is a multiple of 16 bytes, in global memory.
+/// Stores four floats that another block of this GPU may access at the same time: each float is
+/// stored whole, nothing is ordered. `at` is a multiple of 16 bytes, in global memory.
 __device__ inline void store_shared_floats(float4* at, const float4& value) {
   asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};"
                :

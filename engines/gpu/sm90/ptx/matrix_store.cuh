@@ -4,9 +4,9 @@
 
 namespace untax::gpu {
 
-/// Four matrices of 8 x 8 elements of 2 bytes, spread over the registers of a warp, go to shared
-/// memory. Lane 8 * q + r gives the address of row r of matrix q (16 bytes). With `transposed`,
-/// that is a column of the matrix.
+/// Stores four 8 x 8 matrices of 2-byte elements from the registers of a warp to shared memory.
+/// Lane 8 * q + r gives the address of row r of matrix q (16 bytes). With `transposed`, that is a
+/// column of the matrix.
 template <bool transposed>
 __device__ void store_matrices(void* row, std::uint32_t a, std::uint32_t b, std::uint32_t c,
                                std::uint32_t d) {
@@ -24,7 +24,7 @@ __device__ void store_matrices(void* row, std::uint32_t a, std::uint32_t b, std:
   }
 }
 
-/// The same with two matrices, of which lanes 0 to 15 give the addresses.
+/// Stores two matrices; lanes 0 to 15 give the addresses.
 template <bool transposed>
 __device__ void store_matrices(void* row, std::uint32_t a, std::uint32_t b) {
   const auto at = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));

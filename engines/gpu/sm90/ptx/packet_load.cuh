@@ -6,9 +6,9 @@
 
 namespace untax::gpu {
 
-/// A packet, relaxed, where `asks` is true; else `otherwise`, one that nobody has to wait for, and
-/// nothing is read. For loads in a row: behind a load that C++ makes conditional, compilers put a
-/// copy of what it brought, which waits for it before the next one is asked for.
+/// Loads a packet, relaxed, if `asks` is true. Otherwise it reads nothing and returns `otherwise`,
+/// one that nobody has to wait for. For several loads in a row: behind a load that is conditional
+/// in C++, compilers copy its result, which waits for it before the next load is issued.
 [[nodiscard]] __device__ inline packet load_packet_if(bool asks, const packet* from,
                                                       const packet& otherwise = {
                                                           0, ~std::uint64_t{0}}) noexcept {

@@ -4,8 +4,8 @@
 
 namespace untax::gpu {
 
-/// Words that a thread of any rank may read or write meanwhile: each of them is whole, nothing is
-/// ordered. `at` is a multiple of 16 bytes (of 8, for two words), in global memory.
+/// Stores words that a thread of any rank may access at the same time: each word is stored whole,
+/// nothing is ordered. `at` is a multiple of 16 bytes (of 8, for two words), in global memory.
 __device__ inline void store_sum_words(uint4* at, const uint4& value) {
   asm volatile("st.relaxed.sys.global.v4.b32 [%0], {%1, %2, %3, %4};"
                :
@@ -20,9 +20,9 @@ __device__ inline void store_sum_words(uint2* at, const uint2& value) {
                : "memory");
 }
 
-/// Where `asks` is false nothing is read, and all bits are ones. For loads in a row: behind a load
-/// that C++ makes conditional, compilers put a copy of what it brought, which waits for it before
-/// the next one is asked for.
+/// If `asks` is false, it reads nothing and all bits are ones. For several loads in a row: behind a
+/// load that is conditional in C++, compilers copy its result, which waits for it before the next
+/// load is issued.
 [[nodiscard]] __device__ inline uint4 load_sum_words_if(bool asks, const uint4* from) {
   uint4 value;
   asm volatile(

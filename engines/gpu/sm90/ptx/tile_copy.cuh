@@ -14,26 +14,26 @@ namespace untax::gpu {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
 }
 
-/// Where a TMA tile of a matrix begins; x is the position in a row.
+/// Where a TMA tile begins in a matrix; x is the position in a row.
 struct tma_coord {
   std::int32_t x;
   std::int32_t y;
 };
 
-/// The same in one of several matrices of one shape.
+/// Where a TMA tile begins in one of several matrices of one shape.
 struct tma_layer_coord {
   std::int32_t x;
   std::int32_t y;
   std::int32_t layer;
 };
 
-/// Lets TMA read the description of a matrix before it is needed.
+/// Prefetches the TMA descriptor of a matrix.
 __device__ inline void prefetch(const CUtensorMap& matrix) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(&matrix) : "memory");
 }
 
-/// Copies a TMA tile to shared memory; what lies outside of the matrix becomes 0.
-/// Completes on mbarrier `arrived`.
+/// Loads a TMA tile into shared memory; elements outside of the matrix become 0. Completes on
+/// mbarrier `arrived`.
 __device__ inline void tma_load(void* to, const CUtensorMap& matrix, tma_coord from,
                                 stage_barrier& arrived) {
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to, &matrix,
@@ -48,7 +48,7 @@ __device__ inline void tma_load_layer(void* to, const CUtensorMap& layers, tma_l
 
 inline constexpr std::uint64_t evict_first = 0x12f0000000000000;  ///< as createpolicy encodes it
 
-/// The same of one matrix; L2 keeps the TMA tile no longer than it has to.
+/// As `tma_load`, for data that are read once: L2 evicts the TMA tile first.
 __device__ inline void tma_load_once(void* to, const CUtensorMap& matrix, tma_coord from,
                                      stage_barrier& arrived) {
   asm volatile(
@@ -60,7 +60,7 @@ __device__ inline void tma_load_once(void* to, const CUtensorMap& matrix, tma_co
       : "memory");
 }
 
-/// Has L2 read a TMA tile that `tma_load_once` will bring from there.
+/// Prefetches a TMA tile into L2, for a later `tma_load_once`.
 __device__ inline void tma_prefetch_once(const CUtensorMap& matrix, tma_coord from) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [%0, {%1, %2}], %3;"
                :
@@ -68,7 +68,7 @@ __device__ inline void tma_prefetch_once(const CUtensorMap& matrix, tma_coord fr
                : "memory");
 }
 
-/// As tma_load, to every block of the cluster whose bit is set in `blocks`: to the same place
+/// As `tma_load`, to every block of the cluster whose bit is set in `blocks`: to the same place
 /// there, and completes on the mbarrier at the same place there.
 __device__ inline void tma_load(void* to, const CUtensorMap& matrix, tma_coord from,
                                 stage_barrier& arrived, std::uint16_t blocks) {
@@ -76,8 +76,8 @@ __device__ inline void tma_load(void* to, const CUtensorMap& matrix, tma_coord f
                                   {from.x, from.y}, &arrived.word, blocks);
 }
 
-/// Copies a TMA tile from shared memory; what lies outside of the matrix is left out. TMA tiles
-/// that belong together end with `tma_store_commit`.
+/// Stores a TMA tile from shared memory; elements outside of the matrix are skipped. A group of TMA
+/// tiles ends with `tma_store_commit`.
 __device__ inline void tma_store(const CUtensorMap& matrix, tma_coord to, const void* from) {
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &matrix,
                                   {to.x, to.y}, from);
@@ -89,14 +89,14 @@ __device__ inline void tma_store_layer(const CUtensorMap& layers, tma_layer_coor
 }
 __device__ inline void tma_store_commit() { cuda::ptx::cp_async_bulk_commit_group(); }
 
-/// Returns when the TMA tiles that this thread stored are read, but for the last `left` that belong
-/// together, so that their place can be used again.
+/// Returns when the TMA tiles that this thread stored have been read, except the last `left`
+/// groups, so that their place can be used again.
 template <int left>
 __device__ void tma_store_wait_read() {
   cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<left>());
 }
 
-/// Returns when they are written, but for the last `left` that belong together.
+/// Returns when they have been written, except the last `left` groups.
 template <int left = 0>
 __device__ void tma_store_wait() {
   cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<left>());
