@@ -28,7 +28,7 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
                                  const operator_options& options)
     : problem_(problem), rank_(w.rank()) {
   require_sizes(name, rank_, problem.m, problem.n, problem.k);
-  runner_ = std::make_unique<gemm_runner>(w);
+  runner_ = std::make_unique<gemm_runner>(w, name);
   if (w.memory() == memory_kind::cuda) {
     plan_on_device(options);
     return;

@@ -114,8 +114,8 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
   };
   check.matrix_of("in", inputs.in, size, problem_.type);
   check.matrix_of("residual", inputs.residual, size, problem_.type);
-  check.matrix_of("weight", {inputs.weight, problem_.type, 1, size.cols}, {1, size.cols},
-                  problem_.type);
+  const const_matrix weight(inputs.weight, problem_.type, 1, size.cols);
+  check.matrix_of("weight", weight, {1, size.cols}, problem_.type);
   check.matrix_of("x", rows_at(results.x), size, problem_.type);
   const auto refuse = [&](const std::string& text) {
     throw error(errc::invalid_argument, fmt::format("rank {}: {}: {}", plan_.rank, name, text));
@@ -134,15 +134,19 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
       bytes(results.out, static_cast<std::size_t>(size.rows * size.cols) * normed_size(problem_));
   const const_matrix x = rows_at(results.x);
   check.apart("in", inputs.in, x);
-  check.apart("in", inputs.in, out);
-  check.apart("residual", inputs.residual, out);
+  check.apart("weight", weight, x);
   if (inputs.residual.data != results.x || inputs.residual.stride != size.cols)
     check.apart("residual, which is not x,", inputs.residual, x);
-  check.apart("x", x, out);
+  const auto apart_from_all_inputs = [&](const const_matrix& result) {
+    check.apart("in", inputs.in, result);
+    check.apart("residual", inputs.residual, result);
+    check.apart("weight", weight, result);
+    check.apart("x", x, result);
+  };
+  apart_from_all_inputs(out);
   if (problem_.output == norm_output::e4m3_per_token) {
     const auto scales = bytes(results.scales, static_cast<std::size_t>(size.rows) * sizeof(float));
-    check.apart("in", inputs.in, scales);
-    check.apart("x", x, scales);
+    apart_from_all_inputs(scales);
     check.apart("out", out, scales);
   }
 }
@@ -202,6 +206,7 @@ void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results
     if (plans_) device_->set_tokens(tokens);
     return device_->run(inputs, results, stream);
   }
+  argument_check{name, plan_.rank}.no_stream(stream);
   const std::ptrdiff_t span = own_->span();
   host::norm_context norm;
   norm.residual = local_operand(inputs.residual, plan_.rank);

@@ -134,9 +134,9 @@ void collective::check_apart(const const_array_view& in, const array_view& out,
                           allowed.possible ? ", or in place, element for element" : ""));
 }
 
-void collective::agree_on(const void* in, const void* out, stream_ref stream) {
-  const void* const shown_in = shows_input_ ? in : nullptr;
-  const void* const shown_out = shows_result_ ? out : nullptr;
+void collective::agree_on(const const_array_view& in, const array_view& out, stream_ref stream) {
+  const void* const shown_in = shows_input_ ? in.data : nullptr;
+  const void* const shown_out = shows_result_ ? out.data : nullptr;
   // A capture cannot contain a wait for other ranks, and what is captured runs many times.
   const bool captured = captures(stream);
   if (const auto known = agreed_.find({shown_in, shown_out}); known != agreed_.end()) {
@@ -144,21 +144,22 @@ void collective::agree_on(const void* in, const void* out, stream_ref stream) {
     if (!captured) world_->note(name_, known->second);
     return;
   }
-  const auto offset_of = [&](std::string_view what, bool shown, const void* p) -> std::string {
+  const auto offset_of = [&](std::string_view what, bool shown, const void* p,
+                             std::size_t bytes) -> std::string {
     if (!shown) return "";
-    if (world_->owner_of(p) != plan_.rank) {
+    if (world_->owner_of(p, std::max<std::size_t>(bytes, 1)) != plan_.rank) {
       throw error(errc::not_symmetric,
-                  fmt::format("rank {}: {}: {} at {} does not lie in this rank's symmetric heap, "
-                              "but option direct lets all ranks touch it; pass memory from "
-                              "world.allocate, or leave the option out",
-                              plan_.rank, name_, what, fmt::ptr(p)));
+                  fmt::format("rank {}: {}: {} at {}, of {} bytes, does not lie in this rank's "
+                              "symmetric heap, but option direct lets all ranks touch it; pass "
+                              "memory from world.allocate, or leave the option out",
+                              plan_.rank, name_, what, fmt::ptr(p), bytes));
     }
     return fmt::format(", {} at offset {}", what, world_->heap().offset_of(p));
   };
-  const std::string offsets =
-      offset_of("in", shows_input_, in) + offset_of("out", shows_result_, out);
+  const std::string offsets = offset_of("in", shows_input_, in.data, in.size_bytes()) +
+                              offset_of("out", shows_result_, out.data, out.size_bytes());
   if (plan_.world > 1) {
-    const auto* mine = static_cast<const std::byte*>(shows_result_ ? out : in);
+    const auto* mine = static_cast<const std::byte*>(shows_result_ ? out.data : in.data);
     between_ = (world_->translate(mine, plan_.rank > 0 ? 0 : 1) - mine) /
                (plan_.rank > 0 ? -plan_.rank : 1);
   }
@@ -191,7 +192,8 @@ void collective::run_on_device(const void* in, void* out, std::int64_t count, st
 
 void collective::carry_out(const const_array_view& in, const array_view& out, std::int64_t count,
                            stream_ref stream) {
-  if (shows_input_ || shows_result_) agree_on(in.data, out.data, stream);
+  if (!on_device()) argument_check{name_, plan_.rank}.no_stream(stream);
+  if (shows_input_ || shows_result_) agree_on(in, out, stream);
   if (on_device()) return run_on_device(in.data, out.data, count, stream);
   host::operand_table operands;
   operands[operand::a] = row_of(in, plan_.rank, between_);

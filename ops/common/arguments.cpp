@@ -23,6 +23,14 @@ void argument_check::is_whole(bool has_engine) const {
                           rank, operator_name));
 }
 
+void argument_check::no_stream(stream_ref stream) const {
+  if (stream.handle == nullptr) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: {}: a stream is given; a world of the host has none, so its "
+                          "operators take the empty stream only",
+                          rank, operator_name));
+}
+
 void argument_check::matrix_of(std::string_view name, const const_matrix& m, const extent& size,
                                dtype type) const {
   const auto refuse = [&](const std::string& text) {

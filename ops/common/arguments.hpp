@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include <untax/core/matrix.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/tile/protocol.hpp>
 
 #include "engines/host/operand_memory.hpp"
@@ -17,6 +18,8 @@ struct argument_check {
 
   /// The operator object was not moved from: it still has its engine.
   void is_whole(bool has_engine) const;
+  /// For operators of the host, where there are no streams. Throws `unsupported` if one is given.
+  void no_stream(stream_ref stream) const;
   /// Right type and size, rows that do not overlap, aligned to an element; not null unless it is
   /// empty.
   void matrix_of(std::string_view name, const const_matrix& m, const extent& size,

@@ -18,6 +18,7 @@ void gemm_runner::run(std::int64_t rows, const const_matrix& a, const const_matr
     if (rows > 0 || !plans) device->run(a, weights, c, stream);
     return;
   }
+  argument_check{name, ranks.rank()}.no_stream(stream);
   host::operand_table operands;
   operands[operand::a] = local_operand(a, ranks.rank());
   operands[operand::b] = local_operand(weights, ranks.rank());

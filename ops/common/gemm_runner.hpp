@@ -24,7 +24,9 @@ namespace untax {
 
 /// Runs a GEMM operator for its class: by an engine of the host, or by kernels in a world of GPUs.
 struct gemm_runner {
-  explicit gemm_runner(world& w) : ranks(w.stable_view()) {}
+  /// `operator_name` is for errors, and has to outlive this.
+  gemm_runner(world& w, std::string_view operator_name)
+      : ranks(w.stable_view()), name(operator_name) {}
   gemm_runner(const gemm_runner&) = delete;
   gemm_runner& operator=(const gemm_runner&) = delete;
   /// After an exception it does not wait for its kernels, which may still write the result. The
@@ -37,6 +39,7 @@ struct gemm_runner {
            stream_ref stream);
 
   world& ranks;
+  std::string_view name;
   owned_symmetric<std::byte> result;       ///< its own, if peers write it; destroyed last
   std::shared_ptr<const row_plans> plans;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine;

@@ -5,6 +5,7 @@
 #include <untax/core/error.hpp>
 
 #include "engines/host/convert.hpp"
+#include "ops/common/arguments.hpp"
 #include "ops/flash_attention/backend.hpp"
 #include "ops/flash_attention/reference.hpp"
 
@@ -31,7 +32,8 @@ class host_backend final : public flash_attention_backend {
  public:
   host_backend(const flash_attention_problem& problem, int rank) : problem_(problem), rank_(rank) {}
 
-  void run(const flash_attention_operands& o, stream_ref /*stream*/) override {
+  void run(const flash_attention_operands& o, stream_ref stream) override {
+    argument_check{flash_attention_name, rank_}.no_stream(stream);
     const std::int64_t group = problem_.heads / problem_.kv_heads;
     if (o.query_begins != nullptr) {
       check("query_begins", o.query_begins, problem_.queries, o.q.rows);

@@ -28,7 +28,8 @@ class host_backend final : public attention_backend {
                  options.faults}) {}
 
   void run(const const_matrix& q, const attention_shard& shard, const matrix& out,
-           stream_ref /*stream*/) override {
+           stream_ref stream) override {
+    argument_check{flash_decode_name, rank_}.no_stream(stream);
     check(shard);
     const host::attention_cache cache{.keys = tile_of(shard.keys),
                                       .values = tile_of(shard.values),

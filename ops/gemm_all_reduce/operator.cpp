@@ -31,7 +31,7 @@ std::string choose_phases(const world& w, const gemm_all_reduce_problem& problem
 
 gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& problem,
                                  const operator_options& options)
-    : problem_(problem), runner_(std::make_unique<gemm_runner>(w)) {
+    : problem_(problem), runner_(std::make_unique<gemm_runner>(w, name)) {
   const auto make_result = [&] {
     runner_->result = allocate_result(w, name, {problem.m, problem.n}, problem.type);
   };

@@ -26,7 +26,7 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
                                    const operator_options& options)
     : world_(&w.stable_view()), problem_(problem) {
   require_sizes(name, w.rank(), problem.m, problem.n, problem.k);
-  runner_ = std::make_unique<gemm_runner>(w);
+  runner_ = std::make_unique<gemm_runner>(w, name);
   if (w.memory() == memory_kind::cuda) {
     plan_on_device(options);
     return;

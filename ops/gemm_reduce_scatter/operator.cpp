@@ -20,7 +20,7 @@ summed_problem summed(const gemm_reduce_scatter_problem& p) {
 
 gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_problem& problem,
                                          const operator_options& options)
-    : problem_(problem), rank_(w.rank()), runner_(std::make_unique<gemm_runner>(w)) {
+    : problem_(problem), rank_(w.rank()), runner_(std::make_unique<gemm_runner>(w, name)) {
   if (w.memory() == memory_kind::cuda) {
     auto all = make_summed_on_device(w, gemm_reduce_scatter_entry(), summed(problem), {}, options);
     plan_ = all.plan;

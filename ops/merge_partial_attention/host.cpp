@@ -1,9 +1,5 @@
 #include <vector>
 
-#include <fmt/format.h>
-
-#include <untax/core/error.hpp>
-
 #include "engines/host/engine.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/merge_partial_attention/backend.hpp"
@@ -54,11 +50,7 @@ class host_merge final : public merge_backend {
 
   void run(const const_matrix& partial_o, const const_matrix& partial_lse, const matrix& out,
            const matrix& lse, stream_ref stream) override {
-    if (stream.handle != nullptr) {
-      throw error(errc::invalid_argument,
-                  fmt::format("rank {}: {}: a stream is given; in worlds of the host there is none",
-                              rank_, merge_partial_attention_name));
-    }
+    argument_check{merge_partial_attention_name, rank_}.no_stream(stream);
     pack_partials(problem_, partial_o, partial_lse, parts_);
     const std::int64_t width = packed_width(problem_);
     host::operand_table operands;

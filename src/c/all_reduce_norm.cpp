@@ -10,7 +10,7 @@
 namespace untax::c {
 namespace {
 
-/// Zero asks for what is usual.
+/// The default epsilon. A problem whose epsilon is 0 gets it.
 constexpr float usual_epsilon = all_reduce_norm_problem{}.epsilon;
 
 struct normalising {
@@ -48,7 +48,6 @@ int32_t untax_all_reduce_norm_plan(untax_world* world, const untax_all_reduce_no
 int32_t untax_all_reduce_norm_run(untax_operator* op, const untax_norm_arguments* arguments,
                                   void* stream) {
   return run<normalising>(op, [&](untax::all_reduce_norm& it) {
-    refuse_stream_on_host(*op, stream);
     require(arguments, "arguments");
     const auto a = taken(arguments, "untax_norm_arguments");
     const bool own = a.x == nullptr && a.out == nullptr;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <untax/c/gemm.h>
-#include <untax/core/memory_kind.hpp>
 #include <untax/ops/options.hpp>
 
 #include "handles.hpp"
@@ -9,7 +8,7 @@
 
 namespace untax::c {
 
-/// Options of a GEMM operator, and of what is planned with the same.
+/// The options of a GEMM operator. `all_reduce_norm` has the same options.
 [[nodiscard]] inline operator_options options_of(const untax_operator_options* given) {
   const auto o = taken_if_given(given, "untax_operator_options");
   return {.how = pattern_of(o.pattern),
@@ -24,14 +23,6 @@ namespace untax::c {
           .tile_m = o.tile_m,
           .tile_n = o.tile_n,
           .panel_k = o.panel_k};
-}
-
-/// Throws `unsupported`: on the host there are no streams.
-inline void refuse_stream_on_host(const untax_operator& op, const void* stream) {
-  if (stream == nullptr || op.owner->ranks.memory() == memory_kind::cuda) return;
-  throw error(
-      errc::unsupported,
-      fmt::format("{} runs in a world of the host, which has no streams; pass NULL", op.kind()));
 }
 
 }  // namespace untax::c

@@ -75,6 +75,8 @@ TEST(c_operators, all_gather_gemm_gathers_and_multiplies) {
           EXPECT_EQ(c.memory[static_cast<std::size_t>(i * p.n + j)], product(i, j, p.k, 2 + rank));
       }
     }
+    expect_failure(untax_all_gather_gemm_run(op, &in, &by, &out, op), untax_unsupported,
+                   {"all_gather_gemm", "stream is given"});
     EXPECT_OK(untax_operator_destroy(op));
   });
 }
@@ -107,6 +109,8 @@ TEST(c_operators, gemm_all_scatter_ends_with_all_columns) {
     const untax_matrix private_c{elsewhere.data(), p.m, p.n, 0, untax_f32};
     expect_failure(untax_gemm_all_scatter_run(op, &in, &by, &private_c, nullptr),
                    untax_not_symmetric, {"gemm_all_scatter"});
+    expect_failure(untax_gemm_all_scatter_run(op, &in, &by, nullptr, op), untax_unsupported,
+                   {"gemm_all_scatter", "stream is given"});
     EXPECT_OK(untax_operator_destroy(op));
   });
 }
@@ -262,6 +266,9 @@ TEST(c_operators, flash_decode_attends_to_the_keys_of_all_ranks) {
     expect_failure(
         untax_flash_decode_run(op, &q_in, &k_in, &v_in, nullptr, nullptr, &o_out, nullptr),
         untax_invalid_argument, {"lengths is null"});
+    expect_failure(
+        untax_flash_decode_run(op, &q_in, &k_in, &v_in, lengths.data(), nullptr, &o_out, op),
+        untax_unsupported, {"flash_decode", "stream is given"});
     EXPECT_OK(untax_operator_destroy(op));
   });
 }
@@ -303,6 +310,7 @@ TEST(c_operators, flash_attention_attends_to_the_keys_of_its_own_sequence) {
                   static_cast<float>(first) + 0.5F * static_cast<float>(i - first), 1e-6F);
       EXPECT_NEAR(log_sums[i * 4], std::log(1.0F + static_cast<float>(i % 3)), 1e-6F);
     }
+    expect_failure(untax_flash_attention_run(op, &a, op), untax_unsupported, {"stream is given"});
     const std::vector<std::int32_t> begins = {0, 3, 6};
     a.query_begins = begins.data();
     expect_failure(untax_flash_attention_run(op, &a, nullptr), untax_invalid_argument,
@@ -326,6 +334,7 @@ void expect_moves(untax_operator* op, run_function run, int rank, const Expected
   for (int twice = 0; twice < 2; ++twice) {
     std::fill(out.memory.begin(), out.memory.end(), -1.0F);
     EXPECT_OK(run(op, &from, &to, nullptr));
+    expect_failure(run(op, &from, &to, op), untax_unsupported, {"stream is given"});
     for (std::int64_t i = 0; i < out.cols; ++i)
       EXPECT_EQ(out.memory[static_cast<std::size_t>(i)], expected(i)) << untax_operator_kind(op);
   }

@@ -43,13 +43,13 @@ typedef struct untax_array {
  * ranks make the same calls in the same order. The world has to outlive it; untax_world_destroy
  * refuses otherwise.
  *
- * In a world of the host `stream` has to be NULL, and a run returns when the result is complete and
- * the operands may be changed again. In a world of GPUs operands are in memory of the rank's GPU,
- * which is the current device. With `stream`, a cudaStream_t, a run is asynchronous: it only
- * launches on the stream, and can be captured in a graph; untax_world_check returns the error of a
- * failed wait after it has ended. With NULL the run starts after the work in the default stream,
- * and returns as on the host. The default stream itself is cudaStreamLegacy; ranks that share a GPU
- * cannot run on it: unsupported.
+ * In a world of the host `stream` has to be NULL, else unsupported, and a run returns when the
+ * result is complete and the operands may be changed again. In a world of GPUs operands are in
+ * memory of the rank's GPU, which is the current device. With `stream`, a cudaStream_t, a run is
+ * asynchronous: it only launches on the stream, and can be captured in a graph; untax_world_check
+ * returns the error of a failed wait after it has ended. With NULL the run starts after the work in
+ * the default stream, and returns as on the host. The default stream itself is cudaStreamLegacy;
+ * ranks that share a GPU cannot run on it: unsupported.
  *
  * Plans fail with invalid_argument, disagreement, out_of_memory and unsupported. Runs fail with
  * invalid_argument and not_symmetric, before anything is sent, and with disagreement, timeout,

@@ -22,14 +22,16 @@ struct basic_array_view {
   /// Elements of a type known at run time.
   basic_array_view(Pointer first, dtype element_type, std::int64_t size)
       : data(first), count(size), type(element_type) {}
-  /// Elements of a type known at compile time.
+  /// Elements of a type known at compile time. Those of other types, such as CUDA's, take the
+  /// constructor above.
   template <class T>
-  requires(!std::is_void_v<T> && std::is_convertible_v<T*, Pointer>)
+  requires(matrix_element<std::remove_const_t<T>>&& std::is_convertible_v<T*, Pointer>)
       basic_array_view(T* first, std::int64_t size)
       : basic_array_view(first, dtype_of<std::remove_const_t<T>>, size) {}
   /// All elements of a vector, an array or a span.
   template <std::ranges::contiguous_range R>
-  requires(std::is_convertible_v<decltype(std::ranges::data(std::declval<R&>())), Pointer>)
+  requires(matrix_element<std::ranges::range_value_t<R>>&&
+               std::is_convertible_v<decltype(std::ranges::data(std::declval<R&>())), Pointer>)
       // NOLINTNEXTLINE(*-explicit-*,*-forwarding-*): op.run(in, out) with two vectors
       basic_array_view(R&& all)
       : basic_array_view(std::ranges::data(all),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
 
 #include <untax/core/types.hpp>
@@ -61,8 +62,12 @@ struct f16 {
   }
 };
 
-/// Maps an element type of C++ to its `dtype`. Every type but `f16` and `bf16` counts as fp32.
+/// An element type of C++ that has a `dtype`.
 template <class T>
+concept matrix_element = std::same_as<T, float> || std::same_as<T, f16> || std::same_as<T, bf16>;
+
+/// The `dtype` of an element type of C++.
+template <matrix_element T>
 inline constexpr dtype dtype_of = dtype::f32;
 template <>
 inline constexpr dtype dtype_of<f16> = dtype::f16;

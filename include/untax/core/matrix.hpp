@@ -28,9 +28,10 @@ struct basic_matrix {
         cols(col_count),
         stride(row_stride == 0 ? col_count : row_stride),
         type(element_type) {}
-  /// Elements of a type known at compile time.
+  /// Elements of a type known at compile time. Those of other types, such as CUDA's, take the
+  /// constructor above.
   template <class T>
-  requires(!std::is_void_v<T> && std::is_convertible_v<T*, Pointer>)
+  requires(matrix_element<std::remove_const_t<T>>&& std::is_convertible_v<T*, Pointer>)
       basic_matrix(T* elements, std::int64_t row_count, std::int64_t col_count,
                    std::int64_t row_stride = 0)
       : basic_matrix(elements, dtype_of<std::remove_const_t<T>>, row_count, col_count, row_stride) {

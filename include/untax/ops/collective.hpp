@@ -74,8 +74,8 @@ class collective {
   /// Refuses an input and a result that share memory, unless they are placed as `allowed`.
   void check_apart(const const_array_view& in, const array_view& out,
                    const in_place& allowed) const;
-  /// Does a run of `count` elements. A world of the host ignores `stream`. Throws `not_symmetric`
-  /// for memory that peers have to access and cannot.
+  /// Does a run of `count` elements. In a world of the host `stream` has to be empty, else
+  /// `unsupported`. Throws `not_symmetric` for memory that peers have to access and cannot.
   void carry_out(const const_array_view& in, const array_view& out, std::int64_t count,
                  stream_ref stream);
 
@@ -90,7 +90,7 @@ class collective {
 
   /// Refuses memory that is not this rank's symmetric memory, and compares offsets with the other
   /// ranks. The first time it waits for them. A capture compares nothing.
-  void agree_on(const void* in, const void* out, stream_ref stream);
+  void agree_on(const const_array_view& in, const array_view& out, stream_ref stream);
 
   world* world_ = nullptr;
   std::string_view name_;

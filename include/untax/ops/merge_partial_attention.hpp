@@ -86,7 +86,7 @@ class merge_partial_attention {
   /// -infinity. With `varying_tokens` the rows of `partial_lse` are the tokens of this run. Returns
   /// when the result is complete and the operands may be changed again. Throws `invalid_argument`
   /// before anything is sent; `timeout`, `peer_lost`, `aborted` if a wait fails. A world of the
-  /// host has no streams: a stream is `invalid_argument` there.
+  /// host has no streams: a stream is `unsupported` there.
   ///
   /// In a world of GPUs all matrices are in memory of the rank's GPU, which is the current device
   /// of the calling thread. Results share no memory with operands, and rows of `partial_o` and
