@@ -10,7 +10,7 @@
 namespace untax::cli {
 namespace {
 
-/// Whether all of `text` is one number, which `value` then is.
+/// Parses all of `text` as one number. False if it is not one.
 template <class Number>
 bool reads(const std::string& text, Number& value) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -6,7 +6,7 @@
 
 namespace untax::cli {
 
-/// Accepts whole numbers from `least` to `most`, and says so when it gets something else.
+/// Accepts whole numbers from `least` to `most`; the error for others names these limits.
 [[nodiscard]] CLI::Validator between(std::int64_t least, std::int64_t most);
 
 /// The same without a useful upper bound.

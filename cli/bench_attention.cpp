@@ -15,7 +15,7 @@ namespace {
 using bench::attention_report;
 using bench::attention_row;
 
-/// What is measured between ranks, and what its column is called.
+/// A pattern that is measured between ranks, and the title of its column.
 struct measured_column {
   const char* by;
   const char* title;

@@ -11,13 +11,13 @@
 
 namespace untax::cli {
 
-/// What the suite flash-decode is asked for, as it is written.
+/// The options of the suite flash-decode, as written on the command line.
 struct attention_bench_request {
   std::vector<std::string> heads;
   std::vector<std::int64_t> batches;
   std::vector<std::int64_t> keys;
   std::int64_t page_size = 0;
-  int problems = 0;  ///< at random; 0: of the grid
+  int problems = 0;  ///< random problems; 0: those of the grid
   std::uint64_t seed = 1;
   bool narrow = false;
 };

@@ -18,7 +18,7 @@ using bench::collective_row;
 constexpr std::int64_t kb = 1 << 10;
 constexpr std::int64_t mb = 1 << 20;
 
-/// Microseconds that a small collective may take.
+/// The microseconds that a small collective may take; nothing for others.
 std::optional<double> microseconds_allowed(const collective_row& row) {
   if (row.kind == collective_kind::all_reduce) {
     if (row.bytes == 8 * kb) return 6;
@@ -30,7 +30,7 @@ std::optional<double> microseconds_allowed(const collective_row& row) {
   return {};
 }
 
-/// How many times as fast as NCCL it has to be.
+/// The least speedup over NCCL.
 double speedup_needed(const collective_row& row) { return row.bytes == 256 * mb ? 1.02 : 1 / 1.05; }
 
 double speedup(const collective_row& row, const collective_figure& f) {
@@ -51,7 +51,7 @@ std::string bar_text(const collective_row& row) {
   return text;
 }
 
-/// Four digits.
+/// Microseconds with about four digits.
 std::string microseconds(double seconds) {
   const double us = 1e6 * seconds;
   return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 1000 ? 1 : 0);
@@ -68,7 +68,7 @@ void add_row(table& rows, const collective_report& report, const collective_row&
             judged ? bar_text(row) + (met(row, f) ? " met" : " MISSED") : ""});
 }
 
-/// The figures of a row that are worth a line: NCCL's, and the quickest of the others.
+/// The figures of a row that are shown: NCCL's, and the fastest of the others.
 std::vector<collective_figure> shown_of(const collective_row& row) {
   constexpr std::size_t most = 4;
   std::vector<collective_figure> shown = row.figures;
@@ -118,7 +118,7 @@ std::string text_of(const collective_report& report, int columns, text_style how
 }
 
 bool all_met(const collective_report& report) {
-  // Whoever has symmetric memory can take the quicker of both ways, so one of them has to do.
+  // A caller can choose between both ways, so it is enough if one of them meets the bar.
   return std::ranges::all_of(report.rows, [](const collective_row& row) {
     return std::ranges::any_of(
         row.figures, [&](const collective_figure& f) { return !f.library && met(row, f); });
@@ -138,7 +138,7 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
     all.push_back({std::move(name), false, std::move(o)});
   };
   for (const int phases : {1, 2}) {
-    // Their memory grows with the message.
+    // No packets for long vectors, since their memory grows with the message.
     const std::vector<int> packet_workers =
         bytes > 16 * mb ? std::vector<int>{} : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128};
     for (const int workers : packet_workers)

@@ -13,10 +13,10 @@ namespace untax::cli {
 [[nodiscard]] std::string text_of(const bench::collective_report& report, int columns,
                                   text_style how);
 
-/// Whether every bar of the suite is met: absolute ones for small sizes, and NCCL beside.
+/// Whether all bars are met: absolute ones for small sizes, and the ratios to NCCL.
 [[nodiscard]] bool all_met(const bench::collective_report& report);
 
-/// The variants that `--sweep` measures in turn on vectors of so many bytes at most.
+/// The variants that `--sweep` measures in turn on vectors of at most `bytes` bytes.
 [[nodiscard]] std::vector<bench::collective_variant> swept_variants(std::int64_t bytes);
 
 }  // namespace untax::cli

@@ -11,7 +11,7 @@
 
 namespace untax::cli {
 
-/// What the table of `untax bench flash-attention` says.
+/// The table of `untax bench flash-attention`.
 [[nodiscard]] std::string text_of(const bench::flash_report& report, int columns, text_style how);
 
 /// Measures and prints. Returns the exit status.

@@ -26,7 +26,7 @@ bool is_of_few(const bench::gemm_report& report, const bench::gemm_row& row) {
   return report.drawn ? row.few_rows() : row.skinny();
 }
 
-/// Few rows: reading the weights is what costs. Rows of the grid are judged one by one.
+/// Few rows, where reading the weights takes the time. Each row of the grid has a bar.
 table table_of_few(const bench::gemm_report& report) {
   std::vector<table::column> columns = {
       {"m", side::right},    {"n", side::right},           {"k", side::right},
@@ -57,7 +57,7 @@ table table_of_few(const bench::gemm_report& report) {
   return rows;
 }
 
-/// Many rows, which are judged by their mean.
+/// Many rows, which have a bar for their mean.
 table table_of_many(const bench::gemm_report& report) {
   table rows({{"m", side::right},
               {"n", side::right},
@@ -79,7 +79,7 @@ table table_of_many(const bench::gemm_report& report) {
   return rows;
 }
 
-/// Of the ratios of few rows or of many, with its bar if it has one.
+/// The mean ratio of few rows or of many, with its bar if it has one.
 std::string mean(const bench::gemm_report& report, bool few) {
   const double bar = report.mean_bar(few);
   if (bar == 0) return fmt::format("{:.3f}", report.mean_ratio(few));

@@ -11,7 +11,7 @@
 
 namespace untax::cli {
 
-/// What `untax bench gemm` can be asked for, beside rows of A.
+/// The options of `untax bench gemm`, apart from the rows of A.
 struct gemm_bench_request {
   int problems = 0;
   std::uint32_t seed = 1;

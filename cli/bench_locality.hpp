@@ -9,9 +9,9 @@
 
 namespace untax::cli {
 
-/// What the table of `untax bench locality` says.
+/// The table of `untax bench locality`.
 [[nodiscard]] std::string text_of(const bench::replay_report& report, int columns, text_style how);
-/// What that of `--sides` says.
+/// The table of `untax bench locality --sides`.
 [[nodiscard]] std::string text_of(const bench::side_report& report, int columns, text_style how);
 
 /// Measures and prints. Returns the exit status.

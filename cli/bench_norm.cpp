@@ -21,7 +21,7 @@ std::string microseconds(double seconds) {
   return seconds > 0 ? fmt::format("{:.1f}", 1e6 * seconds) : "-";
 }
 
-/// The largest error of the row's results, loudly if it is wrong.
+/// The largest error of the row's results, marked if it is too large.
 std::string error_text(const norm_row& row) {
   double most = 0;
   for (const pattern_figure& f : row.figures) most = f.error <= most ? most : f.error;

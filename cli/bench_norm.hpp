@@ -11,7 +11,7 @@
 
 namespace untax::cli {
 
-/// What the suite all-reduce-norm is asked for, as it is written.
+/// The options of the suite all-reduce-norm, as written on the command line.
 struct norm_bench_request {
   std::vector<std::int64_t> tokens;
   std::vector<std::int64_t> hidden;

@@ -30,7 +30,7 @@ std::string ratio(double numerator, double denominator) {
   return numerator > 0 && denominator > 0 ? fmt::format("{:.2f}", numerator / denominator) : "";
 }
 
-/// "m 64, k" where A is gathered by k.
+/// "64 x 8192 x 4096", with ", k" if A is gathered by k.
 std::string shape_text(const overlap_report& report, const overlap_row& row) {
   std::string text = fmt::format("{} x {} x {}", row.problem.m, row.problem.n, row.problem.k);
   const bool gathers = operator_named(report.operator_name).gathers;
@@ -38,13 +38,13 @@ std::string shape_text(const overlap_report& report, const overlap_row& row) {
   return text;
 }
 
-/// ", fp32 partials" of operators that have them.
+/// ", fp32 partials" for operators that send partial results.
 std::string partials_text(const overlap_report& report) {
   if (!operator_named(report.operator_name).sums_to || report.rows.empty()) return "";
   return fmt::format(", {} partials", name_of(report.rows.front().problem.partials));
 }
 
-/// Every pattern, below the shape that it ran.
+/// The times of all patterns, below their shapes.
 std::string patterns_of(const overlap_report& report, int columns, text_style how) {
   using side = table::align;
   table rows({{"m x n x k"},

@@ -12,7 +12,7 @@
 
 namespace untax::cli {
 
-/// What the suites of GEMM operators are asked for, as it is written.
+/// The options of the suites of GEMM operators, as written on the command line.
 struct overlap_request {
   std::string shapes = "prefill";
   std::vector<std::int64_t> m;

@@ -16,13 +16,13 @@ std::string problem_text(const bench::shared_row& row) {
                      p.gather == gather_axis::k ? ", k" : "");
 }
 
-/// How much longer it takes than the first pattern: of one rank, than the GEMM alone.
+/// The time relative to the first pattern; with one rank, to the GEMM alone.
 std::string of_the_first(const bench::shared_row& row, const pattern_figure& f) {
   const auto& first = row.figures.front().time;
   return first ? fmt::format("{:.3f}", f.time->median / first->median) : "";
 }
 
-/// Where the rows of the same operator and number of ranks end that begin at `from`.
+/// The end of the rows from `from` on that have the same operator and number of ranks.
 std::size_t end_of_group(const bench::shared_report& report, std::size_t from) {
   std::size_t end = from;
   while (end < report.rows.size() &&

@@ -51,7 +51,7 @@ std::vector<std::string> matrices_in(const std::string& folder) {
   return found;
 }
 
-/// Those of a table that are small enough, evenly over it.
+/// At most `take` profiles of a table that are small enough, evenly spread over it.
 std::vector<sparse::named_profile> profiles_for(const spmv_bench_request& request) {
   auto all = sparse::read_profiles(request.twins);
   std::erase_if(all, [&](const auto& one) {
@@ -72,8 +72,8 @@ std::int64_t band_of_twin(const spmv_bench_request& request, const sparse::row_p
   return part == 0 ? 0 : std::max<std::int64_t>(like.cols / part, 1);
 }
 
-/// What is measured: files, stencils, and twins of profiles, made ahead by threads if there are
-/// some.
+/// The matrices to measure: files, stencils, and twins of profiles. If `ahead` is above 0, threads
+/// make twins in advance.
 class inputs {
  public:
   inputs(const spmv_bench_request& request, const std::set<std::string>& done, bool on_gpu,
@@ -101,8 +101,8 @@ class inputs {
     return files_.size() + stencils_.size() + twins_.size();
   }
 
-  /// In their order. A file that is no matrix, and a profile that no matrix has, are said, and
-  /// nothing comes of them.
+  /// Measures one matrix; they are measured in order. If a file is not a matrix, or a profile is
+  /// not possible, prints that and returns nothing.
   std::optional<spmv_figures> measure(std::size_t number, const bench::spmv_options& options) {
     if (number < files_.size()) return measure_file(files_[number], options);
     number -= files_.size();
@@ -157,14 +157,14 @@ class inputs {
   std::size_t ahead_;
   std::vector<std::string> files_;
   std::vector<sparse::stencil> stencils_;
-  double memory_rate_ = 0;  ///< where stencils are measured on a GPU
+  double memory_rate_ = 0;  ///< bytes per second, if stencils are measured on a GPU
   std::vector<sparse::named_profile> profiles_;
   std::vector<std::size_t> twins_;  ///< numbers of profiles
   std::size_t begun_ = 0;
   std::deque<std::future<sparse::csr<double, std::int64_t>>> made_;
 };
 
-/// The quickest of those that ran; null if none did.
+/// The fastest kernel that ran, of untax or of the library; null if none did.
 const spmv_figure* quickest(const spmv_figures& figures, bool of_library) {
   const spmv_figure* best = nullptr;
   for (const spmv_figure& one : figures.kernels) {
@@ -218,7 +218,7 @@ void print_best(const std::vector<spmv_figures>& all, bool single) {
   }
 }
 
-/// Says which results were wrong; whether there were none.
+/// Prints which results are wrong. Returns whether none is.
 bool all_right(const std::vector<spmv_figures>& all, bool single) {
   const double most = single ? sparse::spmv_tolerance<float> : sparse::spmv_tolerance<double>;
   bool right = true;
@@ -284,7 +284,7 @@ int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::st
     before = select::text_of_file(json);
     for (std::string& name : bench::names_in_table(before)) done.insert(std::move(name));
   }
-  // Twins are made while the GPU works, but not while threads are timed.
+  // On a GPU twins are made during measurements; on the host this would disturb threads.
   inputs all(request, done, options.on_gpu, options.on_gpu ? options.threads : 0);
   std::vector<spmv_figures> measured;
   const auto start = clock_type::now();

@@ -10,7 +10,7 @@
 
 namespace untax::cli {
 
-/// What the suite tune is asked for, as it is written.
+/// The options of the suite tune, as written on the command line.
 struct tune_request {
   std::string operator_name;  ///< empty: all
   bool quick = false;
@@ -21,13 +21,13 @@ struct tune_request {
 /// Adds its options to `untax bench`.
 void add_tune_options(CLI::App& verb, tune_request& request);
 
-/// A table for each operator, and what it gathers by.
+/// A table for each operator and axis that it gathers.
 [[nodiscard]] std::string text_of(const tuning_table& measured, int columns, text_style how);
 [[nodiscard]] std::string text_of(const bench::tune_check& check, int columns, text_style how);
 
-/// Measures a table for each of `ranks`, or for all GPUs if there is none, and writes it if `json`
-/// is not empty; or, with `check`, measures held-out problems and says how good choices are.
-/// Returns the exit code: 1 if a result is wrong, or if too few choices are good.
+/// Measures a table for each number in `ranks`, or for all GPUs if it is empty, and writes it if
+/// `json` is not empty. With `check`, it measures held-out problems and reports how good choices
+/// are. Returns the exit code: 1 if a result is wrong, or if too few choices are good.
 [[nodiscard]] int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
                            const std::string& json);
 

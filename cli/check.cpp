@@ -108,7 +108,7 @@ std::string table_of(const check_report& report, int columns, text_style how) {
   return text;
 }
 
-/// An operator whose plans for GPUs can be looked at.
+/// An operator whose plans for GPUs can be checked.
 operator_entry entry_on_gpus(const check_options& options) {
   std::vector<std::string> known;
   for (const auto& entry : operators()) known.push_back(entry.name);

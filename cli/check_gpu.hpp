@@ -10,19 +10,19 @@
 
 namespace untax::cli {
 
-/// What `untax check OPERATOR --gpu` was asked for.
+/// The request of `untax check OPERATOR --gpu`.
 struct gpu_check_request {
   operator_entry entry;
   gemm_problem problem;
   int ranks = 1;
-  std::string gpu;                      ///< its name
+  std::string gpu;                      ///< name of the GPU
   std::optional<std::string> how;       ///< one pattern; without it all that have kernels
   std::optional<std::string> gather;    ///< one axis
   std::optional<std::string> move;      ///< one direction
-  std::optional<std::string> partials;  ///< one type of them, of sums over ranks
+  std::optional<std::string> partials;  ///< one type of partial results, for sums over ranks
 };
 
-/// One way to carry the operator out, and what was found out about its plans.
+/// One variant of the operator, and the findings about its plans.
 struct gpu_check_row {
   std::string way;  ///< "fused_specialized, gather k, pull"
   device_findings found;
@@ -38,8 +38,8 @@ struct gpu_check_report {
 /// Names of the GPUs that can be planned for.
 [[nodiscard]] const std::vector<std::string>& gpu_names();
 
-/// Plans, validates and proves, on this machine, without a GPU. Throws `invalid_argument` for what
-/// GPUs do not take.
+/// Plans, validates and proves, on this machine, without a GPU. Throws `invalid_argument` for a
+/// problem that GPUs do not support.
 [[nodiscard]] gpu_check_report check_gpu_plans(const gpu_check_request& request);
 
 [[nodiscard]] std::string table_of(const gpu_check_report& report, int columns, text_style how);

@@ -8,7 +8,7 @@
 
 namespace untax::cli {
 
-/// What `untax check` was asked for.
+/// The request of `untax check`.
 struct check_request {
   std::vector<protocol_variant> variants;
   check_effort effort;

@@ -55,8 +55,8 @@ diagnosis memory(const machine_facts& facts) {
   return found;
 }
 
-// Two ranks that pass a number back and forth: heap, put, signal and wait at work. A variable that
-// cannot be read shows here too, since no world starts with it.
+// Two ranks pass a number back and forth, which uses heap, put, signal and wait. An invalid
+// variable is found here too, since no world starts with it.
 diagnosis ranks_as_threads() {
   constexpr std::uint64_t rounds = 1000;
   double microseconds = 0;
@@ -93,8 +93,8 @@ std::string refused(const char* call) {
   return fmt::format("{} is refused ({})", call, std::strerror(errno));
 }
 
-// What `--processes` needs of the system: shared memory without a name, and a way to learn that a
-// process has died.
+// Checks what `--processes` needs of the system: anonymous shared memory, and notice of the end of
+// a process.
 diagnosis ranks_as_processes() {
   diagnosis found{"processes", mood::good, "shared memory and process handles work"};
   const int shared = memfd_create("untax doctor", MFD_CLOEXEC);
@@ -132,7 +132,7 @@ diagnosis launcher(const environment& variables) {
   }
 }
 
-// Variables that look like ours and are not: most likely a slip of the pen.
+// Warns of unknown variables with untax's prefix, which are probably misspelt.
 std::vector<diagnosis> unknown_variables() {
   std::vector<diagnosis> found;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -168,7 +168,7 @@ std::string variable_list(const environment& variables, int columns) {
   return list;
 }
 
-// What cannot be read is reported by the ranks.
+// 0 if the variable is invalid, which the check of ranks reports.
 std::size_t heap_bytes(const environment& variables) {
   try {
     return variables.bytes_or_fallback(variable::heap_bytes);

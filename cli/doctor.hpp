@@ -9,23 +9,23 @@
 
 namespace untax::cli {
 
-/// What one examination found.
+/// The result of one check.
 struct diagnosis {
   std::string subject;
   mood verdict = mood::good;
   std::string text;
 };
 
-/// What was found out about the GPUs.
+/// The results of the checks of GPUs.
 struct gpu_examination {
   std::vector<diagnosis> findings;
   std::string matrix;  ///< `peers_of` them
 };
 
-/// Which GPU does what with the memory of which other; empty if there is one.
+/// A matrix of access, rates and signal times between GPUs; empty for a single GPU.
 [[nodiscard]] std::string peers_of(const device_survey& found, int columns, text_style how);
 
-/// `heap_bytes` is what each rank will want for its symmetric heap.
+/// Checks the GPUs. `heap_bytes` is the size of each rank's symmetric heap.
 [[nodiscard]] gpu_examination examine_gpus(std::size_t heap_bytes, int columns, text_style how);
 
 }  // namespace untax::cli

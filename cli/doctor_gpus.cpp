@@ -16,7 +16,7 @@
 namespace untax::cli {
 namespace {
 
-// What a healthy NVLink of this generation is far above.
+// Bytes per second and seconds; a healthy NVLink of this generation is far better.
 constexpr double slow_link = 200e9;
 constexpr double slow_signal = 5e-6;
 
@@ -32,7 +32,7 @@ void each_pair(const device_survey& found, const F& f) {
   }
 }
 
-/// The pairs of which `wrong` holds, a few by name.
+/// The pairs for which `wrong` holds: a few by name, and the number of the others.
 template <class Predicate>
 std::string pairs_where(const device_survey& found, const Predicate& wrong) {
   constexpr std::size_t named = 6;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t names_end = 28;
 
-/// A name, and beside it or below it what it means.
+/// A name, with its meaning beside it, or below it if the name is long.
 std::string entry(const std::string& name, const std::string& meaning) {
   const std::string label = "  " + name;
   const std::string text = wrapped(meaning, prose_width(stream::out), std::string(names_end, ' '));

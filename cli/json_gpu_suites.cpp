@@ -13,7 +13,7 @@
 namespace untax::cli {
 namespace {
 
-/// Of a suite that measures GPUs.
+/// The first fields of the JSON of a suite that measures GPUs.
 json device_head(std::string_view format, int ranks, int repeats) {
   json out = head(format);
   const device_survey found = survey_devices(false);
@@ -25,14 +25,14 @@ json device_head(std::string_view format, int ranks, int repeats) {
   return out;
 }
 
-/// Variables by which people make NCCL take another way. Others may name hosts and files.
+/// Variables that change what NCCL runs. Its other variables may name hosts and files.
 constexpr const char* nccl_variables[] = {
     "NCCL_ALGO",          "NCCL_PROTO",        "NCCL_NVLS_ENABLE",    "NCCL_P2P_DISABLE",
     "NCCL_P2P_LEVEL",     "NCCL_MIN_CTAS",     "NCCL_MAX_CTAS",       "NCCL_MIN_NCHANNELS",
     "NCCL_MAX_NCHANNELS", "NCCL_NTHREADS",     "NCCL_BUFFSIZE",       "NCCL_CTA_POLICY",
     "NCCL_WIN_ENABLE",    "NCCL_CUMEM_ENABLE", "NCCL_LOCAL_REGISTER", "NCCL_GRAPH_REGISTER"};
 
-/// Which NCCL, how it is called, and which of its variables are set.
+/// Adds the version of NCCL, how it is called, and which of its variables are set.
 void add_nccl(json& out, const std::string& library) {
   out["library"] = library;
   out["nccl_calls"] = bulk::nccl_calls;

@@ -28,7 +28,7 @@ json from(const spread& time) {
   return {{"median", time.median}, {"p10", time.p10}, {"p90", time.p90}};
 }
 
-/// All that says what a plan does; its text says it to people.
+/// The text of a document, indented and with an end of line.
 std::string text_of(const json& document) { return document.dump(2) + "\n"; }
 
 namespace {

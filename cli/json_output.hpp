@@ -17,8 +17,8 @@
 #include "check_report.hpp"
 #include "run_request.hpp"
 
-// What the verbs write with --json. Times are in seconds; a relative error that is no number is
-// null. Every document says which machine, version and commit it comes from.
+// The documents that the verbs write with --json. Times are in seconds; a relative error that is
+// not a number is null. Every document names the machine, version and commit that it comes from.
 
 namespace untax::cli {
 

@@ -11,7 +11,7 @@ namespace untax::cli {
 
 using json = nlohmann::ordered_json;
 
-/// What every file begins with: its format, version and commit of untax, the date, the machine.
+/// The first fields of every document: format, version and commit of untax, date, machine.
 [[nodiscard]] json head(std::string_view format);
 [[nodiscard]] json from(const spread& time);
 /// Indented, with an end of line.

@@ -95,7 +95,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (!path.empty()) write_text(path, text);
 }
 
-/// Whether stdout is for people: nothing of it was asked to be a file.
+/// Whether text is printed on stdout: no file goes there.
 bool prints_text(const locality_options& o) {
   for (const std::string* path : {&o.json, &o.svg, &o.cpp, &o.hip, &o.triton}) {
     if (*path == "-") return false;

@@ -23,7 +23,7 @@
 namespace untax::cli {
 namespace {
 
-/// A fit sees no more GPUs than that.
+/// The most GPUs of a measurement that a fit uses.
 constexpr int most_fitted_ranks = 2;
 constexpr int most_ranks = 1 << 20;
 
@@ -38,7 +38,7 @@ struct machine_options {
   int repeats = 20;
 };
 
-/// The machine that this runs on: its GPUs, or, without any, its cores.
+/// Measures this machine: its GPUs, or its cores if it has none.
 timing::machine measure(const machine_options& options) {
   const device_survey gpus = survey_devices(false);
   bench::own_machine_options how{options.repeats, {}};
@@ -86,7 +86,7 @@ int carry_out(const machine_options& options) {
   }
   if (!options.judge.empty()) {
     predictor p(m, calibration_of(m, options.file));
-    // Nothing was fitted to a machine that nobody measured.
+    // For a machine that was not measured, nothing was fitted, so 2 ranks are judged as well.
     const int least = m.measured ? most_fitted_ranks + 1 : 2;
     const measurements known = read_measurements(options.judge, m.device, least, most_ranks);
     if (known.figures.empty()) {

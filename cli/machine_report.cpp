@@ -13,7 +13,7 @@
 namespace untax::cli {
 namespace {
 
-constexpr std::size_t shown = 20;  // of the worst
+constexpr std::size_t shown = 20;  // number of the worst figures
 constexpr std::size_t source_indent = 17;
 
 std::string percent(double share) { return fmt::format("{:+.0f} %", 100 * share); }

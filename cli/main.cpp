@@ -53,7 +53,7 @@ const CLI::App& asked(const CLI::App& app) {
   return parsed.empty() ? app : *parsed.front();
 }
 
-/// The argument that nobody wants. A value that followed it is left over too.
+/// The unexpected argument: the first option that is left over, else the last argument.
 std::string unexpected(const CLI::App& app) {
   const auto left = app.remaining(true);
   for (const std::string& argument : left) {
@@ -62,7 +62,7 @@ std::string unexpected(const CLI::App& app) {
   return left.empty() || left.back().empty() ? "\"\"" : left.back();
 }
 
-/// What the parser has to say, in one line that also says what would be right.
+/// The message of the parser in one line, with a hint about what would be right.
 std::string explain(const CLI::ParseError& wrong, const CLI::App& app) {
   const CLI::App& verb = asked(app);
   const std::string command = &verb == &app ? "untax" : "untax " + verb.get_name();
@@ -78,7 +78,7 @@ std::string explain(const CLI::ParseError& wrong, const CLI::App& app) {
   return fmt::format("{} ({} --help)", text, command);
 }
 
-/// `untax help`, `untax help VERB`: what --help says.
+/// `untax help`, `untax help VERB`: print the same as --help.
 void add_help(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("help", "Explain the command, or one of its verbs");
   const auto name = std::make_shared<std::string>();
@@ -97,8 +97,8 @@ void add_version(CLI::App& app) {
   app.add_subcommand("version", "Print the version")->callback([] { show("untax {}\n", version); });
 }
 
-/// Whether another one of several that a launcher started says why this verb does not run. Throws
-/// if this is the one.
+/// Whether a launcher has started this verb, which starts its ranks itself, several times. Rank 0
+/// throws the reason; the other ranks only return true.
 bool started_in_vain(const std::string& verb) {
   const std::vector<std::string> alone = {"taxes", "bench", "check"};
   if (std::find(alone.begin(), alone.end(), verb) == alone.end()) return false;
@@ -157,13 +157,13 @@ int run(int argc, char** argv) {
 }
 
 int report(std::string text, int status) {
-  // What was asked may hold anything; an answer to that is one line.
+  // A usage error is one line, whatever the arguments contain.
   if (status == usage_error) std::ranges::replace(text, '\n', ' ');
   complain(text);
   return status;
 }
 
-/// The one place that decides about the exit status.
+/// The only place that decides the exit status.
 int guarded(int argc, char** argv) {
   try {
     const int status = run(argc, argv);

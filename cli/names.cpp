@@ -10,7 +10,7 @@
 namespace untax::cli {
 namespace {
 
-/// How many characters have to be inserted, deleted or replaced to make `b` of `a` (Levenshtein).
+/// The fewest insertions, deletions and replacements that turn `a` into `b` (Levenshtein).
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -32,7 +32,7 @@ std::string nearest(std::string_view text, const std::vector<std::string>& known
   std::string best;
   std::size_t least = std::max<std::size_t>(2, text.size() / 3) + 1;
   for (const std::string& name : known) {
-    // The beginning of a name is near it, however much is missing.
+    // The beginning of a name counts as near, however much is missing.
     const bool begins = text.size() >= 3 && name.starts_with(text);
     const std::size_t edits = begins ? 1 : edits_between(text, name);
     if (edits < least && edits < name.size()) {

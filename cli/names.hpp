@@ -6,7 +6,7 @@
 
 namespace untax::cli {
 
-/// Of `known` the name that `text` was probably meant to be; empty if none is near.
+/// The name in `known` that `text` was probably meant to be; empty if none is near.
 [[nodiscard]] std::string nearest(std::string_view text, const std::vector<std::string>& known);
 
 /// "; did you mean run?", or nothing.
@@ -21,7 +21,7 @@ namespace untax::cli {
 [[nodiscard]] std::size_t place_in(std::string_view what, std::string_view text,
                                    const std::vector<std::string>& known);
 
-/// The one of `values` that is called `text`, where `name_of` says what each is called.
+/// The one of `values` whose name, by `name_of`, is `text`. Throws as `place_in`.
 template <class Values>
 [[nodiscard]] auto named(std::string_view what, std::string_view text, const Values& values) {
   std::vector<std::string> known;

@@ -17,7 +17,7 @@
 namespace untax::cli {
 namespace {
 
-/// The reason of the first failure; later ones follow from it.
+/// The errno of the first failure; later failures follow from it.
 int failure_of_stdout = 0;
 
 void note_failure() {
@@ -33,7 +33,7 @@ bool is_control(char c) {
 
 void prepare_output() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest free number is that of the stream. Opened for reading it refuses to be written.
+    // The lowest free number is that of the stream. Opened for reading, it refuses writes.
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) (void)open("/dev/null", O_RDONLY);
   }
   (void)std::signal(SIGPIPE, SIG_IGN);
@@ -66,7 +66,7 @@ void write_text(const std::string& path, std::string_view text) {
   std::FILE* file = std::fopen(path.c_str(), "w");
   bool whole = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   int failure = errno;
-  // What was buffered may fail to arrive as late as here.
+  // Buffered data may fail to be written only here.
   if (file != nullptr && std::fclose(file) != 0 && whole) {
     whole = false;
     failure = errno;

@@ -8,8 +8,8 @@
 
 namespace untax::cli {
 
-/// One row a pattern: times, rate, how much faster than bulk_library where that was run too, and
-/// whether the result is right where that was looked at.
+/// One row for each pattern: times, rate, the gain over bulk_library if that was run too, and
+/// whether the result is right if it was verified.
 [[nodiscard]] std::string pattern_table(const trial_subject& what, int ranks,
                                         const std::vector<bench::pattern_result>& results,
                                         double tolerance, int width, text_style how);

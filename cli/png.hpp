@@ -4,9 +4,9 @@
 
 namespace untax::cli {
 
-/// A picture in SVG as a PNG file's bytes, two pixels for each of its units. librsvg and cairo draw
-/// it; they are looked for when it is called. Throws `unsupported` where they are not, which says
-/// which packages have them, and `invalid_argument` for what is no SVG.
+/// The bytes of a PNG file of an SVG picture, with two pixels for each unit. librsvg and cairo,
+/// which are loaded at the first call, draw it. Throws `unsupported` with the names of their
+/// packages if they are missing, and `invalid_argument` if `svg` is not SVG.
 [[nodiscard]] std::string png_of(const std::string& svg);
 
 }  // namespace untax::cli

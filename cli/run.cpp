@@ -24,7 +24,7 @@
 namespace untax::cli {
 namespace {
 
-/// The options as they are written.
+/// The options, as written on the command line.
 struct run_options {
   std::string operator_name;
   gemm_problem problem{.m = 512, .n = 1024, .k = 768};
@@ -81,7 +81,7 @@ std::vector<pattern> patterns_named(const std::string& text, const trial_subject
   return {all_patterns[place]};
 }
 
-/// Refuses options that the operator does not have, so that nobody believes they did something.
+/// Refuses options that the operator does not have, so that none is ignored silently.
 class option_check {
  public:
   option_check(const CLI::App& verb, std::string name) : verb_(verb), name_(std::move(name)) {}
@@ -100,9 +100,9 @@ class option_check {
   std::string name_;
 };
 
-/// Where the operator runs: on GPUs, unless told otherwise, if it has a kernel for that, if
-/// elements have 16 bits, and if there are as many as ranks. Who asks for GPUs by name is told by
-/// the operator what it cannot do there.
+/// The backend of the operator. By default it is GPUs if the operator has a kernel for the problem,
+/// elements have 16 bits, and there is a GPU for each rank. If cuda is given, the operator itself
+/// refuses what it cannot do there.
 memory_kind backend_of(const CLI::App& verb, const run_options& o, bool has_kernel, dtype type) {
   const std::size_t place = place_in("--backend", o.backend, {"auto", "host", "cuda"});
   if (place == 1) return memory_kind::host;
@@ -281,7 +281,7 @@ run_request request_of(const CLI::App& verb, const run_options& o) {
   return request;
 }
 
-/// With what it shares with the other operators.
+/// The request of spmv, including options that it shares with the other operators.
 spmv_request spmv_asked(const CLI::App& verb, const run_options& o) {
   spmv_request request = o.spmv;
   if (verb.count("--dtype") > 0) request.type = o.type;
@@ -387,7 +387,7 @@ void add_run(CLI::App& app, int& status, const std::vector<std::string>& argumen
       status = run_spmv(*verb, spmv_asked(*verb, *options));
       return;
     }
-    // Its tensor cores take elements of 16 bits.
+    // Tensor cores of GPUs take elements of 16 bits.
     if (options->backend == "cuda" && verb->count("--dtype") == 0) options->type = "bf16";
     run_request request = request_of(*verb, *options);
     request.arguments = arguments;

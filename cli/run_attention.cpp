@@ -53,7 +53,7 @@ trial_subject subject_of(attention_request o, memory_kind where) {
     throw error(errc::invalid_argument,
                 "--partials is fp16; flash_decode sends partial results as fp32 or bf16");
   }
-  // A few pages more than are needed, so that not every page has its place.
+  // A few pages more than are needed, so that some pages of the cache are unused.
   if (p.page_size > 0) p.pages = p.batch * pages_of_sequence(p) + 3;
   return untax::subject_of(o.work, o.options, where);
 }

@@ -14,7 +14,7 @@ inline constexpr std::initializer_list<const char*> attention_options = {
     "--batch",     "--heads", "--kv-heads",  "--head-dim", "--keys",
     "--page-size", "--scale", "--logit-cap", "--splits",   "--own-heads"};
 
-/// What they say, and what others say that it shares with other operators.
+/// The values of these options, and of those that are shared with other operators.
 struct attention_request {
   attention_work work{
       .problem = {.batch = 4, .heads = 8, .kv_heads = 2, .head_dim = 64, .keys = 512}};
@@ -24,9 +24,9 @@ struct attention_request {
 
 void add_attention_options(CLI::App& verb, attention_request& o);
 
-/// What is to be run. Throws `invalid_argument` for values that do not fit each other.
+/// The subject to run. Throws `invalid_argument` for values that do not fit each other.
 [[nodiscard]] trial_subject subject_of(attention_request o, memory_kind where);
-/// The same of merge_partial_attention, which has batch tokens.
+/// The same for merge_partial_attention, where `batch` is the number of tokens.
 [[nodiscard]] merge_partial_attention_problem merge_problem_of(const attention_request& o);
 [[nodiscard]] trial_subject merge_subject_of(const attention_request& o, memory_kind where);
 

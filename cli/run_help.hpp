@@ -4,7 +4,7 @@
 
 namespace untax::cli {
 
-/// What `untax run --help` says after its options: operators, patterns, examples.
+/// The footer of `untax run --help`: operators, patterns, examples.
 [[nodiscard]] std::string run_footer();
 
 }  // namespace untax::cli

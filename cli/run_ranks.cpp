@@ -28,14 +28,14 @@ world_options options_for(const run_request& request, int ranks) {
   world_options options;
   options.wait_limit = request.wait_limit;
   options.memory = request.work.what.memory;
-  // Who sets the size of the heap wants that size.
+  // A size of the heap in the environment takes precedence.
   if (!environment().has(variable::heap_bytes)) {
     options.heap_bytes = bench::heap_for(request.work, ranks);
   }
   return options;
 }
 
-/// This rank's part. Every rank gets the report; rank 0 shows it.
+/// Runs this rank's part. Every rank gets a report; rank 0 shows its own.
 run_report work(world& w, const run_request& request) {
   run_report report;
   report.request = &request;
@@ -73,7 +73,7 @@ int run_as_threads(const run_request& request) {
   return report.right() ? 0 : 1;
 }
 
-/// The rank that found the trouble says all about it; the others need not repeat its graph.
+/// Only the rank that reported the error prints all of it; for others, its first line suffices.
 error shortened(const error& e, const world& w) {
   const std::string text = e.what();
   const auto report = w.state().report();
@@ -93,8 +93,8 @@ int run_as_rank(const run_request& request, const placement& here) {
                             "--processes out",
                             here.launcher));
   }
-  // A rank takes memory when all are there, so all of them see what there is before. The launcher
-  // of this command has looked.
+  // Ranks allocate when all have joined, so until then all see the same free memory. If untax
+  // launched this rank, the launcher has checked it.
   if (here.launcher != "untax") bench::require_memory(request.work, here.world_size);
   trace_recording recording(request.trace);
   world w = world::from_environment(options_for(request, here.world_size));
@@ -105,7 +105,7 @@ int run_as_rank(const run_request& request, const placement& here) {
     throw shortened(e, w);
   }
   if (w.rank() == 0) present(report);
-  // Ranks add their parts one after the other; untax run, if it started them, shows the whole.
+  // Ranks add their parts one after the other. If untax run started them, it shows the whole.
   if (recording.active()) {
     (void)recording.finish();
     if (w.rank() == 0 && request.json != "-" && here.launcher != "untax")
@@ -114,7 +114,7 @@ int run_as_rank(const run_request& request, const placement& here) {
   return report.right() ? 0 : 1;
 }
 
-/// Says once what every rank would say of the environment: any world reads it.
+/// Reports an invalid environment once and not at every rank. Making any world reads it.
 void check_environment() {
   world_options small;
   small.heap_bytes = 1 << 16;
@@ -157,7 +157,7 @@ bool run_report::right() const {
 
 int carry_out(const run_request& request) {
   const placement here = placement_from(environment());
-  // A launcher of one rank is most often a shell inside a job, which may start ranks of its own.
+  // A launcher with one rank is usually a shell inside a job, in which ranks may be started.
   if (here.world_size > 1 || here.launcher == "untax") return run_as_rank(request, here);
   return request.processes ? start_processes(request) : run_as_threads(request);
 }

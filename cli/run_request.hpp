@@ -10,20 +10,20 @@
 
 namespace untax::cli {
 
-/// What `untax run` was asked for.
+/// The request of `untax run`.
 struct run_request {
   bench::pattern_request work;
-  std::optional<int> ranks;  ///< 2, all GPUs, or as many as a launcher started
+  std::optional<int> ranks;  ///< default: 2, all GPUs, or as many as a launcher started
   bool processes = false;
   bool explain = false;
-  std::optional<double> tolerance;  ///< what follows from the element types
+  std::optional<double> tolerance;  ///< default: by the element types
   std::optional<std::chrono::milliseconds> wait_limit;
   std::string json;                    ///< path, "-" for stdout, empty for none
   std::string trace;                   ///< path, empty for none
   std::vector<std::string> arguments;  ///< of this process
 };
 
-/// What it has to say.
+/// The results of a request.
 struct run_report {
   const run_request* request = nullptr;
   int ranks = 0;
@@ -37,10 +37,10 @@ struct run_report {
   [[nodiscard]] bool right() const;
 };
 
-/// How many GPUs this process sees; 0 without CUDA.
+/// The number of GPUs that this process sees; 0 without CUDA.
 [[nodiscard]] int gpus_here();
 
-/// `asked`, or all of them where that is 0; 1 at least.
+/// `asked`, or the number of GPUs if it is 0; at least 1.
 [[nodiscard]] int ranks_on_gpus(int asked);
 
 /// Carries the request out, with ranks as threads, as processes, or as this process's rank in the

@@ -70,7 +70,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (!path.empty()) write_text(path, text);
 }
 
-/// All that was asked for; the text on stdout where nothing was.
+/// Writes all requested forms of a selector; prints its text if there is no request.
 void emit(const select::selector& made, const select_options& options) {
   write_file(options.json, select::to_json(made));
   if (!options.header.empty()) write_text(options.header, select::to_header(made, options.space));
@@ -120,7 +120,7 @@ void evaluate(const select_options& options) {
   }
 }
 
-/// "rows=1000" for each value that is given.
+/// Explains the choice for values such as "rows=1000".
 void explain(const select_options& options) {
   const select::selector chooser = selector_of(options, "explain");
   std::vector<std::string> names;

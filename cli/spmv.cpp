@@ -30,7 +30,7 @@ using bench::spmv_figures;
 using sparse::all_spmv_kernels;
 using sparse::spmv_kernel;
 
-/// Refuses options that other operators have, so that nobody believes they did something.
+/// Refuses options of other operators, so that none is ignored silently.
 void refuse_others(const CLI::App& verb) {
   std::vector<std::string> own = {"OPERATOR",  "--dtype",  "--repeat", "--seed",
                                   "--backend", "--verify", "--json",   "--help"};
@@ -55,7 +55,7 @@ std::vector<spmv_kernel> kernels_named(const std::string& text, bool on_gpu) {
   return bench::spmv_kernels(on_gpu);
 }
 
-/// Who carries a product out.
+/// What computes the products: a GPU, or threads.
 std::string place_of(const spmv_request& request, bool on_gpu) {
   return on_gpu ? "one GPU, " + sparse::cusparse_text()
                 : fmt::format("{} threads", threads_of(request.threads));
@@ -70,7 +70,7 @@ bool right(const spmv_figure& figure, bool single) {
   return !figure.error || *figure.error <= most;
 }
 
-/// What a selector takes for this matrix, and whether it looks at it.
+/// The kernel that a selector chooses, and whether it looked at the lengths of rows.
 std::string chosen_by(const select::selector& chooser, const sparse::row_profile& profile,
                       int iterations) {
   std::vector<double> known;
@@ -92,7 +92,7 @@ std::string refusals_of(const spmv_figures& figures) {
   return text;
 }
 
-/// What y's bits depend on beside the matrix.
+/// What the bits of y depend on, apart from the matrix.
 const char* bits_of(spmv_kernel kernel, bool on_gpu) {
   if (on_gpu) return is_reproducible_on_gpu(kernel) ? "same" : "by chance";
   return is_reproducible(kernel) ? "same" : "by threads";

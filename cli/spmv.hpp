@@ -9,11 +9,11 @@
 
 namespace untax::cli {
 
-/// The options of `untax run spmv`, beside those that it shares with other operators.
+/// The options that `untax run` has for spmv alone.
 inline constexpr std::initializer_list<const char*> spmv_run_options = {
     "--matrix", "--iterations", "--kernel", "--threads", "--selector"};
 
-/// What `untax run spmv` was asked for.
+/// The request of `untax run spmv`.
 struct spmv_request {
   std::string matrix;
   std::string kernel = "all";
@@ -33,7 +33,7 @@ void add_spmv_options(CLI::App& verb, spmv_request& request);
 /// operators.
 [[nodiscard]] int run_spmv(const CLI::App& verb, const spmv_request& request);
 
-/// What `untax bench spmv` was asked for.
+/// The request of `untax bench spmv`.
 struct spmv_bench_request {
   std::string folder;     ///< of matrices
   std::string twins;      ///< a table of profiles
@@ -51,7 +51,7 @@ struct spmv_bench_request {
   std::string schema;  ///< a file to write; empty: none
 };
 
-/// 0 stands for one for each processor.
+/// The number of threads; if `asked` is 0, one for each processor.
 [[nodiscard]] int threads_of(int asked);
 
 void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request);

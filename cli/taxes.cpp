@@ -45,7 +45,7 @@ struct taxes_options {
   std::string machine;
   std::string scale;
 
-  /// Then nothing else is printed.
+  /// Whether a document goes to stdout. Nothing else is printed then.
   [[nodiscard]] bool to_stdout() const { return json == "-" || html == "-"; }
 };
 
@@ -71,7 +71,7 @@ std::string now_iso8601() {
 constexpr const char* empty_picture =
     R"(<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>)";
 
-/// The report of --compare; none where there is nothing to compare with.
+/// The report of --compare; nothing without that option.
 std::optional<tax_report> other_report(const taxes_options& options) {
   if (options.compare.empty()) return std::nullopt;
   std::ifstream file(options.compare, std::ios::binary);
@@ -115,7 +115,7 @@ tax_report describe_run(const taxes_options& options) {
   return report;
 }
 
-/// Prints and writes it. Throws `unsupported` if there is nothing.
+/// Prints the report and writes its files. Throws `unsupported` if it has no rows.
 void finish_report(const taxes_options& options, const tax_report& report) {
   if (report.rows.empty()) {
     throw error(errc::unsupported, fmt::format("nothing of this can be measured here: {}",
@@ -127,11 +127,11 @@ void finish_report(const taxes_options& options, const tax_report& report) {
   write_reports(options, report);
 }
 
-/// Of each step, unless --repeat says otherwise: simulations differ by little.
+/// Simulations of each step without --repeat; few, since they differ by little.
 constexpr int usual_simulations = 3;
 constexpr int usual_ranks_of_machine = 8;
 
-/// What --machine leaves open, and what it does not go with.
+/// Sets options that --machine leaves open, and refuses those that do not go with it.
 void settle(const CLI::App& verb, taxes_options& options, const prediction_source& source) {
   for (const char* other : {"--backend", "--workers", "--trace"}) {
     if (verb.count(other) > 0) {
@@ -270,7 +270,7 @@ void add_taxes(CLI::App& app, int& status) {
           errc::invalid_argument,
           "--json and --html are both -; stdout takes one of them, so give the other a path");
     }
-    // What is wrong with them is said before minutes of measuring.
+    // Errors of these options are reported before minutes of measuring.
     (void)other_report(*options);
     if (options->plot.ends_with(".png")) (void)png_of(empty_picture);
     status = options->machine.empty() ? measure(*verb, *options) : predict(*verb, *options);

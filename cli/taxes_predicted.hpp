@@ -12,7 +12,7 @@
 
 namespace untax::cli {
 
-/// What `untax taxes --machine` predicts from.
+/// The source of the predictions of `untax taxes --machine`.
 struct prediction_source {
   timing::machine machine;
   calibration known;
@@ -21,7 +21,7 @@ struct prediction_source {
 
 [[nodiscard]] prediction_source load_source(const std::string& file);
 
-/// The taxes of an average layer among so many ranks, or why there are none.
+/// The taxes of an average layer for a number of ranks, or the reason why there are none.
 struct scale_point {
   int ranks = 0;
   std::string refused;
@@ -33,7 +33,7 @@ struct scale_point {
 /// "2,4,8": counts from 2 on. Throws `invalid_argument`.
 [[nodiscard]] std::vector<int> counts_of(const std::string& text);
 
-/// Asks the same for each number of ranks. Throws `invalid_argument` if none of them can be.
+/// Predicts the same for each number of ranks. Throws `invalid_argument` if all are refused.
 [[nodiscard]] std::vector<scale_point> scale_of(const CLI::App& verb, taxes_request what,
                                                 const prediction_source& source,
                                                 const std::vector<int>& counts, int repeats);

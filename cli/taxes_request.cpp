@@ -16,7 +16,7 @@
 namespace untax::cli {
 namespace {
 
-/// Up to so many tokens are taken as those of a batch that decodes.
+/// Up to this number, tokens count as a batch that decodes.
 constexpr int most_decoding = 256;
 constexpr std::int64_t usual_keys_on_host = 512;
 constexpr std::int64_t usual_keys_on_gpus = 4096;

@@ -13,7 +13,7 @@
 
 namespace untax::cli {
 
-/// What `untax taxes` is to measure, as it is written.
+/// The options of `untax taxes`, as written on the command line.
 struct taxes_request {
   std::filesystem::path model;
   std::string backend = "auto";
@@ -27,7 +27,7 @@ struct taxes_request {
   std::string type = "bf16";
 };
 
-/// What that means.
+/// The measurements that follow from a request.
 struct taxes_plan {
   memory_kind backend = memory_kind::host;
   std::vector<layer_operation> operations;
@@ -35,8 +35,8 @@ struct taxes_plan {
 
 void add_request_options(CLI::App& verb, taxes_request& request);
 
-/// Fills in what `report` says about the question. Throws `invalid_argument` for a question that
-/// makes no sense.
+/// Plans a request, and sets the fields of `report` that describe it. Throws `invalid_argument` for
+/// a request that makes no sense.
 [[nodiscard]] taxes_plan plan_of(const CLI::App& verb, const taxes_request& request,
                                  tax_report& report);
 

@@ -34,7 +34,7 @@ int terminal_columns(stream where) {
   return ioctl(descriptor(where), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/// Where the lines after the first one of `line` begin.
+/// The column at which continuation lines of `line` begin.
 std::size_t hanging_indent(std::string_view line, int columns) {
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t gap = line.find("  ", begin);

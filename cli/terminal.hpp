@@ -27,8 +27,8 @@ enum class stream { out, err };
 /// 100, or 100.
 [[nodiscard]] int prose_width(stream where);
 
-/// `text` with every line broken at blanks that is wider than `columns`. A line that has two blanks
-/// after its first words goes on below what follows them, an example a little to the right.
+/// Breaks lines of `text` that are wider than `columns` at blanks. They continue below the text
+/// after two blanks, if there are such; continuations of examples are indented a little.
 [[nodiscard]] std::string fitted(std::string_view text, int columns);
 
 /// Whether the locale (LC_ALL, LC_CTYPE, LANG) is UTF-8.
@@ -48,11 +48,11 @@ enum class mood { good, warning, bad, quiet };
                                         std::int64_t total, double elapsed, int columns,
                                         text_style how);
 
-/// Shows on stderr how far a long piece of work has come, when stderr is a terminal and the work
-/// has lasted for a second. Leaves a clean line behind. May be used from several threads.
+/// Shows on stderr how far a long piece of work has come, if stderr is a terminal and the work has
+/// lasted for a second. Leaves a clean line behind. Any threads may use it.
 class progress_bar {
  public:
-  /// `total` steps are ahead; what is being done now is called `label`.
+  /// `total` is the number of steps, `label` the name of the present work.
   progress_bar(std::string label, std::int64_t total);
   ~progress_bar();
   progress_bar(const progress_bar&) = delete;

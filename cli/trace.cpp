@@ -44,7 +44,7 @@ trace_recording::trace_recording(std::string path, std::size_t room)
 trace_recording::~trace_recording() {
   if (!active_) return;
   try {
-    // What was recorded until an error may show why it came.
+    // After an error, the record may show why it happened.
     (void)stop_trace();
   } catch (const std::exception& e) {
     complain(e.what());

@@ -14,23 +14,23 @@
 
 namespace untax::cli {
 
-/// Adds --trace, which gives `path` its value.
+/// Adds --trace, which sets `path`.
 void add_trace_option(CLI::App& verb, std::string& path);
 
-/// Throws `unsupported` for a path where nothing of what runs is recorded.
+/// Throws `invalid_argument` for "-", and `unsupported` if this build cannot record there.
 void require_traceable(const std::string& path, memory_kind where);
 
-/// Records from its making on what operators do, if `path` is not empty.
+/// Records operators as long as it exists, if `path` is not empty.
 class trace_recording {
  public:
-  /// `room`: events of each worker.
+  /// `room` is the number of events that are kept of each worker.
   explicit trace_recording(std::string path, std::size_t room = trace_options{}.events_per_worker);
   trace_recording(const trace_recording&) = delete;
   trace_recording& operator=(const trace_recording&) = delete;
   ~trace_recording();
 
   [[nodiscard]] bool active() const noexcept { return active_; }
-  /// Ends it, and writes the file.
+  /// Ends the recording and writes the file.
   [[nodiscard]] trace_record finish();
 
  private:
@@ -50,7 +50,7 @@ void show_trace(const trace_record& record, const std::string& path);
 /// Prints that the file was written.
 void show_trace_file(const trace_record& record, const std::string& path);
 
-/// What recording costs, beside its bar.
+/// The cost of recording, with its bar.
 [[nodiscard]] std::string text_of(const bench::trace_cost& cost);
 
 }  // namespace untax::cli

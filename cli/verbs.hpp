@@ -7,9 +7,9 @@ namespace CLI {
 class App;
 }
 
-// The verbs of the command, one file each. A function adds its verb to `app`; when that verb is the
-// one that was asked for, `status` becomes its exit code while the arguments are parsed. What goes
-// wrong is thrown; an `invalid_argument` is the caller's mistake.
+// The verbs of the command, one file each. A function adds its verb to `app`. The verb runs while
+// the arguments are parsed, if they have it, and sets `status` to the exit code. Errors are thrown;
+// an `invalid_argument` is the caller's mistake.
 
 namespace untax::cli {
 

@@ -16,10 +16,10 @@ constexpr std::array patterns = {pattern::bulk_library,          pattern::bulk_s
                                  pattern::producer_consumer,     pattern::copy_engine,
                                  pattern::fused_sequential,      pattern::fused_specialized,
                                  pattern::fused_warp_specialized};
-/// Of the device that the tables are of; they do not say it themselves.
+/// Multiprocessors of the device of the tables, which do not contain the number.
 constexpr double multiprocessors = 132;
 constexpr double tile = 128;
-/// Where nothing is expected of a pattern.
+/// The expected relative time of a pattern for which the tables have none.
 constexpr double far_behind = 10;
 
 const std::vector<const char*>& size_names() {

@@ -10,19 +10,19 @@
 
 namespace untax::bench {
 
-/// Which features trees over problems have.
+/// The features of trees over problems.
 enum class lesson_kind {
   sizes,    ///< sizes, rates and their ratios
-  expected  ///< those, and what the tables let expect of each pattern beside the quickest
+  expected  ///< also expected times by the tables, relative to the fastest
 };
 
 /// Problems as records of untax/select: features of each, seconds of each pattern.
 class lessons {
  public:
-  /// `device` has the rates. Where patterns are expected, it is by `tables`.
+  /// Rates, and expected times, are those of `tables`, which has to outlive this object.
   lessons(lesson_kind kind, const std::vector<tuning_table>& tables);
 
-  /// All entries of the tables. What is expected of an entry is so by the entries of other n and k.
+  /// All entries of the tables. Their expected times come from entries of other shapes (n, k).
   [[nodiscard]] select::table all() const;
   /// The features of a problem that is in none of the tables.
   [[nodiscard]] std::vector<double> features(const tuned_problem& problem) const;
@@ -39,12 +39,12 @@ class lessons {
   select::schema what_;
 };
 
-/// The tables without the entries of this n and k; without tables that had no others.
+/// The tables without entries of this n and k, and without tables that are then empty.
 [[nodiscard]] std::vector<tuning_table> without_shape(const std::vector<tuning_table>& tables,
                                                       const tuned_problem& like);
 
-/// What is expected of each pattern by the table whose rank count is nearest; the least first.
-/// Empty where no table has the family.
+/// The expected time of each pattern, the least first, by the table with the nearest number of
+/// ranks. Empty if no table has the family of the problem.
 [[nodiscard]] std::vector<std::pair<pattern, double>> expected_times(
     const std::vector<tuning_table>& tables, const tuned_problem& problem);
 

@@ -19,7 +19,7 @@ namespace {
 
 using tables = std::vector<tuning_table>;
 
-/// What was lost at each problem that a way has judged.
+/// The loss at each problem that a way was judged at.
 struct account {
   std::vector<std::pair<double, tuned_problem>> ratios;
 
@@ -27,7 +27,7 @@ struct account {
     const auto least =
         std::ranges::min_element(at.seconds, {}, [](const auto& one) { return one.second; });
     const auto found = at.seconds.find(chosen);
-    // What was refused costs as much as the slowest.
+    // A pattern that was refused costs as much as the slowest one.
     const double cost = found != at.seconds.end()
                             ? found->second
                             : std::ranges::max_element(at.seconds, {}, [](const auto& one) {
@@ -58,7 +58,7 @@ struct account {
 
 bool by_rows(const tuned_problem& p) { return p.gathers() && p.gather == gather_axis::rows; }
 
-/// Who judges which problems: a part of a split.
+/// A part of a split: the tables to learn from, and the problems to judge.
 struct fold {
   tables learned;
   std::vector<tuning_entry> judged;
@@ -99,7 +99,7 @@ std::vector<tuning_entry> entries_of(const tables& from) {
   return all;
 }
 
-/// Five folds of what was held out: each is judged by those who learnt the others, too.
+/// Five folds of the held-out problems: each is judged by ways that learnt the other folds, too.
 std::vector<fold> with_other_problems(const tables& measured,
                                       const std::vector<tuning_entry>& held_out) {
   constexpr int folds = 5;

@@ -20,7 +20,7 @@ struct chooser_figure {
   double mean_ratio = 0;  ///< geometric mean of its time / the best
   double p95_ratio = 0;
   double worst_ratio = 0;
-  std::string worst;  ///< the problem of that
+  std::string worst;  ///< the problem of `worst_ratio`
 };
 
 /// Judges each way without timing anything at the problem:
@@ -39,7 +39,7 @@ struct chooser_figure {
 [[nodiscard]] std::vector<tuning_entry> read_check(std::string_view text,
                                                    const std::string& origin);
 
-/// Three digits behind the point.
+/// The figures as JSON, with three decimals.
 [[nodiscard]] std::string to_json(const std::vector<chooser_figure>& all);
 
 }  // namespace untax::bench

@@ -8,17 +8,17 @@
 namespace untax::bench {
 namespace {
 
-/// Of keys and values; what else is needed is small.
+/// The most bytes of keys and values of a problem; other data are small.
 constexpr double most_bytes = 110e9;
-/// From here on the local kernel has to read at the rate of the memory.
+/// From this size on, the local kernel has to read at the rate of the memory.
 constexpr double large_bytes = 256e6;
 constexpr std::int64_t short_keys = 32 << 10;
 
-/// Of keys and values of a problem at random.
+/// Bytes of keys and values of a random problem.
 constexpr double least_random_bytes = 2e6;
 constexpr double most_random_bytes = 2e9;
 
-/// A geometric mean, and the least of some ratios.
+/// The geometric mean and the least of some ratios.
 struct ratios {
   double logarithms = 0;
   double least = std::numeric_limits<double>::infinity();
@@ -49,8 +49,8 @@ attention_row row_of(const std::string& name, std::int64_t batch, const attentio
   return row;
 }
 
-/// Heads as models have them; batches up to 256 and keys up to 256K, each as likely between one
-/// power of two and the next.
+/// Heads of models; batches up to 256 and keys up to 256K, with equal probability for each interval
+/// between powers of two.
 std::vector<attention_row> random_problems(const attention_suite_options& options) {
   std::mt19937_64 random(options.seed);
   const auto pick = [&](const std::vector<std::int64_t>& from) {

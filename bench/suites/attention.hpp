@@ -19,7 +19,7 @@ struct attention_heads {
   std::int64_t head_dim = 0;
 };
 
-/// Those that the command knows: the case study of arXiv 2511.02168, and heads of Llama models.
+/// The heads that the command knows: the case study of arXiv 2511.02168, and those of Llama models.
 [[nodiscard]] const std::vector<attention_heads>& known_attention_heads();
 
 struct attention_suite_options {
@@ -29,14 +29,14 @@ struct attention_suite_options {
   std::vector<std::int64_t> batches;
   std::vector<std::int64_t> keys;  ///< of a sequence at a rank
   std::int64_t page_size = 0;
-  int problems = 0;        ///< so many at random instead of these heads, batches and keys
-  std::uint64_t seed = 1;  ///< they are drawn from
+  int problems = 0;        ///< number of random problems instead of these
+  std::uint64_t seed = 1;  ///< of the random problems
   dtype partials = dtype::f32;
   /// Called after each problem. May be empty.
   std::function<void()> progress;
 };
 
-/// One thing that was measured at one problem, all in turn.
+/// One measurement of a problem; all of a problem are made in turn.
 struct attention_figure {
   std::string by;  ///< "local", "fused_sequential", "bulk_library", "bulk_library eager", ...
   spread time;     ///< seconds of one run
@@ -47,13 +47,13 @@ struct attention_row {
   flash_decode_problem problem;
   std::vector<attention_figure> figures;
 
-  /// Of keys and values, at one rank.
+  /// Bytes of keys and values at one rank.
   [[nodiscard]] double bytes() const noexcept;
   /// Seconds of a figure; 0 if there is none.
   [[nodiscard]] double seconds_of(const std::string& by) const noexcept;
 };
 
-/// One thing that is asked of the table, and what came out.
+/// A bar for the table, and the measured value.
 struct attention_bar {
   std::string what;
   double value = 0;
@@ -68,7 +68,7 @@ struct attention_report {
   dtype type = dtype::bf16;
   std::string device;
   std::string library;     ///< "NCCL 2.28.9"
-  double memory_rate = 0;  ///< bytes a second that are read from memory
+  double memory_rate = 0;  ///< bytes per second that are read from memory
   std::vector<attention_row> rows;
 
   [[nodiscard]] double bound(const attention_row& row) const noexcept {
@@ -77,12 +77,12 @@ struct attention_report {
   [[nodiscard]] std::vector<attention_bar> bars() const;
 };
 
-/// Problems that fit into the memory of a GPU; at random those of 2 MB to 2 GB.
+/// The problems that fit into the memory of a GPU; random ones have 2 MB to 2 GB.
 [[nodiscard]] std::vector<attention_row> attention_problems(const attention_suite_options& options);
 
-/// Times the local kernel alone and flash_decode in its patterns, captured in graphs, in turn with
-/// bulk_library launched eagerly. Before that all patterns have to give the same bits, and a few
-/// rows what a plain kernel gives. Throws `unsupported` where there are too few GPUs, or no CUDA.
+/// Times the local kernel alone and flash_decode in its patterns, in graphs, in turn with
+/// bulk_library launched eagerly. First checks that all patterns give the same bits and, for a few
+/// rows, the values of a plain kernel. Throws `unsupported` with too few GPUs, or no CUDA.
 [[nodiscard]] attention_report run_attention_suite(const attention_suite_options& options);
 
 }  // namespace untax::bench

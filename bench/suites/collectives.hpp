@@ -16,7 +16,7 @@ enum class collective_kind { all_gather, reduce_scatter, all_reduce, all_to_all,
 [[nodiscard]] const char* name_of(collective_kind kind) noexcept;
 [[nodiscard]] std::vector<collective_kind> all_collective_kinds();
 
-/// What is measured in turn: a way to carry a collective out, or NCCL.
+/// An alternative that is measured in turn: a variant of a collective, or NCCL.
 struct collective_variant {
   std::string name;
   bool library = false;
@@ -30,19 +30,19 @@ struct collective_suite_options {
   std::vector<collective_kind> kinds = all_collective_kinds();
   /// Bytes of the whole vector: the result of all_gather, the input of the others.
   std::vector<std::int64_t> sizes;
-  /// NCCL is added where it is there.
+  /// NCCL is added if it is installed.
   std::vector<collective_variant> variants = {{"untax", false, {}},
                                               {"untax direct", false, {.direct = true}}};
   std::function<void()> progress;  ///< called for each kind and size. May be empty
 };
 
-/// What one variant did at one size.
+/// The result of one variant at one size.
 struct collective_figure {
   std::string variant;
   bool library = false;
-  std::string explanation;     ///< what was chosen; empty for NCCL
-  std::optional<spread> time;  ///< seconds of one run in a graph of several; none if it refused
-  std::string refusal;         ///< why it did
+  std::string explanation;     ///< the plan that was chosen; empty for NCCL
+  std::optional<spread> time;  ///< seconds of one run in a graph of several; nothing if refused
+  std::string refusal;         ///< the reason of a refusal
 };
 
 struct collective_row {
@@ -50,7 +50,7 @@ struct collective_row {
   std::int64_t bytes = 0;
   std::vector<collective_figure> figures;
 
-  /// Bytes that a rank has to send, in the best algorithm, at the very least.
+  /// The fewest bytes that a rank has to send, in the best algorithm.
   [[nodiscard]] double sent_bytes(int ranks) const noexcept;
   /// The variant `name`, or null.
   [[nodiscard]] const collective_figure* figure_of(const std::string& name) const noexcept;
@@ -65,13 +65,12 @@ struct collective_report {
   std::vector<collective_row> rows;
 };
 
-/// The sizes that the suite takes unless told otherwise: 1 KB to 1 GB.
+/// The default sizes of the suite: 1 KB to 1 GB.
 [[nodiscard]] std::vector<std::int64_t> default_collective_sizes();
 
-/// Times collectives of GPUs, captured in graphs, the variants in turn. Every result is compared
-/// with NCCL's, or with that of the first variant, on inputs whose sums are exact. Throws
-/// `unsupported` where there are fewer than two GPUs or CUDA was not compiled in, `internal` where
-/// an element is wrong.
+/// Times collectives of GPUs in graphs, the variants in turn. Results are compared with those of
+/// NCCL, or of the first variant, on inputs whose sums are exact. Throws `unsupported` if there are
+/// fewer than two GPUs, or no CUDA, and `internal` if an element is wrong.
 [[nodiscard]] collective_report run_collective_suite(const collective_suite_options& options);
 
 }  // namespace untax::bench

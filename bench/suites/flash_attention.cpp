@@ -6,7 +6,7 @@
 namespace untax::bench {
 namespace {
 
-/// Problems beyond which one run takes longer than is worth waiting for.
+/// Limits of problems, beyond which one run takes too long.
 constexpr double most_flops = 2e13;
 constexpr double most_bytes = 4e9;
 
@@ -39,7 +39,7 @@ double bytes_of(const flash_problem& p) {
 double flash_problem::flops() const noexcept {
   const double rows = queries;
   const double all = rows * keys;
-  // Row i sees keys - queries + 1 + i of them.
+  // Row i attends to keys - queries + 1 + i keys.
   const double seen = !causal           ? all
                       : keys >= queries ? all - rows * (rows - 1) / 2
                                         : static_cast<double>(keys) * (keys + 1) / 2;
@@ -61,7 +61,7 @@ std::vector<flash_problem> flash_problems(const flash_suite_options& options) {
     p.queries = power + static_cast<int>(random() % static_cast<unsigned>(power));
     p.keys = random() % 4 == 0 ? p.queries + static_cast<int>(random() % 4096) : p.queries;
     p.causal = random() % 2 == 0;
-    // What takes a few microseconds measures how kernels start.
+    // Shorter runs would measure how kernels start.
     if (p.flops() > most_flops || p.flops() < 5e10 || bytes_of(p) > most_bytes) continue;
     all.push_back(p);
   }

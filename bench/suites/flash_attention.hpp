@@ -21,7 +21,7 @@ struct flash_problem {
   bool causal = false;
   dtype type = dtype::bf16;
 
-  /// Of both products, for what is not hidden.
+  /// The FLOPs of both products, without masked parts.
   [[nodiscard]] double flops() const noexcept;
 };
 
@@ -37,7 +37,7 @@ struct flash_row {
 
 struct flash_suite_options {
   int repeats = 20;
-  int problems = 0;  ///< so many at random instead of the grid
+  int problems = 0;  ///< number of random problems instead of the grid
   std::uint64_t seed = 1;
   bool every_order = false;
   /// Called after each problem. May be empty.
@@ -49,7 +49,7 @@ struct flash_report {
   std::vector<flash_row> rows;
 };
 
-/// Those that are measured: the grid, or what is drawn.
+/// The problems that are measured: the grid, or random ones.
 [[nodiscard]] std::vector<flash_problem> flash_problems(const flash_suite_options& options);
 
 /// Times the kernel on the current device, in each order in turn. Throws `unsupported` where there

@@ -10,8 +10,8 @@
 namespace untax::bench {
 namespace {
 
-/// Rows and columns of weights: those of the configurations in models/, all projections of a layer,
-/// and those of the grid.
+/// Rows and columns of weights: those of all projections of a layer of the models in models/, and
+/// those of the grid.
 constexpr std::int64_t drawn_weights[][2] = {
     {2880, 2880},  {5760, 2880},   {29568, 8192},  {8192, 29568},  {59136, 8192},  {18432, 7168},
     {7168, 18432}, {2112, 7168},   {1536, 5120},   {10240, 8192},  {8192, 8192},   {57344, 8192},
@@ -20,7 +20,7 @@ constexpr std::int64_t drawn_weights[][2] = {
     {2048, 2048},  {16384, 2048},  {2048, 8192},   {7168, 8192},   {8192, 3584},   {3584, 14336},
     {4608, 8192}};
 
-/// A number below `count`, the same with every library.
+/// A random number below `count`, the same with every standard library.
 std::int64_t below(std::int64_t count, std::mt19937_64& engine) {
   return static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(count));
 }

@@ -17,21 +17,21 @@ struct gemm_suite_options {
   int repeats = 20;
   dtype type = dtype::bf16;
   std::vector<std::int64_t> sizes;  ///< values of m; all of the grid if empty
-  /// How many problems are drawn instead of the grid, and the seed that they are drawn from.
+  /// The number of random problems instead of the grid, and their seed.
   int problems = 0;
   std::uint32_t seed = 1;
-  /// Of these only those with so many rows of A are measured.
+  /// Only random problems with rows of A in this range are measured.
   std::int64_t least_rows = 1;
   std::int64_t most_rows = 16384;
   bool every_plan = false;         ///< times all plans that the model does not rule out, not one
-  bool rasters = false;            ///< times it also with other bands of tiles
-  bool invariant = false;          ///< times the plan for rows of the same bits in any batch, too
-  bool traced = false;             ///< times it also while a trace is recorded, which one has to be
+  bool rasters = false;            ///< times the plan also with other raster groups
+  bool invariant = false;          ///< times also the plan with the same row bits in any batch
+  bool traced = false;             ///< also times the plan while a trace is recorded
   double seconds = 0;              ///< no problem begins later than this; 0: all are measured
   std::function<void()> progress;  ///< called after each shape. May be empty
 };
 
-/// A plan, and how long it took.
+/// A plan and its time.
 struct timed_plan {
   gpu::gemm_plan plan;
   double seconds = 0;         ///< of one product, the median
@@ -47,23 +47,23 @@ struct gemm_row {
   spread library_time;        ///< likewise
   spread invariant_time;      ///< with `invariant`: likewise, of the plan for such rows
   spread traced_time;         ///< with `traced`: likewise, while a trace is recorded
-  std::string plan;           ///< how untax did it
+  std::string plan;           ///< the plan of untax
   double relative_error = 0;  ///< against cuBLASLt, in the Frobenius norm
-  /// With `every_plan`: all that were timed, by the model's order. With `rasters`: the plan that is
-  /// taken, and, where they differ, that with the usual bands of tiles and those of a search.
+  /// With `every_plan`: all plans that were timed, in the model's order. With `rasters`: the chosen
+  /// plan and, if they differ, those with the usual raster group and with that of a search.
   std::vector<timed_plan> plans;
 
-  /// How much longer the library takes.
+  /// The time of the library over that of untax.
   [[nodiscard]] double ratio() const noexcept { return library_time.median / time.median; }
   [[nodiscard]] double flops() const noexcept;         ///< a second
   [[nodiscard]] double weight_bytes() const noexcept;  ///< a second
-  /// Whether the weights are what costs.
+  /// Whether reading the weights takes most of the time.
   [[nodiscard]] bool skinny() const noexcept { return m <= 64; }
-  /// Whether there are as few rows as drawn problems are judged apart for.
+  /// Whether a random problem is judged with those of few rows.
   [[nodiscard]] bool few_rows() const noexcept { return m <= 128; }
-  /// Bytes of weights a second to reach, or 0.
+  /// The bytes of weights per second to reach, or 0.
   [[nodiscard]] double rate_bar() const noexcept;
-  /// Whether a bar of this shape is met: skinny ones have their own, the others one together.
+  /// Whether the bars of a skinny shape are met; other shapes have one for their mean.
   [[nodiscard]] bool met() const noexcept;
 };
 
@@ -72,21 +72,21 @@ struct gemm_report {
   std::string library;  ///< "cuBLASLt 13.0.2"
   dtype type = dtype::bf16;
   std::vector<gemm_row> rows;
-  bool drawn = false;              ///< problems, and not the grid
-  std::uint32_t seed = 1;          ///< that they were drawn from
-  int left_out = 0;                ///< problems that there was no time for
+  bool drawn = false;              ///< rows are random problems
+  std::uint32_t seed = 1;          ///< of the random problems
+  int left_out = 0;                ///< problems that were not measured for lack of time
   std::vector<std::string> wrong;  ///< with `every_plan`: the plans whose results are wrong
   bool invariant = false;          ///< rows have `invariant_time`
   bool traced = false;             ///< rows have `traced_time`
 
-  /// Geometric mean of how much longer the plans for rows of the same bits take; 1 without such.
+  /// The geometric mean of the relative times of plans for rows of the same bits; 1 without.
   [[nodiscard]] double cost_of_invariant() const noexcept;
-  /// What recording costs; nothing without `traced`.
+  /// The cost of recording; empty without `traced`.
   [[nodiscard]] trace_cost cost_of_trace() const;
-  /// Geometric mean of the ratios of rows that are skinny or are not; of drawn problems, that have
-  /// few rows or many. 1 if there are none.
+  /// The geometric mean of the ratios of skinny rows or of others; for random problems, of those
+  /// with few rows or with many. 1 if there are none.
   [[nodiscard]] double mean_ratio(bool few) const noexcept;
-  /// What it has to be at least, and what the ratio of each drawn problem has to be; 0: nothing.
+  /// The bars for that mean and for the ratio of each random problem; 0: none.
   [[nodiscard]] double mean_bar(bool few) const noexcept;
   [[nodiscard]] double least_bar() const noexcept { return drawn ? 0.90 : 0; }
   /// The row with the least ratio, or null.
@@ -94,18 +94,18 @@ struct gemm_report {
   [[nodiscard]] bool met() const noexcept;
 };
 
-/// Times both in turn, on N(0, 1) in buffers that together are larger than L2, on the current GPU;
-/// compares the results. With `every_plan` the row's time is that of the plan that the model likes
-/// best. Throws `unsupported` where there is no GPU, no cuBLASLt or no CUDA,
-/// `internal` where a result is wrong.
+/// Times untax and the library in turn on the current GPU, on N(0, 1) in buffers that together
+/// exceed L2, and compares the results. With `every_plan` a row's time is that of the plan that the
+/// model ranks first. Throws `unsupported` if there is no GPU, no cuBLASLt or no CUDA, and
+/// `internal` if a result is wrong.
 [[nodiscard]] gemm_report run_gemm_suite(const gemm_suite_options& options);
 
 /// How often `progress` is called.
 [[nodiscard]] int steps_of(const gemm_suite_options& options);
 
-/// The shapes that the suite measures, without times: the grid, or what is drawn. Then m is
-/// log-uniform in 1 to 16384, and n and k are those of models, one of the two divided by 1, 2, 4 or
-/// 8; the same on every machine.
+/// The shapes that the suite measures, without times: the grid, or random ones, which are the same
+/// on every machine. Then m is log-uniform in 1 to 16384, and n and k are those of models, one of
+/// the two divided by 1, 2, 4 or 8.
 [[nodiscard]] std::vector<gemm_row> gemm_shapes(const gemm_suite_options& options);
 
 }  // namespace untax::bench

@@ -14,7 +14,7 @@ namespace {
 constexpr int widths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr int steps_in_one = 8;  // of 64 elements of k: quicker to simulate
 
-/// The tiles of blocks: a cluster's are side by side along the M operand, which is the x axis.
+/// The tiles of blocks. Those of a cluster are adjacent along the M operand, which is the x axis.
 locality::kernel tiles_of(const gpu::gemm_plan& p, const gpu::gemm_shape& shape) {
   const int rows = tile_rows(p.config);
   const int columns = p.config.block_n;

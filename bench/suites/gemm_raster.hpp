@@ -7,9 +7,9 @@
 
 namespace untax::bench {
 
-/// A plan whose bands of tiles are those for which `untax locality` simulates the least time, and
-/// of equal times the fewest bytes from memory: its tiles as blocks of the kernel `gemm`, in the
-/// order in which clusters take them. The same plan where all tiles run at once, or no band is
+/// The plan with the raster group for which `untax locality` simulates the least time and, of equal
+/// times, the fewest bytes from memory: its tiles are blocks of the kernel `gemm`, in the order in
+/// which clusters take them. The same plan if all tiles run at once, or if no raster group is
 /// better.
 [[nodiscard]] gpu::gemm_plan with_searched_raster(const gpu::gemm_plan& plan,
                                                   const gpu::gemm_shape& shape,

@@ -65,7 +65,7 @@ void require_memory(const collective_suite_options& options, int ranks) {
 }
 
 void require_memory(const norm_suite_options& options, int ranks) {
-  constexpr double copies = 5;  // residual, results of the library and what is right, of 2 bytes
+  constexpr double copies = 5;  // residual, library results and references, of 2 bytes
   memory_need need;
   need.heaps = static_cast<double>(heap_for(options, ranks));
   need.work_space = copies * 2 * static_cast<double>(std::ranges::max(options.tokens)) *

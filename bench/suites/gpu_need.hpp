@@ -9,17 +9,17 @@
 
 namespace untax::bench {
 
-// Memory that suites take of each GPU, before they take any. Each throws `out_of_memory` where
-// there is less; where there is no GPU, others say so.
+// Checks the memory that suites need of each GPU, before they allocate it. Each throws
+// `out_of_memory` if there is less. A missing GPU is reported elsewhere.
 
 void require_memory(const gemm_suite_options& options);
 void require_memory(const overlap_options& options, int ranks);
 void require_memory(const collective_suite_options& options, int ranks);
 void require_memory(const norm_suite_options& options, int ranks);
-/// Problems of attention that no GPU holds are left out; one has to remain.
+/// Attention problems that no GPU can hold are left out; at least one has to remain.
 void require_memory(const attention_suite_options& options);
 
-/// A, B and C at the places that are taken in turn.
+/// The memory of A, B and C at the places that are used in turn.
 [[nodiscard]] memory_need need_of(const gemm_row& row, dtype type);
 [[nodiscard]] memory_need need_of(const collective_suite_options& options);
 

@@ -31,8 +31,8 @@ using namespace std::chrono_literals;
 constexpr int comparisons = 3;
 constexpr int warmups = 2;
 
-/// Throws `out_of_memory` if so many threads cannot be made. OpenBLAS does not look whether those
-/// that it asks for are there, and would wait for them for ever.
+/// Throws `out_of_memory` if `count` threads cannot be made. OpenBLAS does not check whether its
+/// threads exist, and would wait for them for ever.
 void require_threads(int count) {
   std::vector<std::thread> tried;
   const auto join_all = [&tried] {
@@ -210,8 +210,8 @@ class bare_ping_pong {
     std::atomic<std::uint64_t> value{0};
   };
 
-  // What a wait is compared with, so it polls by itself. It yields where the two have to share a
-  // core, and would otherwise take a time slice for each number.
+  // The reference for a wait, so it polls by itself. It yields if the two ranks share a core, and
+  // would otherwise take a time slice for each number.
   static void meet(const std::atomic<std::uint64_t>& value, std::uint64_t expected) {
     for (int polls = 1; value.load(std::memory_order_acquire) < expected; ++polls) {
       if (polls % 4096 == 0) std::this_thread::yield();

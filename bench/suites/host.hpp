@@ -8,14 +8,14 @@
 
 namespace untax::bench {
 
-/// Something of untax beside what it is built on, both measured in turn in the same run.
+/// A measurement of untax and of a reference, both in turn in the same run.
 struct comparison {
   std::string name;
   std::string reference;        ///< what it is compared with
   spread time;                  ///< of untax, in seconds
   spread reference_time;        ///< the same work done by the reference
   bool compares_rates = false;  ///< the ratio is of rates (more is better), not of times
-  double bar = 1;               ///< the ratio that has to be reached, or not to be passed
+  double bar = 1;               ///< the ratio to reach, or not to exceed
   double work = 0;              ///< bytes or FLOPs of one run; 0: none
   int threads = 1;              ///< of the reference
 
@@ -31,8 +31,8 @@ struct host_suite_options {
   std::function<void()> progress;  ///< called after each repeat of each comparison. May be empty
 };
 
-/// What the host backend has to reach: a put, a fused operator and a signal, each beside the bare
-/// thing. Takes two cores; anything else that runs meanwhile shows in the figures.
+/// The bars of the host backend: a put, a fused operator and a signal, each compared with the bare
+/// operation. It needs two cores; any other load shows in the figures.
 [[nodiscard]] std::vector<comparison> run_host_suite(const host_suite_options& options);
 
 /// How often `progress` is called.

@@ -14,9 +14,9 @@ namespace untax::bench {
 namespace {
 
 constexpr const char* random_order = "random";
-constexpr const char* described = "h200";  // whose cache lines and domains problems are drawn for
+constexpr const char* described = "h200";  // problems are drawn for its lines and domains
 
-/// Runs beyond these take longer than is worth waiting for, or do not fit.
+/// Limits of problems, beyond which runs take too long or do not fit.
 constexpr double most_steps = 4e6;  // of all blocks together
 constexpr double most_operand_bytes = 16e9;
 constexpr double most_requested_bytes = 3e11;
@@ -37,8 +37,8 @@ bool is_small(const locality::kernel& k) {
          steps_of(k) <= most_steps && replayed_bytes(k) <= most_requested_bytes;
 }
 
-/// A GPU replays steps in one direction or the other; other ways depend on what a processor did
-/// before, or on where other blocks are.
+/// A GPU replays steps forward or backward. Other directions depend on what a processor did before,
+/// or on where other blocks are.
 bool can_be_replayed(const locality::block_order& o) {
   return o.way == order::direction::forward || o.way == order::direction::backward;
 }
@@ -79,8 +79,8 @@ class drawing {
  public:
   explicit drawing(std::uint64_t seed) : random_(seed) {}
 
-  /// A kernel, sizes within a factor of four of those of its text, and an order; nothing if that is
-  /// too large.
+  /// A random kernel, with sizes within a factor of four of those of its text, and an order;
+  /// nothing if it is too large.
   [[nodiscard]] std::optional<replay_problem> draw(const locality::device& d) {
     static const std::vector<std::string> all = names();
     replay_problem p{all[below(all.size())], {}, {}};

@@ -24,28 +24,28 @@ struct replay_problem {
   [[nodiscard]] locality::schedule schedule(const locality::kernel& k, int domains) const;
 };
 
-/// The description of a GPU that a driver calls so; nothing if there is none.
+/// The description of the GPU with this driver name; nothing if there is none.
 [[nodiscard]] std::optional<locality::device> description_of(std::string name);
 
-/// Seconds of the products of a step at half of the device's peak; 0 if that is not known.
+/// The seconds of a step's products at half of the device's peak; 0 if that is unknown.
 [[nodiscard]] double step_seconds(const locality::kernel& k,
                                   const std::optional<locality::device>& d);
 
-/// What all blocks of a kernel read and write; rectangles that stick out count in full.
+/// The bytes that all blocks read and write; parts beyond the operands count, too.
 [[nodiscard]] double replayed_bytes(const locality::kernel& k);
 
 struct replay_row {
   replay_problem problem;
   int blocks = 0;
   double requested_bytes = 0;                  ///< `replayed_bytes`
-  int launches = 0;                            ///< of the kernel, of this row
+  int launches = 0;                            ///< launches of the kernel for this row
   spread time;                                 ///< seconds of one run
-  std::optional<locality::outcome> simulated;  ///< where the GPU is described
+  std::optional<locality::outcome> simulated;  ///< if the GPU has a description
 };
 
 struct replay_suite_options {
   int repeats = 20;
-  int problems = 0;  ///< so many at random instead of the grid
+  int problems = 0;  ///< number of random problems instead of the grid
   std::uint64_t seed = 1;
   /// Called with the number of problems, and then after each. May be empty.
   std::function<void(std::int64_t)> begin;
@@ -53,21 +53,21 @@ struct replay_suite_options {
 };
 
 struct replay_report {
-  std::string device;     ///< as the driver says it
-  std::string described;  ///< the name of its description; empty where there is none
+  std::string device;     ///< the driver's name of it
+  std::string described;  ///< name of its description; empty: none
   std::vector<replay_row> rows;
 };
 
-/// Those that are measured: each kernel that is built in, and whose blocks do not wait for others,
-/// in the order of its numbers, in a random one, and in the best one of a search that a GPU can
-/// replay, if that is another; attention with so few keys that a run takes milliseconds. Or what is
-/// drawn, as small.
+/// The problems that are measured: each built-in kernel whose blocks do not wait for others, in the
+/// order of its numbers, in a random one, and in the best one of a search that a GPU can replay, if
+/// that is another. Attention has so few keys that a run takes milliseconds. Or random problems of
+/// such sizes.
 [[nodiscard]] std::vector<replay_problem> replay_problems(const replay_suite_options& options);
 
-/// Has one kernel on the current device read and write what the descriptions say, block by block
-/// and step by step: rectangles of operands by 16 bytes, past the first-level cache, and then a
-/// pause for as long as the products of a step take at half of the peak. As many blocks are on a
-/// multiprocessor as the description says. Throws `unsupported` where there is no GPU, or no CUDA.
+/// Replays kernels on the current device: a kernel reads and writes what the descriptions say,
+/// block by block and step by step. It accesses rectangles of operands by 16 bytes, past the
+/// first-level cache, and then pauses for the time of a step's products at half of the peak, with
+/// as many blocks on a multiprocessor as described. Throws `unsupported` without GPU or CUDA.
 [[nodiscard]] replay_report run_replay_suite(const replay_suite_options& options);
 
 }  // namespace untax::bench

@@ -21,8 +21,8 @@ struct norm_suite_options {
   std::function<void()> progress;  ///< called for each number of tokens of each size. May be empty
 };
 
-// What `by` says, beside what pattern_figure.hpp has: bulk_library is NCCL's all-reduce, then a
-// kernel that adds the residual and normalises.
+// Values of `by`, in addition to those of pattern_figure.hpp. bulk_library is NCCL's all-reduce,
+// then a kernel that adds the residual and normalises.
 inline constexpr const char* norm_fused = "all_reduce_norm";
 inline constexpr const char* norm_one_phase = "one phase";
 inline constexpr const char* norm_two_phases = "two phases";
@@ -30,7 +30,7 @@ inline constexpr const char* sum_alone = "all_reduce";
 inline constexpr const char* direct_sum_alone = "all_reduce direct";
 inline constexpr const char* library_sum_alone = "NCCL alone";
 
-/// What was measured at one number of tokens, all in turn.
+/// The measurements for one number of tokens, all made in turn.
 struct norm_row {
   std::int64_t tokens = 0;
   std::int64_t hidden = 0;
@@ -38,7 +38,7 @@ struct norm_row {
 
   /// Seconds of a figure, or 0 if there is none.
   [[nodiscard]] double seconds_of(const std::string& by) const noexcept;
-  /// untax's all_reduce of as many elements, the quicker of both ways.
+  /// The time of untax's all_reduce of as many elements: the faster of both ways.
   [[nodiscard]] double sum_seconds() const noexcept;
 };
 
@@ -49,7 +49,7 @@ struct norm_report {
   std::string library;  ///< "NCCL 2.28.9"
   std::vector<norm_row> rows;
 
-  /// What all_reduce_norm takes over all_reduce up to `few_tokens`, and beside bulk_library.
+  /// The bars: all_reduce_norm less all_reduce up to `few_tokens`, and against bulk_library.
   [[nodiscard]] std::vector<overlap_bar> bars() const;
   /// Whether all results are right, and all bars are met.
   [[nodiscard]] bool met() const;
@@ -59,7 +59,7 @@ inline constexpr std::int64_t few_tokens = 128;
 /// The largest relative error of a normalised row of bf16.
 inline constexpr double norm_tolerance = 4e-3;
 
-/// Symmetric memory of a rank: inputs, results and rooms of all variants, which are there at once.
+/// The symmetric memory of a rank: inputs, results and buffers of all variants at once.
 [[nodiscard]] std::size_t heap_for(const norm_suite_options& options, int ranks) noexcept;
 
 /// Times all_reduce_norm between GPUs in graphs, as untax chooses, in one phase and in two, in turn

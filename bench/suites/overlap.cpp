@@ -11,17 +11,17 @@
 namespace untax::bench {
 namespace {
 
-/// Columns of one rank, and K, of the shapes that all but the public kernels' times count.
+/// Columns of one rank, and K, of the shapes that count for all bars but that of public kernels.
 constexpr std::int64_t gathered_columns[] = {7168, 3584};
 constexpr std::int64_t gathered_k = 8192;
 
-/// Shapes that are measured to compare them with public kernels alone.
+/// Whether a shape is measured only for the comparison with a public kernel.
 bool beside_others(const public_kernel* others, const gemm_problem& p, int ranks) {
   const bool usual = p.k == gathered_k && std::ranges::count(gathered_columns, p.n) > 0;
   return !usual && others != nullptr && others->seconds(p, ranks) > 0;
 }
 
-/// Weights that a suite multiplies by, and with which numbers of rows.
+/// Weights of a suite, and the numbers of rows that they are multiplied with.
 struct suite_weights {
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -33,7 +33,7 @@ struct suite_weights {
   }
 };
 
-/// Those of an operator that gathers count the columns of one rank; of others the whole.
+/// The weights of a suite. For an operator that gathers, n counts one rank's columns.
 std::vector<suite_weights> weights_of(const operator_entry& entry, overlap_shapes shapes) {
   const bool decode = shapes == overlap_shapes::decode;
   std::vector<std::int64_t> rows = {1024, 2048, 4096, 8192, 16384};

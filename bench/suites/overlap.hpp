@@ -17,8 +17,8 @@ namespace untax::bench {
 
 /// Shapes that are measured, and judged, together.
 enum class overlap_shapes : std::uint8_t {
-  prefill,  ///< many rows: compute and link are what costs
-  decode,   ///< few rows: the weights are
+  prefill,  ///< many rows: compute and link dominate
+  decode,   ///< few rows: reading the weights dominates
 };
 
 struct overlap_options {
@@ -27,8 +27,8 @@ struct overlap_options {
   int repeats = 20;
   overlap_shapes shapes = overlap_shapes::prefill;
   std::vector<gemm_problem> problems;  ///< 16-bit elements
-  std::optional<std::uint64_t> seed;   ///< by which their rows were drawn, if they were
-  std::vector<pattern> patterns;       ///< beside bulk_library, which is always measured
+  std::optional<std::uint64_t> seed;   ///< of the rows, if they were drawn
+  std::vector<pattern> patterns;       ///< in addition to bulk_library, which is always measured
   std::function<void()> progress;      ///< called after each problem. May be empty
 };
 
@@ -44,12 +44,12 @@ struct overlap_row {
   [[nodiscard]] const pattern_figure* figure_of(const std::string& by) const noexcept;
   /// Seconds of a figure, or 0 if there is none.
   [[nodiscard]] double seconds_of(const std::string& by) const noexcept;
-  /// The quickest of untax's patterns that are right; null if there is none.
+  /// The fastest of untax's patterns with right results; null if there is none.
   [[nodiscard]] const pattern_figure* best() const noexcept;
   [[nodiscard]] bool right(const pattern_figure& f) const noexcept;
 };
 
-/// A target and what was measured, and what came out.
+/// A bar, and the measured value.
 struct overlap_bar {
   std::string what;
   double value = 0;
@@ -71,22 +71,21 @@ struct overlap_report {
   std::optional<std::uint64_t> seed;  ///< of the rows, if they were drawn
   std::vector<overlap_row> rows;
 
-  /// Geometric means and extremes over the rows that have a figure of untax's own, beside what they
-  /// have to be.
+  /// Geometric means and extremes over the rows that have a figure of untax's own, with their bars.
   [[nodiscard]] std::vector<overlap_bar> bars() const;
   /// Whether all results are right, and all bars are met.
   [[nodiscard]] bool met() const;
 };
 
 [[nodiscard]] const char* name_of(overlap_shapes shapes) noexcept;
-/// The shapes of a suite for an operator; `m` not empty keeps only those. With the number of ranks
-/// for which a public kernel's time is known also its shape. Partial results have the type of the
-/// elements.
+/// The shapes of a suite for an operator; if `m` is not empty, only those with these rows. Includes
+/// shapes for which a public kernel's time with this number of ranks is known. Partial results have
+/// the type of the elements.
 [[nodiscard]] std::vector<gemm_problem> overlap_problems(const std::string& operator_name,
                                                          overlap_shapes shapes, int ranks,
                                                          const std::vector<std::int64_t>& m);
-/// So many of the operator's weights with rows drawn by `seed`, log-uniformly, from those of the
-/// suite: 1 to 512 in decode, 513 to 16384 in prefill.
+/// `count` problems with weights of the suite and rows drawn by `seed`, log-uniformly: 1 to 512 in
+/// decode, 513 to 16384 in prefill.
 [[nodiscard]] std::vector<gemm_problem> random_overlap_problems(const std::string& operator_name,
                                                                 overlap_shapes shapes, int count,
                                                                 std::uint64_t seed);

@@ -31,7 +31,7 @@ constexpr std::size_t read_words = std::size_t{1} << 25U;
 constexpr int launches_of_a_repeat = 10;
 constexpr std::int64_t small = 1024;  // bytes of a collective
 
-/// Sets a number, within what descriptions may have, and where it is from.
+/// Sets a number, clamped to the limits of descriptions, and its source.
 void set(timing::machine& m, double machine_numbers::*what, double value, std::string from) {
   const auto kind = std::ranges::find(timing::number_kinds, what, &timing::number_kind::value);
   m.numbers.*what = std::clamp(value, kind->least, kind->most);
@@ -45,7 +45,7 @@ double seconds_of(Work&& work) {
   return static_cast<double>(host_memory::now() - begin) * 1e-9;
 }
 
-/// The median of what `once` says, after a first time that does not count.
+/// The median of the results of `once`, after a first call that does not count.
 template <class Once>
 double median_of(int repeats, Once&& once) {
   std::vector<double> all;
@@ -54,7 +54,7 @@ double median_of(int repeats, Once&& once) {
   return spread_of(std::move(all)).median;
 }
 
-/// Bytes a second that one core reads from memory.
+/// The bytes per second that one core reads from memory.
 double read_rate(int repeats) {
   const std::vector<std::uint64_t> words(read_words, 1);
   return static_cast<double>(read_words * sizeof(std::uint64_t)) / median_of(repeats, [&] {
@@ -71,7 +71,7 @@ struct copy_rates {
   double get = 0;
 };
 
-/// Bytes a second of each rank, all at once: to the next rank, and from it.
+/// The bytes per second of each rank, all at once: to the next rank, and from it.
 copy_rates rates_of_all(int ranks, int repeats) {
   world_options settings;
   settings.heap_bytes = std::size_t{moved_bytes} + (std::size_t{1} << 20U);
@@ -100,7 +100,7 @@ struct launch_times {
   double begin = 0;  ///< until the last one works
 };
 
-/// Of two workers that do nothing.
+/// The times to launch two workers that do nothing.
 launch_times launches(launch_mode mode, int repeats) {
   host::team team(2, mode, "untax machine", [](const error&) {});
   std::vector<double> begins;
@@ -118,7 +118,7 @@ launch_times launches(launch_mode mode, int repeats) {
   return {whole, spread_of(std::move(begins)).median};
 }
 
-/// The quickest of the figures that `right` takes; none if there is none.
+/// The highest rate of the figures that `right` accepts; nothing if there is none.
 template <class Predicate>
 std::optional<double> best_rate(const rma_report& report, const Predicate& right) {
   std::optional<double> best;
@@ -136,7 +136,7 @@ std::optional<double> least_time(const rma_report& report, std::string_view what
   return least;
 }
 
-/// The time of a collective, by the library or by the quickest other way; null if it was not
+/// The time of a collective by the library, or by the fastest other variant; null if it was not
 /// measured.
 const spread* time_of(const collective_report& report, collective_kind kind, std::int64_t bytes,
                       bool library) {
@@ -215,7 +215,7 @@ timing::machine measure_gpus(const timing::machine& like, const device_survey& g
   m.gpus = m.gpus_of_host = static_cast<int>(gpus.devices.size());
   m.name = fmt::format("{} x {}", m.gpus, m.device);
   m.cards_of_host = 0;
-  // They are of another machine, and lie beside its file.
+  // Those of `like` are for another machine, and are next to its file.
   m.calibration.clear();
   m.judgement.clear();
   set(m, &machine_numbers::processors, gpus.devices.front().multiprocessors, "measured here: CUDA");

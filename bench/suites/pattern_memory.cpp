@@ -10,16 +10,16 @@ namespace {
 
 constexpr const char* smaller = "smaller sizes have to be given";
 
-/// A request at a number of ranks, in memory that has not been taken yet.
+/// Computes the memory of a request before any of it is allocated.
 struct memory_question {
   const pattern_request* request = nullptr;
   bool on_gpus = false;
-  std::optional<double> heap_bytes;  ///< that the environment says
+  std::optional<double> heap_bytes;  ///< set by the environment
 
   [[nodiscard]] memory_need need(int ranks, const std::vector<pattern>& patterns,
                                  bool verify) const {
     memory_need found = request->what.need(ranks, patterns, verify);
-    // GPUs give all of a heap at once.
+    // On GPUs a heap is allocated whole.
     if (on_gpus && heap_bytes) found.heaps = *heap_bytes;
     return found;
   }

@@ -46,7 +46,7 @@ class pattern_runner {
   }
 
  private:
-  /// The operator in one pattern; null where it refuses that one of several.
+  /// Makes the operator in one pattern; null if it refuses that one of several.
   std::unique_ptr<trial> made(pattern_result& result) {
     const trace_label label{std::string(name_of(result.asked))};
     try {
@@ -95,7 +95,7 @@ class pattern_runner {
   }
 
   double worst_of_ranks(double mine) {
-    // The host does not write heaps of GPUs.
+    // The host cannot write the heaps of GPUs.
     if (world_.memory() == memory_kind::cuda) {
       double worst = 0;
       for (const double one : bulk::values_of_ranks(world_, {mine})) worst = worse(worst, one);
@@ -117,7 +117,7 @@ class pattern_runner {
   const pattern_request& request_;
   symmetric<double> errors_;
   std::vector<std::unique_ptr<trial>> loads_;
-  std::vector<std::size_t> of_load_;  ///< the place of its result
+  std::vector<std::size_t> of_load_;  ///< index of its result
   std::vector<pattern_result> results_;
 };
 

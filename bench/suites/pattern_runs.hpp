@@ -24,14 +24,14 @@ struct pattern_request {
   std::function<void()> progress;  ///< called by rank 0, `steps_of` times. May be empty
 };
 
-/// What one pattern did.
+/// The result of one pattern.
 struct pattern_result {
   pattern asked = pattern::automatic;
-  pattern chosen = pattern::automatic;  ///< differs from `asked` where that was `automatic`
+  pattern chosen = pattern::automatic;  ///< differs from `asked` if that was `automatic`
   std::string explanation;
   spread time;
   std::optional<double> error;  ///< with `verify`: the largest relative error of all ranks and runs
-  std::string refusal;          ///< why the operator does not have the pattern here; then no time
+  std::string refusal;          ///< why the operator refuses the pattern; then no time
 };
 
 /// Runs all patterns of the request, their timed runs interleaved. Collective; every rank gets the
@@ -47,12 +47,11 @@ struct pattern_result {
 /// Bytes of symmetric heap that each rank needs for the request.
 [[nodiscard]] std::size_t heap_for(const pattern_request& request, int ranks);
 
-/// Throws `out_of_memory` where the request takes more memory than there is, before any of it is
-/// taken: `room_on_host`, or `room_on_gpus`; or where it takes more symmetric heap than the
-/// environment says.
+/// Throws `out_of_memory`, before anything is allocated, if the request needs more memory than
+/// `room_on_host` or `room_on_gpus`, or more symmetric heap than the environment sets.
 void require_memory(const pattern_request& request, int ranks);
 
-/// `automatic`, and what the subject has.
+/// `automatic`, and the patterns of the subject.
 [[nodiscard]] std::vector<pattern> all_patterns_of(const trial_subject& what);
 
 }  // namespace untax::bench

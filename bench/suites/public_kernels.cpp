@@ -16,7 +16,7 @@ using json = nlohmann::json;
   throw error(errc::invalid_argument, "public kernels: " + text);
 }
 
-/// Null says that it is not on record.
+/// A text; null means that it is not on record.
 std::string recorded(const json& in, const char* key) {
   const json& value = in.at(key);
   return value.is_null() ? std::string() : value.get<std::string>();

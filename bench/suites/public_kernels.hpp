@@ -18,29 +18,29 @@ struct public_time {
   double seconds = 0;
 };
 
-/// A kernel of others, and how long it takes, as bench/data/public_kernels.json says.
+/// A kernel of others with its times, from bench/data/public_kernels.json.
 struct public_kernel {
   std::string operator_name;
   gather_axis gather = gather_axis::rows;
-  std::string label;   ///< what tables call it
+  std::string label;   ///< its name in tables
   std::string name;    ///< empty: not on record
   std::string source;  ///< a paper or a repository; empty: not on record
   std::string commit;
   std::string machine;  ///< that it ran on
-  std::string how;      ///< its times were found
+  std::string how;      ///< how its times were measured
   std::vector<public_time> times;
 
-  /// Of a problem, or 0.
+  /// The seconds for a problem, or 0 if there is no time.
   [[nodiscard]] double seconds(const gemm_problem& problem, int world) const noexcept;
 };
 
-/// Throws `invalid_argument` for text that is not such a file: a kernel whose name, source, machine
-/// or way of measuring is not said, or said not to be known, a time that is none.
+/// Throws `invalid_argument` for text that is not such a file: a field is missing, the label,
+/// machine or way of measuring is empty, or a time is not positive.
 [[nodiscard]] std::vector<public_kernel> parse_public_kernels(std::string_view text);
 
-/// Those of the file, which is compiled in.
+/// The kernels of the file, which is compiled in.
 [[nodiscard]] const std::vector<public_kernel>& public_kernels();
-/// The one of an operator, or null.
+/// The kernel of an operator, or null.
 [[nodiscard]] const public_kernel* public_kernel_of(std::string_view operator_name);
 
 /// The file's text, made by the build.

@@ -9,7 +9,7 @@
 
 namespace untax::bench {
 
-/// What a row of the rma suite is about: one table each.
+/// The table of the rma suite that a row belongs to.
 enum class rma_table {
   blocks,   ///< rates of one pair by the number of blocks
   sizes,    ///< rates of one pair by size
@@ -18,7 +18,7 @@ enum class rma_table {
   latency,  ///< times of signals and barriers
 };
 
-/// One measurement: bytes that a rank moved in `time`, or a time alone where `bytes` is 0.
+/// One measurement: bytes that a rank moved in `time`, or a time alone if `bytes` is 0.
 struct rma_figure {
   rma_table table = rma_table::blocks;
   std::string what;    ///< "put", "tile get", "barrier, 4 ranks"
@@ -31,7 +31,7 @@ struct rma_figure {
   double bound = 0;  ///< bytes a second that the link can do, or seconds; 0: not known
   double bar = 0;    ///< bytes a second to reach, or seconds not to pass; 0: none
 
-  /// Bytes a second.
+  /// Bytes per second.
   [[nodiscard]] double rate() const noexcept { return static_cast<double>(bytes) / time.median; }
   /// Whether this figure alone meets the bar.
   [[nodiscard]] bool met() const noexcept {
@@ -52,9 +52,9 @@ struct rma_report {
   std::vector<rma_figure> figures;
 };
 
-/// Measures the verbs of kernels: what they reach of the link, and how long a signal takes. The
-/// data are checked after each measurement. Throws `unsupported` where there are fewer than two
-/// GPUs or CUDA was not compiled in, `internal` where a byte is wrong.
+/// Measures the verbs in kernels: their rates over the link, and the times of signals. Checks the
+/// data after each measurement. Throws `unsupported` if there are fewer than two GPUs, or no CUDA,
+/// and `internal` if a byte is wrong.
 [[nodiscard]] rma_report run_rma_suite(const rma_suite_options& options);
 
 /// How often `progress` is called for that many ranks.

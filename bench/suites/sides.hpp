@@ -14,7 +14,7 @@ namespace untax::bench {
 struct side_row {
   std::string kernel;
   std::string placement;
-  double bytes = 0;  ///< that it asks L2 for, each run; 0: not known
+  double bytes = 0;  ///< requested from L2 in each run; 0: not known
   spread time;       ///< seconds of one run
   std::optional<spread> watts;
 };
@@ -22,11 +22,11 @@ struct side_row {
 struct side_report {
   std::string device;  ///< as the driver says it
   int sms[2] = {0, 0};
-  double near_cycles = 0;  ///< of an atomic on what is at home on a multiprocessor's own side
+  double near_cycles = 0;  ///< of an atomic whose home is the multiprocessor's own side
   double far_cycles = 0;
   double share_of_side_0 = 0;        ///< of the chunks of memory
   double pairs_apart = 0;            ///< of neighbouring chunks, those on different sides
-  std::optional<double> watts_most;  ///< that the device is held to
+  std::optional<double> watts_most;  ///< power limit of the device
   std::vector<side_row> rows;
 };
 
@@ -40,13 +40,13 @@ struct side_suite_options {
   std::function<void(std::int64_t)> progress;
 };
 
-/// What placing data or work by the two halves of the L2 cache of a Hopper GPU gives, in time and
-/// in power. Plain reads, of what L2 holds and of what it does not: each half of the
-/// multiprocessors reads what is at home on its side, on the other side, or a half of all. Replays
-/// of attention and of a GEMM, and the attention kernel: the first blocks of the order run on one
-/// side and the others on the other one, or evenly mixed, or all as they come. Rows of a
-/// kernel take turns, so that all see the same clocks. Throws `unsupported` where there is no GPU,
-/// no CUDA, or where no two sides are seen.
+/// Measures what it gives, in time and in power, to place data or work by the two halves of the L2
+/// cache of a Hopper GPU. Plain reads, of data in L2 and of larger data: the multiprocessors of
+/// each half read data whose home is on their side, on the other side, or half of all. Replays of
+/// attention and of a GEMM, and the attention kernel: the first blocks of the order run on one side
+/// and the others on the other one, or evenly mixed, or as they come. Rows of a kernel take turns,
+/// so that all see the same clocks. Throws `unsupported` if there is no GPU, no CUDA, or if no two
+/// sides are found.
 [[nodiscard]] side_report run_side_suite(const side_suite_options& options);
 
 }  // namespace untax::bench

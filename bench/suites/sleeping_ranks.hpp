@@ -12,8 +12,8 @@
 
 namespace untax::bench {
 
-/// Ranks as threads that sleep between tasks, so that what is measured in turn with them has the
-/// cores for itself. (Ranks that meet at a barrier of the world poll it.)
+/// Ranks as threads that sleep between tasks, so that a reference measured in turn has the cores
+/// for itself. (Ranks that meet at a barrier of the world poll it.)
 class sleeping_ranks {
  public:
   sleeping_ranks(int ranks, const world_options& options);
@@ -21,8 +21,8 @@ class sleeping_ranks {
   sleeping_ranks& operator=(const sleeping_ranks&) = delete;
   ~sleeping_ranks();
 
-  /// Runs `task` at every rank and returns the seconds from the moment the first one began to the
-  /// moment the last one ended. Throws what a task throws; the ranks are of no use then.
+  /// Runs `task` at every rank and returns the seconds from the start of the first one to the end
+  /// of the last one. Throws what a task throws; the ranks cannot be used after that.
   double run(const std::function<void(world&)>& task);
 
  private:

@@ -175,13 +175,13 @@ std::string table_of(const std::vector<spmv_figures>& all, const std::string& be
 
 namespace {
 
-/// Rows that each have a block of a GPU of 132 multiprocessors at once, or at the second turn: so
-/// few cost little even where they are short.
+/// The rows that have a block each on a GPU of 132 multiprocessors, at once or in a second turn. So
+/// few rows cost little even if they are short.
 constexpr int few_rows = 2 * 8 * 132;
 
-/// What keeps a way from inputs for which it takes very much longer than others, or memory. A long
-/// row takes its lanes about a tenth of a microsecond an element each; what is large anyway may
-/// have longer ones.
+/// The guard of a kernel excludes inputs for which it takes much longer than others, or too much
+/// memory. A long row takes its lanes about a tenth of a microsecond for each element; large inputs
+/// may have longer rows.
 std::string guard_of(spmv_kernel kernel, bool on_gpu) {
   if (kernel == spmv_kernel::ell) return "padding <= 3";
   if (!on_gpu) return {};
@@ -195,8 +195,8 @@ std::string guard_of(spmv_kernel kernel, bool on_gpu) {
   return fmt::format("row_max <= {} + nnz / {}", 256 * lanes, 16384 / lanes);
 }
 
-/// The same while the longest row is not known: none is longer than all of them, or than there are
-/// columns.
+/// The guard if the longest row is unknown: no row is longer than all rows together, or than the
+/// number of columns.
 std::string known_guard_of(const std::string& guard) {
   constexpr std::string_view longest = "row_max";
   return guard.starts_with(longest) ? "min(nnz, cols)" + guard.substr(longest.size()) : "";
@@ -223,7 +223,7 @@ select::schema schema_of_table(const std::string& title, bool on_gpu) {
     if (!on_gpu && !way_of(kernel).on_host) continue;
     const std::string name(name_of(kernel));
     const std::string guard = guard_of(kernel, on_gpu);
-    // Ways by rows take the matrix as it is.
+    // Kernels by rows take the matrix as it is.
     const bool converts = way_of(kernel).unit != unit_of_work::row;
     made.candidates.push_back(
         {name, "t_" + name, converts ? "setup_" + name : "0", guard, known_guard_of(guard)});

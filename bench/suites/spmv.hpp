@@ -25,7 +25,7 @@ struct spmv_figure {
 struct spmv_figures {
   std::string name;
   sparse::row_profile profile;
-  double gathering_seconds = 0;  ///< what the profile takes
+  double gathering_seconds = 0;  ///< time to compute the profile
   double memory_rate = 0;        ///< bytes a second that the GPU reads; 0: not measured
   std::vector<spmv_figure> kernels;
 };
@@ -40,9 +40,8 @@ struct spmv_options {
   std::uint64_t seed = 1;
 };
 
-/// Measures kernels in turn on one matrix, with random x. On a GPU events time graphs of several
-/// products, which follow each other: what fits into its caches stays there, what is larger does
-/// not.
+/// Measures kernels on one matrix, with random x. On a GPU events time graphs of several
+/// consecutive products, so data that fit into its caches stay there.
 [[nodiscard]] spmv_figures measure_spmv(const std::string& name, const sparse::coordinates& matrix,
                                         const spmv_options& options);
 /// The same on a twin.
@@ -50,24 +49,24 @@ struct spmv_options {
                                         const sparse::csr<double, std::int64_t>& matrix,
                                         const spmv_options& options);
 
-/// The bytes that a product moves at least: the matrix by compressed rows, x and y once.
+/// The fewest bytes that a product moves: the matrix by compressed rows, x and y once.
 [[nodiscard]] double bytes_of(const spmv_figures& figures, bool single);
 
-/// Those that there are on the host, or on a GPU.
+/// The kernels that exist on the host, or on a GPU.
 [[nodiscard]] std::vector<sparse::spmv_kernel> spmv_kernels(bool on_gpu);
 
-/// A list of records, one a matrix, as `untax select` takes tables: name, rows, cols, nnz, row_*,
-/// gather, and t_ and setup_ of each kernel. What was refused has no time. Behind those of
-/// `before`, another such table, if it is not empty.
+/// A list of records, one for each matrix, in the form of tables for `untax select`: name, rows,
+/// cols, nnz, row_*, gather, and t_ and setup_ of each kernel. A refused kernel has no time. The
+/// records of `before`, another such table, come first if it is not empty.
 [[nodiscard]] std::string table_of(const std::vector<spmv_figures>& all,
                                    const std::string& before = {});
 /// The names of its records. Throws `invalid_argument` for a text that is no such table.
 [[nodiscard]] std::vector<std::string> names_in_table(const std::string& text);
-/// What the columns of such a table mean. On a GPU quartiles are not gathered, which would take
-/// sorting, and cuSPARSE is among the candidates.
+/// The schema of such a table. On a GPU quartiles are not gathered, since they need sorting, and
+/// cuSPARSE is among the candidates.
 [[nodiscard]] select::schema schema_of_table(const std::string& title, bool on_gpu);
 
-/// What is known (rows, cols, nnz) or gathered (row_*) by its name. Throws `invalid_argument`.
+/// The known (rows, cols, nnz) or gathered (row_*) value of this name. Throws `invalid_argument`.
 [[nodiscard]] double feature_of(const sparse::row_profile& profile, std::string_view name);
 
 }  // namespace untax::bench

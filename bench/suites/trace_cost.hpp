@@ -5,17 +5,17 @@
 
 namespace untax::bench {
 
-/// How much longer something takes while a trace is recorded, over all that was measured.
+/// The relative cost of recording a trace, over all measurements.
 struct trace_cost {
   double mean = 1;  ///< geometric
   double most = 1;
-  std::string where;  ///< what takes `most`
+  std::string where;  ///< the measurement with `most`
 
   static constexpr double bar = 1.02;  ///< for the mean
   [[nodiscard]] bool met() const noexcept { return mean <= bar; }
 };
 
-/// One measurement: what of, and the time with a recording over that without.
+/// One measurement: its subject, and the time with a recording over that without.
 struct traced_ratio {
   std::string what;
   double ratio = 1;

@@ -68,7 +68,7 @@ std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks, bo
 std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ranks, int count) {
   const grid_sizes sizes = sizes_of(family, false);
   std::mt19937_64 random(1);
-  // Of the standard library's distributions the results differ between libraries.
+  // Not std distributions, whose results differ between standard libraries.
   const auto drawn = [&](std::int64_t least, std::int64_t most, std::int64_t step) {
     const double share = static_cast<double>(random() >> 11U) * 0x1p-53;
     const double ratio = static_cast<double>(most) / static_cast<double>(least);

@@ -9,12 +9,12 @@
 
 namespace untax::bench {
 
-/// An operator, and what it gathers by, as tables know them.
+/// An operator and the axis that it gathers, as in tables.
 struct tuned_family {
   std::string operator_name;
   gather_axis gather = gather_axis::rows;
 };
-/// Of all operators that are tuned, those that gather by rows and by k; or only those of one.
+/// The families of all tuned operators, by rows and by k, or only those of `operator_name`.
 [[nodiscard]] std::vector<tuned_family> tuned_families(const std::string& operator_name = {});
 
 /// The problems that a table is measured at: every combination of some m with some pairs of n and
@@ -22,7 +22,7 @@ struct tuned_family {
 [[nodiscard]] std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks,
                                                      bool quick);
 
-/// Problems that no table was made at, to see how well it chooses: so many sizes from the range of
+/// Problems that are in no table, to see how well tables choose: `count` sizes from the range of
 /// the grid, log-uniform, drawn with a fixed seed; n and k are multiples of 8. None of them is in
 /// the grid, quick or not.
 [[nodiscard]] std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ranks,
@@ -31,11 +31,11 @@ struct tuned_family {
 struct tune_options {
   std::vector<tuned_problem> problems;
   int repeats = 7;
-  bool automatic = false;  ///< makes an operator in the pattern `automatic`, too, to see what it is
+  bool automatic = false;          ///< also makes an operator in the pattern `automatic`
   std::function<void()> progress;  ///< called after each problem. May be empty
 };
 
-/// What `automatic` stood for at a problem, and why.
+/// The choice of `automatic` at a problem, and the reason.
 struct made_choice {
   pattern chosen = pattern::automatic;
   std::string reason;
@@ -44,14 +44,14 @@ struct made_choice {
 struct tune_result {
   tuning_table table;
   std::vector<made_choice> choices;  ///< with `automatic`: one for each entry of the table
-  std::vector<std::string> wrong;    ///< patterns that are not in the table since they were wrong
+  std::vector<std::string> wrong;    ///< patterns that were left out since they were wrong
 };
 
 /// Times every pattern at every problem, bulk_library in a graph included, interleaved, and checks
 /// the results. Throws `unsupported` where there are fewer GPUs than ranks, or no CUDA.
 [[nodiscard]] tune_result run_tuning(const tune_options& options);
 
-/// What `automatic` stood for at a problem, beside what would have been best.
+/// The choice of `automatic` at a problem, and the best pattern.
 struct tune_verdict {
   tuned_problem problem;
   pattern chosen = pattern::automatic;
@@ -71,13 +71,13 @@ struct tune_check {
 
   static constexpr double most_loss = 0.03;
   static constexpr double least_share = 0.95;
-  /// Of the problems at which `automatic` is at most `most_loss` slower than the best pattern.
+  /// The share of problems at which `automatic` is at most `most_loss` slower than the best.
   [[nodiscard]] double share() const noexcept;
   [[nodiscard]] bool met() const noexcept { return share() >= least_share; }
 };
 
-/// Compares what `automatic` stood for with what was measured. A choice that was not measured,
-/// since its result was wrong, has no row.
+/// Compares the choices of `automatic` with the measured times. A choice without a time, since its
+/// result was wrong, has no row.
 [[nodiscard]] tune_check check_choices(const tune_result& result);
 
 }  // namespace untax::bench

@@ -65,7 +65,7 @@ void sum_up(untax::world& world) {
   const auto inbox = world.allocate<float>(
       static_cast<std::size_t>(2 * std::max(world.size() - 1, 1) * count), "inbox");
   const auto arrived = world.allocate_cleared<std::uint64_t>(1, "arrived");
-  // What the kernel reads and writes alone could be any memory of the GPU.
+  // Only this kernel accesses these two, so they could be any memory of the GPU.
   const auto mine = world.allocate<float>(count, "mine");
   const auto sum = world.allocate<float>(count, "sum");
   cudaStream_t stream = nullptr;

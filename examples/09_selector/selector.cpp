@@ -15,7 +15,7 @@
 namespace us = untax::select;
 using numbers = std::vector<std::uint32_t>;
 
-// What there is to choose from.
+// The candidates.
 void insertion(numbers& v) {
   for (std::size_t i = 1; i < v.size(); ++i) {
     const std::uint32_t now = v[i];
@@ -44,7 +44,7 @@ double descents(const numbers& v) {
   return found;
 }
 
-// Ascending, with every `every`th number replaced by one that is not.
+// Ascending numbers, of which every `every`th is replaced by a number out of order.
 numbers input(std::size_t n, std::size_t every) {
   numbers v;
   for (std::uint32_t i = 0; i < n; ++i) v.push_back(i % every == 0 ? i * 2654435761U : i << 10U);

@@ -8,7 +8,7 @@
 namespace untax::c {
 namespace {
 
-/// What is alike in all collectives.
+/// The traits that all collectives have in common.
 template <class Operator, class Problem>
 struct moving {
   using op = Operator;

@@ -23,7 +23,7 @@ struct failure {
   untax_status status = untax_ok;
   std::int32_t suspect = -1;
   std::string text;
-  const char* fixed = "";  // instead of `text`, where there was no memory for it
+  const char* fixed = "";  // used instead of `text` unless null; set if memory ran out
 };
 
 failure& last() noexcept {
@@ -36,7 +36,7 @@ untax_status status_of(errc code) noexcept {
   return static_cast<untax_status>(static_cast<int>(code) + 1);
 }
 
-/// Whether others may be to blame for an error of this kind.
+/// Whether another rank may have caused an error with this status.
 bool concerns_ranks(untax_status status) noexcept {
   return status == untax_disagreement || status == untax_peer_lost || status == untax_timeout ||
          status == untax_aborted;
@@ -61,7 +61,7 @@ void keep(const untax_world* w, untax_status status, const char* text) noexcept 
   }
 }
 
-/// All operators, in the order in which people learn them.
+/// The names of all operators; `untax_operator_name` indexes this list.
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const auto& entry : operators()) names.push_back(entry.name);

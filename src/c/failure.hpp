@@ -7,14 +7,14 @@
 
 namespace untax::c {
 
-/// Called in a handler: keeps what was thrown as the last error of this thread, and returns its
-/// status. `w` knows who is suspected; null where there is no world.
+/// Must be called in a catch handler. Stores the current exception as the last error of this thread
+/// and returns its status. The suspect is taken from `w`, which may be null.
 std::int32_t keep_failure(const untax_world* w) noexcept;
 
-/// Refuses a null pointer.
+/// Throws `invalid_argument` if `p` is null.
 void require(const void* p, std::string_view name);
 
-/// What every function of the ABI does around its body: nothing is thrown out of it.
+/// Runs the body of an ABI function. Throws nothing: an exception becomes the last error.
 template <class Body>
 [[nodiscard]] std::int32_t guarded(const untax_world* w, const Body& body) noexcept {
   try {

@@ -10,11 +10,11 @@
 namespace untax::c {
 namespace {
 
-/// The operator with what the others say of themselves.
+/// The operator with `plan` and `explain`, which other operators define themselves.
 class explained_attention {
  public:
   struct no_plan {
-    pattern how = pattern::automatic;  ///< since nothing is sent
+    pattern how = pattern::automatic;  ///< nothing is sent, so there is no pattern
   };
 
   explained_attention(world& w, const flash_attention_problem& p, order::attention_order order)

@@ -14,19 +14,19 @@
 #include <untax/symmetric/symmetric.hpp>
 #include <untax/world/world.hpp>
 
-/// What stands behind a world's handle.
+/// The object behind a world handle.
 struct untax_world {
   explicit untax_world(untax::world w) : ranks(std::move(w)) {}
 
   untax::world ranks;
   std::map<const void*, untax::symmetric<std::byte>> allocations;  ///< by local address
-  int operators = 0;                                               ///< that were made on it
+  int operators = 0;                                               ///< operators of this world
   std::atomic<bool> failed = false;
 };
 
 namespace untax::c {
 
-/// What a rank passes for an argument of a run.
+/// The name, shape and type of an operand that a rank passes to a run.
 struct operand_size {
   std::string_view name;
   std::int64_t rows = 0;
@@ -36,7 +36,7 @@ struct operand_size {
 
 }  // namespace untax::c
 
-/// What stands behind an operator's handle; `untax::c::planned` has the operator itself.
+/// The object behind an operator handle. `untax::c::planned` derives from it and has the operator.
 struct untax_operator {
   explicit untax_operator(untax_world& w) : owner(&w) { ++owner->operators; }
   untax_operator(const untax_operator&) = delete;

@@ -12,8 +12,8 @@
 
 namespace untax::c {
 
-/// An operator with its problem. `Traits` says what the ABI has to know of one: `name`, the types
-/// `op` and `problem`, and `operands(problem, world, rank)`.
+/// An operator with its problem. `Traits` describes the operator to the ABI: `name`, the types `op`
+/// and `problem`, and `operands(problem, world, rank)`.
 template <class Traits>
 struct planned final : untax_operator {
   template <class Options>
@@ -31,7 +31,7 @@ struct planned final : untax_operator {
   typename Traits::op op;
 };
 
-/// Plans one; `problem` and `options` are made inside, so that what is wrong with them is told.
+/// Plans an operator. Errors that `problem()` and `options()` throw are reported, too.
 template <class Traits, class ProblemOf, class OptionsOf>
 [[nodiscard]] std::int32_t plan(untax_world* w, const void* given, untax_operator** made,
                                 const ProblemOf& problem, const OptionsOf& options) noexcept {
@@ -43,7 +43,7 @@ template <class Traits, class ProblemOf, class OptionsOf>
   });
 }
 
-/// The operator behind a handle. Throws `invalid_argument` if it is another one.
+/// The operator behind a handle. Throws `invalid_argument` if `op` is null or of another kind.
 template <class Traits>
 [[nodiscard]] typename Traits::op& opened(untax_operator* op) {
   require(op, "op");
@@ -52,7 +52,7 @@ template <class Traits>
                                                   op->kind(), Traits::name, Traits::name));
 }
 
-/// Runs one: `body` gets the operator.
+/// Calls `body` with the operator behind `op`.
 template <class Traits, class Body>
 [[nodiscard]] std::int32_t run(untax_operator* op, const Body& body) noexcept {
   return guarded(op == nullptr ? nullptr : op->owner, [&] { body(opened<Traits>(op)); });

@@ -18,9 +18,9 @@
 
 namespace untax::c {
 
-/// A structure of the caller, as long as this library knows it: what an older caller does not have
-/// is zero. Throws `invalid_argument` where `size` is not set, or where a newer caller has set what
-/// this library does not know.
+/// Copies a structure of the caller. Fields that an older caller does not have become zero. Throws
+/// `invalid_argument` if `size` is not set, and `unsupported` if a newer caller has set a field
+/// that this library does not know.
 template <class T>
 [[nodiscard]] T taken(const T* given, std::string_view name) {
   T known{};
@@ -42,13 +42,13 @@ template <class T>
   return known;
 }
 
-/// The same, of options, which may be left out.
+/// Like `taken`, but a null pointer gives a structure of zeros.
 template <class T>
 [[nodiscard]] T taken_if_given(const T* given, std::string_view name) {
   return given == nullptr ? T{} : taken(given, name);
 }
 
-/// An enumeration of the caller's.
+/// Converts a caller's value to an enumeration. Throws `invalid_argument` if it is not 0 to `last`.
 template <class Enum>
 [[nodiscard]] Enum chosen(std::string_view name, std::int32_t value, Enum last) {
   const auto most = static_cast<std::int32_t>(last);

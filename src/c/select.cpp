@@ -19,7 +19,7 @@
 
 #include "failure.hpp"
 
-/// What stands behind a selector's handle.
+/// The object behind a selector handle.
 struct untax_selector {
   explicit untax_selector(untax::select::selector made)
       : chooser(std::move(made)),
@@ -33,8 +33,8 @@ struct untax_selector {
   untax::select::selector chooser;
   std::string json;
   std::string text;
-  std::vector<std::string> known;     ///< names of features that are given
-  std::vector<std::string> gathered;  ///< the same
+  std::vector<std::string> known;     ///< names of given features that need no gathering
+  std::vector<std::string> gathered;  ///< names of given features that `gather` computes
 };
 
 namespace untax::c {

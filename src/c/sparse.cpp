@@ -14,7 +14,7 @@
 #include "failure.hpp"
 #include "reading.hpp"
 
-/// What stands behind a product's handle.
+/// The object behind a product handle.
 struct untax_spmv {
   untax_spmv() = default;
   untax_spmv(const untax_spmv&) = delete;
@@ -42,7 +42,7 @@ sparse::spmv_kernel way_named(std::string_view name) {
   refuse(fmt::format("there is no way '{}'; there are {}", name, known));
 }
 
-/// Elements of the caller's, of which there are none where the pointer may be null.
+/// `count` elements of the caller. The pointer may be null only if `count` is 0.
 template <class T, class Pointer>
 std::span<T> elements(std::string_view name, Pointer p, std::int64_t count) {
   if (count < 0) refuse(fmt::format("{} has {} elements", name, count));

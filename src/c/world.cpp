@@ -45,7 +45,7 @@ void hand_over(std::vector<world> views, untax_world** to) {
   for (auto& handle : handles) *to++ = handle.release();
 }
 
-// What a rank leaves with after it has failed; it says so to the others.
+// Marks the rank as failed before it leaves, so that the other ranks learn of it.
 void end_badly(world& ranks) noexcept {
   try {
     ranks.run([](world& /*w*/) { throw error(errc::aborted, "the rank has failed"); });

@@ -59,7 +59,7 @@ std::optional<std::int64_t> parse_number(std::string_view text) noexcept {
   return value;
 }
 
-// How far a size suffix shifts, or nothing if it is none.
+// The number of bits by which a size suffix shifts; nothing if the suffix is unknown.
 std::optional<int> shift_of(std::string_view suffix) noexcept {
   if (suffix.empty()) return 0;
   int shift = 0;

@@ -14,7 +14,7 @@ std::atomic<std::uint64_t> forks = 0;
 }  // namespace
 
 std::uint64_t process_generation() noexcept {
-  // Called before anything is made that a child has to leave alone, so no fork is missed.
+  // The first call comes before any object that a child must leave alone, so no fork is missed.
   static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
   static_cast<void>(registered);
   return forks.load(std::memory_order_relaxed);
@@ -22,7 +22,7 @@ std::uint64_t process_generation() noexcept {
 
 void leave_behind(const void* p) noexcept {
   try {
-    // Never destroyed: what it names is reachable, and so no leak, for as long as the child lives.
+    // Never destroyed: the listed objects stay reachable, so they are not reported as leaks.
     static auto* const left = new std::vector<const void*>;
     left->push_back(p);
   } catch (const std::bad_alloc&) {

@@ -7,13 +7,13 @@
 
 namespace untax {
 
-/// Starts body(0) ... body(count - 1), each in a thread of its own, which goes behind those in
-/// `threads`. If one cannot be made, throws `out_of_memory` that says how many there were; these
-/// stay in `threads`, and run. `who` is what they work for, as it begins the error.
+/// Starts body(0) ... body(count - 1), each in its own thread, and appends the threads to
+/// `threads`. If one cannot be created, throws `out_of_memory` with the number that were started;
+/// these stay in `threads` and run. The error begins with `who`, for whom the threads work.
 void start_threads(std::vector<std::thread>& threads, int count, std::string_view who,
                    const std::function<void(int)>& body);
 
-/// The same for one.
+/// Starts one thread in the same way.
 [[nodiscard]] std::thread start_thread(std::string_view who, std::function<void()> body);
 
 }  // namespace untax

@@ -5,8 +5,8 @@
 
 namespace untax {
 
-/// What the system calls the failure `number` (an errno), as strerror does, which is not safe among
-/// threads.
+/// The system's message for the errno `number`. It replaces strerror, which need not be safe to
+/// call from several threads.
 inline std::string system_message(int number) { return std::generic_category().message(number); }
 
 }  // namespace untax

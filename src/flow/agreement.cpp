@@ -18,10 +18,10 @@ std::uint64_t extend(std::uint64_t hash, std::string_view text) noexcept {
   return hash;
 }
 
-// A call whose text is too long for the ledger: how it begins and how it ends.
+// The text of a call as it is kept in the ledger. A long text is cut to its beginning and its end.
 std::string kept_of(std::string_view call) {
   if (call.size() <= ledger_line::longest_call) return std::string(call);
-  constexpr std::size_t around = 32;  // what is said in the middle needs less
+  constexpr std::size_t around = 32;  // an upper bound of the bytes of the text in the middle
   constexpr std::size_t part = (ledger_line::longest_call - around) / 2;
   return fmt::format("{} [{} bytes] {}", call.substr(0, part), call.size() - 2 * part,
                      call.substr(call.size() - part));
@@ -42,8 +42,8 @@ std::vector<std::string_view> items_of(std::string_view text) {
   return items;
 }
 
-// Of two lists of the same items, such as plans, those that differ: a person would have to look for
-// them. Nothing where the calls are something else altogether.
+// Names the items that differ between two lists, such as plans. Empty if the calls differ
+// altogether: in the number of items, in all items, or with fewer than three items.
 std::string differing_items(int first, std::string_view one, int second, std::string_view two) {
   const auto ours = items_of(one);
   const auto theirs = items_of(two);
@@ -76,7 +76,7 @@ void agreement::compare_with(int peer) const {
   if (common == 0) return;
   const auto mine = world_.posted_at(rank_, common);
   const auto theirs = world_.posted_at(peer, common);
-  // An entry that was overwritten is no loss: the hash of a later one covers it.
+  // An overwritten entry can be skipped: the chained hash of a later entry covers it.
   if (mine && theirs && mine->chain != theirs->chain) refuse(peer, common);
 }
 
@@ -93,7 +93,7 @@ std::string agreement::sides(int peer, std::uint64_t sequence) const {
 }
 
 void agreement::refuse(int peer, std::uint64_t sequence) const {
-  // The first difference is what a person wants to see; the chains differ from there on.
+  // Goes back to the first call that differs; the chained hashes differ from there on.
   std::uint64_t oldest = sequence;
   bool same_before = oldest == 1;
   while (!same_before) {

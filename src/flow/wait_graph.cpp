@@ -111,8 +111,8 @@ std::vector<int> wait_graph::reachable(int from) const {
   return found;
 }
 
-// The peer of the wait that has come least far, or -1. What workers of one rank wait for among
-// themselves follows from what the rank waits for.
+// The peer of the candidates' wait with the least progress, or -1. Waits among the workers of one
+// rank are skipped, since they follow from what the rank waits for.
 int wait_graph::awaited_farthest_behind(const std::vector<int>& candidates) const {
   int peer = -1;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();

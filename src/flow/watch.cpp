@@ -7,7 +7,7 @@
 namespace untax {
 namespace {
 
-// How long the winner of the claim may take to write its report.
+// How long the winner of the claim may take to write its report, in nanoseconds.
 constexpr std::uint64_t report_grace = 1'000'000'000;
 
 wait_snapshot snapshot_of(const wait_site& site, std::uint64_t seen, std::uint64_t since) {
@@ -37,8 +37,8 @@ wait_outcome watch::look(const wait_site& site, std::uint64_t seen) {
     since_ = 0;
     return wait_outcome::aborted;
   }
-  // Lost only if two looks in a row say so: what a rank signalled just before it ended is read
-  // between them.
+  // A rank counts as lost only if two consecutive looks find it lost. Signals that it raised just
+  // before it ended are read between them.
   const int lost = lost_rank(world_, alive_, rank_, site.peer);
   if (lost >= 0 && lost == lost_before_) {
     const wait_snapshot wait = snapshot_of(site, seen, since_);
@@ -64,8 +64,8 @@ wait_outcome watch::stop(const stop_report& report, wait_outcome mine, std::uint
   wait_outcome outcome = mine;
   if (!world_.stop(report)) {
     if (beaten_ == 0) beaten_ = now;
-    // Until the winner has written its report this wait goes on, but not for ever: it may have been
-    // killed meanwhile.
+    // This wait goes on until the winner has written its report. It ends after `report_grace`,
+    // since the winner may have been killed meanwhile.
     if (!world_.stopped() && now - beaten_ < report_grace) return wait_outcome::ok;
     outcome = wait_outcome::aborted;
   }

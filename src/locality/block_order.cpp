@@ -45,7 +45,7 @@ const char* name_of(order::direction way) {
 
 namespace {
 
-/// Makes the space, part by part.
+/// Generates `order_space`: combines remaps, shapes and directions of steps.
 class space {
  public:
   space(const kernel& k, int domains) : k_(k), domains_(domains), blocks_(k.blocks()) {
@@ -85,12 +85,12 @@ class space {
     return {order::direction::forward, order::direction::sawtooth, order::direction::joined};
   }
 
-  /// 0: none.
+  /// The chunks of the remaps to try; 0 is no remap.
   [[nodiscard]] std::vector<int> chunks() const {
     if (domains_ == 1) return {0};
     std::vector<int> made{0, blocks_ / domains_ + 1};
     if (k_.drifts()) {
-      // One head's blocks, or half or twice as many, to a domain.
+      // The blocks along the last axis, which are those of one head, stay in one domain.
       if (!wide_.empty()) made.push_back(k_.axes()[static_cast<std::size_t>(wide_.back())].extent);
     } else {
       for (const int chunk : {2, 4, 8, 16, 25, 32, 48, 64, 96, 128, 216, 256, 512, 1024})
@@ -198,7 +198,7 @@ class space {
   const kernel& k_;
   int domains_;
   int blocks_;
-  std::vector<int> wide_;  // axes with more than one place
+  std::vector<int> wide_;  // axes with an extent above 1
   std::vector<block_order> shapes_;
 };
 
@@ -225,7 +225,7 @@ block_order order_named(const kernel& k, int domains, const std::string& name) {
     if (name == "swizzled head-first") return {name, {full}, order::direction::forward};
     if (name == "naive block-first") return {name, {block_first}, order::direction::forward};
     if (name == "swizzled block-first") {
-      // The heads of each row of blocks, as they are assigned to domains.
+      // Remaps the heads within each row of blocks.
       const remap_of_rows rows{k.blocks() / heads, order::full_remap(heads, domains)};
       return {name, {rows, block_first}, order::direction::forward};
     }

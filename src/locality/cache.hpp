@@ -16,8 +16,8 @@ namespace untax::locality {
   return x ^ (x >> 31);
 }
 
-/// A cache of sets that hold the pieces that were used last. The set of a piece is a hash of its
-/// number, as devices spread addresses over theirs.
+/// A set-associative cache with LRU replacement. The set of a piece is a hash of its number, as
+/// devices hash addresses to sets.
 class cache {
  public:
   cache(double bytes, int ways, double unit) : ways_(ways) {
@@ -30,9 +30,9 @@ class cache {
     entries_.resize(sets_ * static_cast<std::uint64_t>(ways_));
   }
 
-  /// Looks a piece up and makes it the last used one of its set. Returns when it is there, in
-  /// seconds, or a negative number if it was not; then it has been put there, and `arrives` is what
-  /// later calls return.
+  /// Looks a piece up and makes it the most recently used one of its set. On a hit, returns the
+  /// time in seconds at which it arrives. On a miss, inserts it with the arrival time `arrives` and
+  /// returns a negative number.
   double use(std::int64_t piece, double arrives) {
     const std::uint64_t set = set_of(piece);
     entry* first = &entries_[set * static_cast<std::uint64_t>(ways_)];
@@ -48,7 +48,7 @@ class cache {
     }
     return -1;
   }
-  /// When the piece that `use` has just put in will be there.
+  /// Sets the arrival time of the piece that `use` has just inserted.
   void set_arrival(std::int64_t piece, double arrives) {
     const std::uint64_t set = set_of(piece);
     entries_[set * static_cast<std::uint64_t>(ways_)].arrives = arrives;
@@ -68,12 +68,12 @@ class cache {
   std::vector<entry> entries_;
 };
 
-/// The cache of a domain: one, or one for each side. Each piece is at home on one of them. What a
-/// side does not have when it reads it asks the home of the piece for, and both keep it. What is
-/// written goes home.
+/// The cache of a domain: one cache, or one per side. Each piece has a home side. A side that
+/// misses on a read asks the piece's home side, and both keep the piece. A write goes to the home
+/// side only.
 class sided_cache {
  public:
-  /// Processors are assigned to sides as by chance, equally many to each.
+  /// Assigns processors to sides pseudo-randomly, equally many to each.
   sided_cache(const device& d, double unit) : side_of_(static_cast<std::size_t>(d.processors)) {
     const level& of = d.cache;
     for (int i = 0; i < of.sides; ++i) sides_.emplace_back(of.bytes / of.sides, of.ways, unit);
@@ -84,14 +84,14 @@ class sided_cache {
       side_of_[static_cast<std::size_t>(assigned[i].second)] = static_cast<int>(i % sides_.size());
   }
 
-  /// The side that a place of the domain for a block is on.
+  /// The side of the processor that has slot `place` of the domain.
   [[nodiscard]] int side_of(std::size_t place) const { return side_of_[place % side_of_.size()]; }
 
   struct answer {
-    bool is_near;    ///< the side itself has it
-    double arrives;  ///< when it is there; negative if no side has it
+    bool is_near;    ///< the requesting side has the piece; for a write: it is the home side
+    double arrives;  ///< arrival time in seconds; negative if no side has it
   };
-  /// As `cache::use`, by a processor of a side.
+  /// As `cache::use`, for a processor of `side`.
   answer use(int side, std::int64_t piece, bool is_write, double now) {
     const int home = home_of(piece);
     if (is_write) return {home == side, of(home).use(piece, now)};
@@ -99,20 +99,20 @@ class sided_cache {
     if (near >= 0) return {true, near};
     return {false, home == side ? -1 : of(home).use(piece, now)};
   }
-  /// When the piece that no side had will be there.
+  /// Sets the arrival time of a piece that no side had.
   void set_arrival(int side, std::int64_t piece, bool is_write, double arrives) {
     const int home = home_of(piece);
     of(home).set_arrival(piece, arrives);
     if (home != side && !is_write) of(side).set_arrival(piece, arrives);
   }
-  /// The same, of a piece that the other side had.
+  /// Sets the arrival time at `side` of a piece that only its home side had.
   void set_near_arrival(int side, std::int64_t piece, double arrives) {
     of(side).set_arrival(piece, arrives);
   }
 
  private:
   [[nodiscard]] cache& of(int side) { return sides_[static_cast<std::size_t>(side)]; }
-  /// By bits that do not choose the set.
+  /// The home side of a piece, from bits of the hash that do not choose the set.
   [[nodiscard]] int home_of(std::int64_t piece) const {
     return static_cast<int>((scattered(piece) & 0xffff) % sides_.size());
   }

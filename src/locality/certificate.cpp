@@ -11,7 +11,7 @@
 namespace untax::locality {
 namespace {
 
-/// Places of a domain for blocks that run at the same time.
+/// The number of blocks that a domain runs at the same time.
 double places(const kernel& k, const device& d) {
   return static_cast<double>(d.processors) * k.resident();
 }
@@ -28,8 +28,8 @@ std::vector<double> assigned_to(int blocks, const device& d) {
   return made;
 }
 
-/// Bytes that a domain misses at least if it goes through its blocks in windows of so many: what a
-/// window needs and the cache cannot have kept from before it.
+/// A lower bound on the bytes that a domain misses if it runs its blocks in windows of `window`
+/// blocks. A window misses at least what it needs beyond what the cache can have kept.
 double missed_in_windows(const footprint& f, const device& d, double blocks, double window) {
   if (blocks < 1) return 0;
   window = std::min(window, blocks);
@@ -58,8 +58,8 @@ double missed_in_waves(const footprint& f, const kernel& k, const device& d) {
   }
 }
 
-/// A function of the number of blocks: the greatest convex one that is nowhere above the bytes a
-/// block step needs if so many blocks are under way.
+/// The largest convex function of the number of blocks under way that nowhere exceeds the bytes
+/// that one step of a block needs.
 class bytes_per_step {
  public:
   bytes_per_step(const footprint& f, double most) {
@@ -73,7 +73,7 @@ class bytes_per_step {
       least = least < 0 ? here : std::min(least, here);
       value.push_back(least);
     }
-    // Between two of them it is at least what it is at the second.
+    // Between two samples, the function is at least its value at the second one.
     for (std::size_t i = 0; i < at.size(); ++i) add(at[i], value[std::min(i + 1, at.size() - 1)]);
   }
 
@@ -87,7 +87,7 @@ class bytes_per_step {
   }
 
  private:
-  /// The lower hull of the points so far.
+  /// Adds a point to the lower convex hull. Calls have ascending `x`.
   void add(double x, double y) {
     while (x_.size() >= 2) {
       const std::size_t n = x_.size();
@@ -105,9 +105,9 @@ class bytes_per_step {
   std::vector<double> y_;
 };
 
-/// Bytes that miss at least whatever the timing: the time of each domain is cut so that it takes
-/// `length` steps of blocks between two cuts. What is left behind the last cut of a domain is not
-/// counted, and domains may have any number of steps.
+/// A lower bound on the missed bytes for any timing. The time of each domain is cut into intervals
+/// of `length` block steps. Steps after the last cut of a domain are not counted, and domains may
+/// have different numbers of steps.
 double missed_at_any_time(const footprint& f, const kernel& k, const device& d) {
   const double under_way = places(k, d);
   const bytes_per_step bytes(f, k.blocks() + under_way);

@@ -13,7 +13,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Reads numbers of a JSON object, and says what is wrong with which.
+/// Reads the fields of a JSON object. Errors name the field and what is wrong with it.
 class fields {
  public:
   fields(const json& from, std::string where, std::vector<std::string> known)

@@ -46,13 +46,13 @@ std::string in_cpp(const plane<Way>& p) {
   return fmt::format("repeated{{{}, through{{{}}}}}", p.times, way_in_cpp(p.part.way));
 }
 
-/// Statements that are the same in C and in Python but for how they are spelt.
+/// Generates statements in C or in Python, which differ only in syntax.
 class statements {
  public:
   explicit statements(bool is_python) : is_python_(is_python) {}
 
   [[nodiscard]] const std::string& text() const { return text_; }
-  /// Whether arithmetic alone does not say it.
+  /// Whether a part of the order is not generated as arithmetic, so that it needs a table.
   [[nodiscard]] bool needs_table() const { return needs_table_; }
 
   void operator()(const order::chunked_remap& r) {
@@ -165,7 +165,7 @@ class statements {
   }
   void inner(const order::diagonals& /*way*/) { needs_table_ = true; }
 
-  /// `x` and `y` of position `p`.
+  /// Computes `x` and `y` of position `p`, in bands of `band` columns.
   void in_bands(const std::string& width, const std::string& height, int band) {
     set("first",
         divided("p", fmt::format("({} * {})", band, height), false) + fmt::format(" * {}", band));

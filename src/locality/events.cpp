@@ -9,7 +9,7 @@
 namespace untax::locality {
 namespace {
 
-/// About normal, from a number: the sum of four even ones.
+/// An approximately standard normal value, a hash of `number`: the sum of four uniform values.
 double normal(std::uint64_t number) {
   const std::uint64_t bits = scattered(static_cast<std::int64_t>(number));
   double sum = 0;
@@ -17,9 +17,9 @@ double normal(std::uint64_t number) {
   return sum * 1.7320508;
 }
 
-/// Each place of a processor takes a step, waits for what it reads, multiplies, and takes the next.
-/// The operands of a step are waited for one after the other; a piece that another block has asked
-/// for counts as found, and is there when it comes.
+/// Each slot of a processor runs steps: it waits for what a step reads, then computes. The waits
+/// for the accesses of a step add up. A piece that another block has requested counts as a hit. The
+/// block waits for its arrival only with `waits_for_others`.
 class events {
  public:
   events(const kernel& k, const device& d, const schedule& s, const assumptions& how, int domains)
@@ -61,7 +61,7 @@ class events {
         places_.push_back(p);
       }
     }
-    // Positions are assigned to processors one by one, so all domains begin together.
+    // Slots get their first blocks in turns over the domains, so all domains begin together.
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const std::size_t domain = i % static_cast<std::size_t>(domains_);
       const std::size_t slot = i / static_cast<std::size_t>(domains_);
@@ -92,7 +92,7 @@ class events {
     int steps = 0;
     int step = 0;
     int turn = -1;
-    std::int64_t stream = -1;  // the first granule of what every step reads elsewhere
+    std::int64_t stream = -1;  // first granule of a regular access that moves with steps; -1: none
     std::vector<access> accesses;
     std::vector<kernel::run> runs;  // of the accesses
   };
@@ -104,7 +104,7 @@ class events {
     }
   };
 
-  /// `waiting_` is a heap, but for its first event, which goes down to where it belongs.
+  /// Restores the heap `waiting_` after its first event was replaced: moves that event down.
   void sink() {
     const std::size_t count = waiting_.size();
     for (std::size_t i = 0;;) {
@@ -135,7 +135,7 @@ class events {
     return true;
   }
 
-  /// The block begins at the step that a block of its domain took last which goes through the same.
+  /// Starts a block at the last step of a block of its domain that reads the same stream.
   void join(place& p) {
     p.stream = -1;
     for (std::size_t i = 0; i < p.runs.size() && p.stream < 0; ++i) {
@@ -147,7 +147,7 @@ class events {
     p.turn = found != under_way.end() && found->second < p.steps ? found->second : 0;
   }
 
-  /// Returns when the step ends.
+  /// Simulates one step from time `now`. Returns the time at which it ends.
   double step(place& p, double now) {
     double waited = 0;
     double bytes = 0;
@@ -182,7 +182,7 @@ class events {
     return now + waited + work;
   }
 
-  /// Returns when the granule is there.
+  /// Reads or writes a granule at time `now`. Returns the time at which it has arrived.
   double fetch(const place& p, std::size_t operand, std::int64_t granule, bool is_write,
                double now) {
     const auto domain = static_cast<std::size_t>(p.domain);
@@ -218,7 +218,7 @@ class events {
     return arrives;
   }
 
-  /// What came with something that a step has asked for, if it did not ask for it, too.
+  /// Inserts a piece that memory sent along with a requested one, unless the cache has it.
   void bring(const place& p, std::int64_t piece, double bytes, double now) {
     const auto domain = static_cast<std::size_t>(p.domain);
     sided_cache& cache = caches_[domain];
@@ -262,7 +262,7 @@ class events {
   std::vector<std::size_t> next_;
   std::vector<place> places_;
   std::vector<event> waiting_;
-  std::vector<std::pair<std::int64_t, double>> brought_;  // by a step: pieces and their bytes
+  std::vector<std::pair<std::int64_t, double>> brought_;  // pieces that came along, and bytes
   std::uint64_t drawn_ = 0;
   outcome found_;
 };

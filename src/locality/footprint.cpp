@@ -11,12 +11,12 @@
 namespace untax::locality {
 namespace {
 
-/// A length along rows or columns: what each axis, and a step, moves it by.
+/// The size of a rectangle in rows or columns, and how far axes and steps move it.
 struct line {
   std::int64_t size = 0;
-  std::vector<std::pair<std::int64_t, int>> moves;  // by how much, and how many places there are
+  std::vector<std::pair<std::int64_t, int>> moves;  // distance, and number of positions
 
-  /// The part of the size of which those of different places have nothing in common; 0 if there is
+  /// The part of the size in which rectangles at different positions are disjoint; 0 if there is
   /// none.
   [[nodiscard]] std::int64_t own() const {
     auto sorted = moves;
@@ -39,7 +39,7 @@ std::vector<int> blocks_to_look_at(const kernel& k) {
   }
   for (int i = 0; i < 8192; ++i)
     made.push_back(static_cast<int>(std::int64_t{k.blocks() - 1} * i / 8191));
-  // The corners of the grid, where rectangles stick out.
+  // The corners of the grid, where rectangles reach beyond the operand.
   for (unsigned corner = 0; corner < (1U << k.axes().size()); ++corner) {
     int block = 0;
     for (std::size_t i = 0; i < k.axes().size(); ++i)
@@ -62,7 +62,7 @@ footprint::footprint(const kernel& k, const device& d) {
   for (const int block : blocks_to_look_at(k))
     least_steps_ = std::min(least_steps_, k.steps(block));
   count(k, d);
-  // Of an operand that is read at several places, one of them counts.
+  // If an operand has several accesses, only the term with the most bytes counts.
   std::map<int, term> best;
   const std::vector<access> accesses = k.accesses(0);
   for (std::size_t i = 0; i < accesses.size(); ++i) {
@@ -80,9 +80,9 @@ footprint::footprint(const kernel& k, const device& d) {
   for (const auto& [operand, t] : best) terms_.push_back(t);
 }
 
-/// One sector of a pair is asked for without the other at the two edges of a row of a rectangle;
-/// the other one is there for nothing. Half of all bytes could be so where rectangles of several
-/// kinds meet.
+/// Memory sends pairs of sectors. At both edges of a row of a rectangle, one sector may be
+/// requested without its partner, which then comes for free. Where rectangles of several kinds
+/// meet, this may hold for half of all bytes.
 double footprint::without_given(const kernel& k, const device& d, std::size_t number,
                                 double bytes) const {
   const std::vector<access> accesses = k.accesses(0);
@@ -103,11 +103,11 @@ double footprint::without_given(const kernel& k, const device& d, std::size_t nu
 
 void footprint::count(const kernel& k, const device& d) {
   std::vector<bool> seen(static_cast<std::size_t>(k.granules()));
-  std::vector<bool> alone(seen.size());  // read without the other one of the pair
+  std::vector<bool> alone(seen.size());  // read without its partner in the pair
   std::vector<double> distinct(k.operands().size());
   std::vector<bool> is_of_steps(k.operands().size());
   using place = std::tuple<int, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-  std::map<place, int> done;  // steps of a rectangle that have been looked at
+  std::map<place, int> done;  // number of steps of a rectangle that were visited
   std::map<std::pair<place, int>, double> bytes_of;
   for (int block = 0; block < k.blocks(); ++block) {
     const int steps = k.steps(block);
@@ -130,7 +130,7 @@ void footprint::count(const kernel& k, const device& d) {
       requested_ += asked * again;
       int& looked = done[where];
       for (; looked < each; ++looked) {
-        std::int64_t even = -1;  // the last granule, if its other one has not come yet
+        std::int64_t even = -1;  // the last granule, while its partner has not come yet
         const auto even_was_alone = [&] {
           if (even >= 0) alone[static_cast<std::size_t>(even)] = true;
           even = -1;
@@ -237,7 +237,7 @@ footprint::term footprint::term_of(const kernel& k, std::size_t number) const {
   }
   made.bytes = std::max(0.0, least);
   if (!is_even || own_rows == 0 || own_columns == 0) {
-    made.axes = 0;  // no more is known than that a block reads this
+    made.axes = 0;  // only a bound for a single block is known
   } else if (is_of_steps) {
     made.is_of_steps = true;
     made.steps = least_steps_;
@@ -253,7 +253,7 @@ double footprint::least(double blocks, bool is_whole) const {
     terms.push_back(t);
   }
   if (terms.empty()) return 0;
-  // Axes that the same operands go by are one; those that none goes by cost nothing.
+  // Axes on which the same terms depend are merged. Axes on which no term depends cost nothing.
   std::map<unsigned, double> extent_of;
   for (std::size_t i = 0; i < extents_.size(); ++i) {
     unsigned pattern = 0;
@@ -275,7 +275,7 @@ double footprint::least(double blocks, bool is_whole) const {
   }
   left = std::min(left, most);
   std::vector<double> sides;
-  // The search ends near the least; less than a millionth is missing.
+  // The search ends near the minimum; its relative error is below 1e-6.
   return search(terms, sides, groups, extents, 0, left) * (1 - 1e-6);
 }
 
@@ -294,7 +294,7 @@ double footprint::search(const std::vector<term>& terms, std::vector<double>& si
     if (group < groups.size()) sides.pop_back();
     return bytes;
   }
-  // Convex in the logarithms of the sides, so thirds close in on the least.
+  // The bytes are convex in the logarithms of the sides, so a ternary search finds the minimum.
   double others = 1;
   for (std::size_t g = group + 1; g < groups.size(); ++g) others *= extents[g];
   double low = std::log(left / others);

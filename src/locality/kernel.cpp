@@ -16,7 +16,7 @@ std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
-/// Blocks from which granules are made: the first ones, the last one, and some on the way.
+/// Blocks whose accesses determine the granules: the first 64, and 191 spread up to the last.
 std::vector<int> probes(int blocks) {
   std::vector<int> made;
   for (int i = 0; i < std::min(blocks, 64); ++i) made.push_back(i);
@@ -75,7 +75,7 @@ std::vector<access> kernel::accesses(int block) const {
     a.row_per_step = bound(0, at_1) - a.row;
     a.column_per_step = bound(2, at_1) - a.column;
     if (factor_ > 1 && a.when == moment::every_step) {
-      // Steps that follow each other in memory, one rectangle: checked by coarsened().
+      // coarsened() has checked that consecutive steps together are one rectangle.
       if (a.row_per_step != 0) a.rows *= factor_;
       if (a.column_per_step != 0) a.columns *= factor_;
       a.row_per_step *= factor_;
@@ -164,7 +164,7 @@ void kernel::choose_granules(int line, std::string_view origin) {
     operand& o = operands_[i];
     o.granule_rows = std::clamp<std::int64_t>(rows[i], 1, o.rows);
     o.granule_columns = std::clamp<std::int64_t>(columns[i], 1, o.columns);
-    if (o.granule_columns == o.columns) {  // whole rows, one after the other in memory
+    if (o.granule_columns == o.columns) {  // whole rows, which are contiguous in memory
       const std::int64_t least = rounded_up(line, o.columns * o.element_bytes);
       o.granule_rows = rounded_up(least, o.granule_rows) * o.granule_rows;
     } else {

@@ -17,7 +17,7 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1));
 }
 
-/// At commas that are in no brackets.
+/// Splits a text at the commas that are not in parentheses.
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -47,7 +47,7 @@ constexpr const char* line_forms =
 
 }  // namespace
 
-/// One text, line by line.
+/// Reads the text of one kernel line by line.
 class kernel_reader {
  public:
   kernel_reader(std::string_view origin, const kernel::sizes& given)
@@ -195,7 +195,7 @@ class kernel_reader {
     }
   }
 
-  /// Over sizes, and over axes and the step as well where it is about a block.
+  /// Parses an expression over sizes; with `is_of_block`, also over axes and the step.
   select::expression expression(const std::string& text, bool is_of_block) const {
     std::vector<std::string> names;
     for (const auto& [name, value] : made_.sizes_) names.push_back(name);
@@ -240,7 +240,7 @@ class kernel_reader {
     made_.choose_granules(line, origin_);
   }
 
-  /// Each block that is looked at has finite steps, and rectangles that move evenly.
+  /// Checks at most 200 blocks: few enough steps, finite bounds, the same movement with each step.
   void check_blocks() {
     const int count = std::min(made_.blocks_, 200);
     const int first_steps = made_.steps(0);

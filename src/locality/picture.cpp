@@ -40,7 +40,7 @@ std::string to_svg(const block_order& order, const kernel& k, const device& d) {
       std::max(560, columns * side + 8), rows * side + 44, d.name, order.name, d.domains, waves,
       rows < down || columns < across ? " The first part of the grid." : "");
   for (int y = 0; y < rows; ++y) {
-    // Places of one colour beside each other are one rectangle.
+    // Adjacent places of the same colour are drawn as one rectangle.
     std::string last;
     int from = 0;
     for (int x = 0; x <= columns; ++x) {

@@ -10,8 +10,8 @@
 
 namespace untax::locality {
 
-/// Whether memory gives two granules of an operand at once, which lie side by side: the even and
-/// the odd one.
+/// Whether memory sends the granules of an operand in pairs: an even one and the odd one next to
+/// it.
 [[nodiscard]] inline bool comes_in_pairs(const operand& o, const device& d) {
   return o.granule_columns * o.element_bytes == d.sector && d.fetch == 2 * d.sector &&
          o.granules_across % 2 == 0;
@@ -20,13 +20,13 @@ namespace untax::locality {
   return o.first_granule + ((granule - o.first_granule) ^ 1);
 }
 
-/// How granules of different sizes share a cache: in units, of which each granule takes one or
-/// more.
+/// The units in which granules of different sizes share a cache. A granule takes one or more of
+/// them.
 struct pieces {
   double unit = 1;
-  std::vector<int> units;         ///< of a granule of each operand
-  std::vector<double> bytes;      ///< of such a granule
-  static constexpr int most = 8;  ///< units of a granule, so that looking up stays cheap
+  std::vector<int> units;         ///< units of a granule, by operand
+  std::vector<double> bytes;      ///< bytes of a granule, by operand
+  static constexpr int most = 8;  ///< limit of units per granule, which bounds the cost of a lookup
 
   pieces(const kernel& k, const device& d) : operands_(k.operands()) {
     std::int64_t common = 0;
@@ -43,7 +43,7 @@ struct pieces {
     }
   }
 
-  /// What comes from memory with a granule, as memory gives no less; a negative number for nothing.
+  /// The granule that memory sends along with `granule`; -1 if there is none.
   [[nodiscard]] std::int64_t partner(std::size_t operand, std::int64_t granule) const {
     return come_in_pairs_[operand] ? other_of_pair(operands_[operand], granule) : -1;
   }

@@ -25,7 +25,7 @@ constexpr const char* own = "measured for this project: attention, one H200, 128
 constexpr const char* own_others =
     "measured for this project: attention, one H200, time block-first / head-first";
 
-/// Simulates what figures are about, each once.
+/// Simulates the case of each figure, and each case once.
 class simulations {
  public:
   explicit simulations(std::string only) : only_(std::move(only)) {}

@@ -20,8 +20,8 @@
 namespace untax::locality {
 namespace {
 
-/// work(0) ... work(count - 1), each once, by the caller and more threads. Throws what one of them
-/// threw.
+/// Calls work(0) ... work(count - 1), each once, on at most `threads` threads including the caller.
+/// If calls throw, rethrows one of the exceptions at the end.
 void for_each(int count, int threads, const std::function<void(int)>& work) {
   std::atomic<int> next = 0;
   std::exception_ptr failed;
@@ -40,14 +40,14 @@ void for_each(int count, int threads, const std::function<void(int)>& work) {
   try {
     start_threads(running, std::min(threads, count) - 1, "untax locality", take_part);
   } catch (const error&) {
-    // It takes longer with those that could be started.
+    // The threads that could be started do all the work.
   }
   take_part(0);
   for (std::thread& thread : running) thread.join();
   if (failed) std::rethrow_exception(failed);
 }
 
-/// How often a cache is asked if all blocks run, from a look at some.
+/// Estimates the cache lookups of the whole kernel from at most 64 blocks.
 double touches(const kernel& k, const device& d) {
   const pieces sizes(k, d);
   double seen = 0;
@@ -64,7 +64,7 @@ double touches(const kernel& k, const device& d) {
   return seen / looks * k.blocks();
 }
 
-/// What the first look at each order is done with.
+/// The kernel, effort and assumptions of the first pass over all orders.
 struct first_look {
   kernel k;
   effort much;
@@ -96,7 +96,7 @@ first_look make_first_look(const kernel& k, const device& d, const search_option
   return made;
 }
 
-/// Time in parts of a hundredth first; then what of it the levels below the caches are busy.
+/// Compares times in steps of 0.5 %, then how long the levels below the caches are busy.
 bool is_better(const outcome& a, const outcome& b, const device& d) {
   const auto step = [](const outcome& o) { return std::lround(std::log(o.seconds) * 200); };
   if (step(a) != step(b)) return step(a) < step(b);
@@ -108,8 +108,8 @@ bool is_better(const outcome& a, const outcome& b, const device& d) {
   return grain(a) < grain(b);
 }
 
-/// Whether an order leaves nothing to gain: it hits what any could, and memory sends each piece
-/// once.
+/// Whether no order can be better: the hit rate is within 0.002 of the limit, and memory sends each
+/// piece about once.
 bool is_the_best(const outcome& o, const certificate& limit) {
   const double once = (1 - limit.compulsory) * o.all.requested;
   return o.all.rate() > limit.limit - 0.002 && o.memory_bytes < 1.01 * once;
@@ -138,7 +138,7 @@ void judge(search_result& found, const kernel& k) {
   }
 }
 
-/// Without orders that are the same as one before.
+/// Removes orders that equal an earlier one.
 std::vector<block_order> different(std::vector<block_order> all, int blocks) {
   std::set<std::pair<std::uint64_t, int>> known;
   std::vector<block_order> made;
@@ -183,7 +183,7 @@ search_result search(const kernel& k, const device& d, const search_options& opt
   std::stable_sort(by_rank.begin(), by_rank.end(), [&](int a, int b) {
     return is_better(seen[static_cast<std::size_t>(a)], seen[static_cast<std::size_t>(b)], d);
   });
-  // In full: the best ones, that with most hits, and the order of the numbers.
+  // Simulated in full: the best orders, the one with the most hits, and that of the numbers.
   const auto hits = std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) {
     return a.all.rate() < b.all.rate();
   });

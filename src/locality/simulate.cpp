@@ -12,7 +12,7 @@
 namespace untax::locality {
 namespace {
 
-/// What was simulated stands for all of it.
+/// Scales traffic from the simulated part to the whole kernel.
 void extend(outcome& o, double factor) {
   const auto longer = [&](traffic& t) {
     t.requested *= factor;
@@ -34,9 +34,9 @@ double steps_of(const kernel& k) {
   return steps;
 }
 
-/// What is simulated where blocks drift: all, as long as that is not too much; else two domains,
-/// and in them as many waves as time allows. Where blocks are not equally long, all waves are: the
-/// first ones are not like the rest.
+/// The part that is simulated if blocks drift: everything if that is at most `how.steps` steps,
+/// else two domains with as many waves as these steps allow, and at least `how.waves`. If blocks
+/// differ in steps, it is all waves, since the first ones are not like the rest.
 effort affordable(const kernel& k, const device& d, const effort& asked, const assumptions& how) {
   effort much = asked;
   const double steps = steps_of(k);

@@ -7,8 +7,8 @@
 namespace untax::locality {
 namespace {
 
-/// All blocks of a wave are at the same step. What several blocks of a domain read at a step is
-/// fetched once; then the caches are asked.
+/// Simulates waves of blocks that are all at the same step. Data that several blocks on one side of
+/// a domain read in a step is looked up in the caches once.
 class waves {
  public:
   waves(const kernel& k, const device& d, const schedule& s, const assumptions& how, int domains)
@@ -58,7 +58,7 @@ class waves {
   void start(const std::vector<std::vector<int>>& queues, std::size_t wave, std::size_t slots) {
     running_.assign(caches_.size(), {});
     asked_.assign(caches_.size(), 0);
-    // Where all are at the same step, who joins the others begins with them.
+    // All blocks are at the same step, so a block that joins the others begins with them.
     const int turn = s_.way == order::direction::joined ? 0 : static_cast<int>(wave);
     steps_ = 0;
     next_ = 0;
@@ -76,7 +76,7 @@ class waves {
     }
   }
 
-  /// Block after block: what one brings in is there for the next.
+  /// Simulates one step, block after block: a block hits what an earlier one has fetched.
   void one_step(std::size_t domain, int side, int step) {
     ++stamp_;
     traffic& here = found_.domains[domain];
@@ -108,7 +108,7 @@ class waves {
     }
   }
 
-  /// What came with something that a block has asked for, if nobody did at this step.
+  /// Inserts a granule that memory sent along with another, unless it was used in this step.
   void bring(std::size_t domain, int side, std::int64_t granule, std::size_t operand) {
     auto& seen = seen_[static_cast<std::size_t>(granule)];
     if (seen == stamp_) return;
@@ -142,7 +142,7 @@ class waves {
     if (missed && partner >= 0 && !is_write) brought_.push_back({partner, operand});
   }
 
-  /// Whether memory had to give it.
+  /// Counts a miss of a domain's cache. Returns whether the data came from memory.
   bool from_next_level(std::int64_t piece, double bytes) {
     next_ += bytes;
     if (!shared_.empty()) {
@@ -156,7 +156,7 @@ class waves {
     return true;
   }
 
-  /// What of a wave takes longest is how long it takes.
+  /// Adds the time of a wave: that of its slowest resource.
   void finish() {
     double flops = 0;
     double asked = 0;
@@ -185,7 +185,7 @@ class waves {
   std::vector<cache> shared_;
   std::vector<std::uint32_t> seen_;
   std::uint32_t stamp_ = 0;
-  std::vector<std::pair<std::int64_t, std::size_t>> brought_;  // by a block: granules of operands
+  std::vector<std::pair<std::int64_t, std::size_t>> brought_;  // granules that came along
   std::vector<std::vector<running>> running_;
   std::vector<double> asked_;
   int steps_ = 0;

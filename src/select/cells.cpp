@@ -15,7 +15,7 @@
 namespace untax::select {
 namespace {
 
-/// What libcsv calls back with.
+/// The callbacks of libcsv, which collect the rows.
 struct csv_rows {
   std::vector<std::vector<std::string>> rows{1};
 

@@ -7,14 +7,14 @@
 
 namespace untax::select {
 
-/// A table as it was written: texts, with the names of its columns.
+/// The cells of a table as texts, with the names of its columns.
 struct cells {
   std::string origin;
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
-  std::vector<std::size_t> lines;  ///< of each row, from 1; from a list of objects its number
+  std::vector<std::size_t> lines;  ///< line of each row, from 1; for JSON the number of its object
 
-  /// The number of a column. Throws `invalid_argument` with those that there are.
+  /// The index of a column. Throws `invalid_argument` that lists the columns.
   [[nodiscard]] std::size_t column(std::string_view name) const;
   /// The number in a cell; NaN if it is empty. Throws `invalid_argument` for any other text.
   [[nodiscard]] double number(std::size_t row, std::size_t column) const;
@@ -22,7 +22,7 @@ struct cells {
   [[noreturn]] void refuse(std::size_t row, const std::string& what) const;
 };
 
-/// Throws `invalid_argument` for rows that have not as many cells as the first.
+/// Reads CSV. Throws `invalid_argument` if a row has another number of cells than the first.
 [[nodiscard]] cells cells_of_csv(std::string_view text, std::string_view origin);
 [[nodiscard]] cells cells_of_json(std::string_view text, std::string_view origin);
 

@@ -9,28 +9,28 @@
 
 namespace untax::select {
 
-/// What choices cost for the records of a table, guards included, and what they lose.
+/// The costs and losses of choices for the records of a table, with guards applied.
 class cost_model {
  public:
   cost_model(const table& from, const loss_weights& weights);
 
-  /// The candidate without a guard that fails least, of those the one that loses least.
+  /// The candidate without a guard that has the least total loss for one iteration.
   [[nodiscard]] std::size_t fallback() const noexcept { return fallback_; }
 
-  /// Seconds of a choice: of the candidate, or of the fallback where its guard refuses it. With the
-  /// known features only, they answer for its guard. A failure costs a multiple of
-  /// the slowest that does not fail.
+  /// The cost of a choice in seconds: of the candidate, or of the fallback if the guard refuses the
+  /// candidate. Without gathered features, the known ones decide the guard. A failure costs a
+  /// multiple of the slowest candidate that does not fail.
   [[nodiscard]] double cost(std::size_t record, std::size_t candidate, double iterations,
                             bool gathered) const;
-  /// Seconds of a candidate whatever its guard says.
+  /// The cost of a candidate in seconds, whether or not its guard holds.
   [[nodiscard]] double bare_cost(std::size_t record, std::size_t candidate,
                                  double iterations) const;
-  /// Of all candidates that do not fail.
+  /// The least cost of the candidates that do not fail.
   [[nodiscard]] double least(std::size_t record, double iterations) const;
-  /// What each choice loses.
+  /// The loss of each choice.
   [[nodiscard]] std::vector<double> losses(std::size_t record, double iterations,
                                            bool gathered) const;
-  /// What ways lose that cost so much: against the least of them.
+  /// The losses of alternatives with these costs, relative to the cheapest one.
   [[nodiscard]] std::vector<double> losses_of(std::span<const double> costs,
                                               double iterations) const;
 
@@ -41,7 +41,7 @@ class cost_model {
 
   const table& from_;
   loss_weights weights_;
-  std::vector<std::vector<char>> by_known_;  // of a record: candidates that known features allow
+  std::vector<std::vector<char>> by_known_;  // [record][candidate]: allowed by known features
   std::size_t fallback_ = 0;
   double mean_least_ = 0;  // of one iteration
 };

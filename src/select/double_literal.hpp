@@ -6,7 +6,7 @@
 
 namespace untax::select {
 
-/// The shortest text of C++ that is the same number: with a point or an exponent, so that it is no
+/// The shortest C++ literal of `value`. It has a point or an exponent, so that it is not an
 /// integer.
 [[nodiscard]] inline std::string double_literal(double value) {
   const std::string text = fmt::format("{}", value);

@@ -85,7 +85,7 @@ class header_writer {
     }
     text_ += "};\n\n";
   }
-  /// What is given, by its name, and what is computed of it.
+  /// Declares a variable for each feature: a given one from its struct, others by expressions.
   void write_features(bool gathered) {
     for (const feature& f : s_.what().features) {
       if (f.gathered && !gathered) continue;
@@ -122,7 +122,7 @@ class header_writer {
     for (std::size_t c = 0; c < what.candidates.size(); ++c) {
       const candidate& one = what.candidates[c];
       if (one.guard.empty()) continue;
-      // A guard that takes what was not gathered refuses, unless another condition answers for it.
+      // Without gathered features, the known guard replaces one that uses them; none refuses.
       const bool answered = gathered || s_.features().is_guarded_by_known(c);
       const std::string& guard = answered ? one.guard : one.known_guard;
       const std::string holds =

@@ -33,12 +33,12 @@ void write_node(const named_tree& t, int at, int depth, std::string& text) {
   write_node(t, n.high, depth + 1, text);
 }
 
-/// Draws a tree from the left to the right, a leaf a line.
+/// Draws a tree from left to right, with one leaf on each line.
 class drawer {
  public:
   drawer(const named_tree& t, int top) : t_(t), next_(top) {}
 
-  /// The height at which the node lies.
+  /// Draws a node and all nodes below it. Returns the y coordinate of the node.
   double draw(int at, int depth) {
     const decision_tree::node& n = t_.tree->nodes()[static_cast<std::size_t>(at)];
     const int x = margin + depth * column_width;

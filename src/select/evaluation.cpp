@@ -12,7 +12,7 @@
 namespace untax::select {
 namespace {
 
-/// Adds up what one way costs.
+/// Accumulates the costs of one way to choose.
 class account {
  public:
   account(const table& records, const cost_model& costs, std::string way, double iterations)
@@ -21,7 +21,7 @@ class account {
     made_.iterations = iterations;
   }
 
-  /// `paid`: for gathering.
+  /// Adds the choice for one record; `paid` is the cost of gathering in seconds.
   void add(std::size_t record, std::size_t candidate, double paid = 0) {
     const double least = costs_.least(record, made_.iterations);
     const double run = costs_.bare_cost(record, candidate, made_.iterations);
@@ -58,14 +58,14 @@ class account {
   double logarithms_ = 0;
 };
 
-/// What a selector says of one record.
+/// The decisions of a selector for one record.
 struct verdicts {
   int by_known = 0;
   int by_gathered = 0;
   bool gathers = false;
 };
 
-/// The values of features that are given, of a record.
+/// The values of the given features of a record; without `gathered`, only the known ones.
 std::vector<double> given_of(const table& from, std::size_t record, bool gathered) {
   std::vector<double> given;
   for (std::size_t f = 0; f < from.what.features.size(); ++f) {
@@ -83,7 +83,7 @@ verdicts verdicts_of(const selector& chooser, const table& from, std::size_t rec
           chooser.gathers(known, iterations)};
 }
 
-/// `ask(record, iterations)` has the verdicts of a selector that may judge the record.
+/// `ask(record, iterations)` returns the verdicts of a selector that may judge the record.
 template <class Ask>
 judgement judge(const table& records, const loss_weights& weights, const Ask& ask) {
   judgement all;

@@ -16,11 +16,11 @@ namespace untax::select {
 
 namespace {
 
-constexpr int most_nested = 50;  // brackets, so that no text exhausts the stack of the parser
+constexpr int most_nested = 50;  // limit of nesting, so that no text overflows the parser's stack
 
 }  // namespace
 
-/// Recursive descent, which emits the operands of an operation before it.
+/// A recursive descent parser that emits postfix code.
 class expression_parser {
  public:
   expression_parser(std::string_view text, std::span<const std::string> names)
@@ -37,7 +37,7 @@ class expression_parser {
     skip_spaces();
     if (at_ < text_.size()) refuse("expected an operator or the end");
     std::ranges::sort(made_.uses_);
-    // Not the one of ranges, which clang 14 does not compile.
+    // Not std::ranges::unique, which clang 14 does not compile.
     made_.uses_.erase(std::unique(made_.uses_.begin(), made_.uses_.end()), made_.uses_.end());
     return std::move(made_);
   }

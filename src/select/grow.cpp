@@ -11,10 +11,10 @@ namespace {
 
 using node = decision_tree::node;
 
-/// Losses above it count as this in the scatter, which is of squares.
+/// Losses are clamped to this in the scatter, which sums squares.
 constexpr double most_scattered = 1;
 
-/// Sums over records: of losses, and of losses and their squares as they count in the scatter.
+/// Sums over records: losses, clamped losses, and squares of clamped losses.
 struct sums {
   explicit sums(std::size_t choices) : lost(choices), counted(choices) {}
 
@@ -39,7 +39,7 @@ struct sums {
   double records = 0;
 };
 
-/// Where a node's records are divided, and the score of both halves.
+/// A split of a node's records, and the sum of the scores of both sides.
 struct split {
   int feature = -1;
   double threshold = 0;
@@ -66,7 +66,7 @@ class grower {
   }
 
  private:
-  /// The node of the records [begin, end) of each sorted list, and all below it.
+  /// Adds the subtree of the records [begin, end) of each sorted list. Returns its root.
   int add(std::size_t begin, std::size_t end, int depth) {
     const auto me = nodes_.size();
     nodes_.push_back(leaf_of(begin, end));
@@ -114,7 +114,7 @@ class grower {
     return best;
   }
 
-  /// Each list keeps its order in both halves.
+  /// Partitions all lists by a split and keeps their orders. Returns where the high side begins.
   std::size_t divide(std::size_t begin, std::size_t end, const split& by) {
     const auto feature = static_cast<std::size_t>(by.feature);
     std::size_t middle = begin;
@@ -143,13 +143,13 @@ class grower {
   const grid& features_;
   const grid& loss_;
   tree_limits limits_;
-  std::vector<std::vector<std::size_t>> sorted_;  // by each feature
+  std::vector<std::vector<std::size_t>> sorted_;  // the records, sorted by each feature
   std::vector<char> goes_low_;
   std::vector<std::size_t> scratch_;
   std::vector<node> nodes_;
 };
 
-/// Takes splits back, the one that gains least for each leaf that it costs first.
+/// Removes splits, the one with the least gain per leaf first.
 class pruner {
  public:
   explicit pruner(std::vector<node> nodes) : nodes_(std::move(nodes)), below_(nodes_.size()) {}
@@ -161,7 +161,7 @@ class pruner {
       for (std::size_t i = 0; i < nodes_.size(); ++i) {
         if (below_[i].leaves < 2) continue;
         const double gain = (nodes_[i].loss - below_[i].loss) / (below_[i].leaves - 1);
-        // The first of equals is the highest in the tree.
+        // Of equal gains the first one counts, which is above the others or beside them.
         if (gain < least) {
           least = gain;
           weakest = i;

@@ -8,10 +8,10 @@
 
 namespace untax::select {
 
-/// One of the three trees, and what its features and choices are called.
+/// One of the three trees, with the names of its features and choices.
 struct named_tree {
   std::string name;      ///< "known", "gathered", "gather"
-  std::string question;  ///< that it answers
+  std::string question;  ///< the question that the tree answers
   const decision_tree* tree;
   std::vector<std::string> features;
   std::vector<std::string> choices;

@@ -12,7 +12,7 @@ namespace {
 
 using node = decision_tree::node;
 
-constexpr double least_gain = 1e-4;  // of all that is lost, of a sweep that is worth another one
+constexpr double least_gain = 1e-4;  // relative gain of a sweep below which no other follows
 
 class refiner {
  public:
@@ -22,7 +22,7 @@ class refiner {
   std::vector<node> run(int sweeps) {
     double before = lost();
     for (int sweep = 0; sweep < sweeps; ++sweep) {
-      // Children first: what a node sends them to is as good as it gets then.
+      // Children before parents, so a node is optimised for subtrees that are already improved.
       for (std::size_t n = nodes_.size(); n-- > 0;) improve(n);
       const double now = lost();
       if (now > before * (1 - least_gain)) break;
@@ -36,7 +36,7 @@ class refiner {
   [[nodiscard]] int next_of(const node& n, std::size_t record) const {
     return features_(record, static_cast<std::size_t>(n.feature)) <= n.threshold ? n.low : n.high;
   }
-  /// The leaf that a record comes to from a node on.
+  /// The leaf that a record reaches from a node.
   [[nodiscard]] const node& leaf_of(int from, std::size_t record) const {
     const node* at = &nodes_[static_cast<std::size_t>(from)];
     while (at->feature >= 0) at = &nodes_[static_cast<std::size_t>(next_of(*at, record))];
@@ -78,9 +78,9 @@ class refiner {
       leaf.choice = static_cast<int>(best - lost.begin());
   }
 
-  /// The split that loses least with the subtrees as they are, if one loses less than this one's.
+  /// Takes the split with the least loss for the present subtrees, if it loses less than now.
   void divide(node& inner, const std::vector<std::size_t>& there) const {
-    // What is lost by each record if it goes low instead of high.
+    // The additional loss of each record if it goes low instead of high.
     std::vector<double> more(there.size());
     double all_high = 0;
     double now = 0;
@@ -109,7 +109,7 @@ class refiner {
       }
     }
   }
-  /// What came where, and what it loses there.
+  /// Sets the records and the loss of each node.
   void count() {
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const std::vector<std::size_t> there = records_of(n);

@@ -19,7 +19,7 @@ using nlohmann::json;
   throw error(errc::invalid_argument, fmt::format("{}: {}", origin, what));
 }
 
-/// Fields of an object, by their names and types.
+/// Reads the fields of a JSON object, and refuses unknown ones.
 class object_reader {
  public:
   object_reader(const json& object, std::string_view origin, std::string where,
@@ -79,7 +79,7 @@ void read_features(const object_reader& whole, const char* key, bool gathered,
   }
 }
 
-/// Names that an emitted header uses itself, and words of C++ that may be taken for one.
+/// Names that an emitted header uses itself, and C++ keywords that look like names.
 constexpr std::string_view reserved[] = {
     "known",  "gathered", "iterations", "chosen", "candidate", "node",     "std",    "and",
     "auto",   "bool",     "break",      "case",   "char",      "class",    "const",  "default",

@@ -10,7 +10,7 @@
 namespace untax::select {
 namespace {
 
-/// The least cost of candidates whose names begin like that; infinity if none ran.
+/// The least cost of the candidates whose names begin with `group`; infinity if none ran.
 double least_of(std::string_view group, const table& records, std::size_t record,
                 double iterations) {
   double least = std::numeric_limits<double>::infinity();

@@ -2,8 +2,8 @@
 
 namespace untax::select {
 
-/// A threshold between two values: the lower one only if no other number lies between. Where values
-/// are whole or rounded, one in the middle is the least likely to divide those that come later.
+/// The middle of two values, or `low` if no number lies between them. If values are whole or
+/// rounded, a threshold in the middle is the least likely to coincide with values of later inputs.
 [[nodiscard]] inline double threshold_between(double low, double high) {
   const double middle = low + (high - low) / 2;
   return middle < high ? middle : low;

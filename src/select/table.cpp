@@ -15,7 +15,7 @@
 namespace untax::select {
 namespace {
 
-/// Makes records of cells, as a schema says.
+/// Converts cells to records according to a schema.
 class table_reader {
  public:
   table_reader(const cells& from, const schema& what)
@@ -83,7 +83,7 @@ class table_reader {
     made.allowed.add_row(allowed);
   }
 
-  /// A column that no feature is made of may hold text.
+  /// The number in a cell, or NaN: a column that no feature uses may contain text.
   [[nodiscard]] double value_or_nan(std::size_t row, std::size_t column) const {
     try {
       return from_.number(row, column);

@@ -16,7 +16,7 @@
 namespace untax::select {
 namespace {
 
-/// Inputs of a tree and what choices lose, and the record that each row is of.
+/// Training data of a tree: features and losses of choices by row, and the record of each row.
 struct lesson {
   grid features;
   grid loss;
@@ -40,17 +40,17 @@ struct lesson {
   }
 };
 
-constexpr std::array least_records = {3, 8, 20};  // each with all numbers of iterations
+constexpr std::array least_records = {3, 8, 20};  // in a leaf, each with all numbers of iterations
 constexpr std::array scatters = {0.02, 0.1, 0.4};
-constexpr double next_to_nothing = 0.01;  // of the least cost of an input
+constexpr double next_to_nothing = 0.01;  // relative to the least cost of an input
 
 decision_tree tree_of(const lesson& of, const tree_limits& limits) {
   return refined(grow(of.features, of.loss, limits), of.features, of.loss, limits);
 }
 
-/// The limits of trees that lose least on records that they were not trained on. Each record is
-/// there `times_each`, for as many numbers of iterations: a leaf of fewer lines might know a single
-/// one by heart.
+/// The limits whose trees lose least on held-out records. Each record has `times_each` rows, one
+/// per number of iterations. The limits of records are multiples of this, since a leaf with fewer
+/// rows could memorise a single record.
 tree_limits best_limits(const lesson& all, const std::vector<int>& folds, int times_each,
                         const training_options& options) {
   tree_limits best = options.largest;
@@ -117,7 +117,7 @@ class trainer {
     values.push_back(iterations);
     return values;
   }
-  /// Which candidate to choose.
+  /// Training data for the choice of a candidate.
   [[nodiscard]] lesson kernels(bool gathered) const {
     lesson made;
     for (const double iterations : from_.what.iterations) {
@@ -129,7 +129,7 @@ class trainer {
     }
     return made;
   }
-  /// Choice 0: by what is known; 1: gather first.
+  /// Training data for the choice whether to gather. 0: use the known features; 1: gather first.
   [[nodiscard]] lesson whether_to_gather(const lesson& known, const tree_limits& known_limits,
                                          const lesson& gathered,
                                          const tree_limits& gathered_limits) const {
@@ -148,7 +148,7 @@ class trainer {
               costs_.cost(i, static_cast<std::size_t>(by_known.choice(without)), iterations, false),
               costs_.cost(i, static_cast<std::size_t>(by_gathered.choice(with)), iterations, true) +
                   from_.gathering[i]};
-          // Where looking costs next to nothing, a luckier guess is no reason to guess.
+          // If gathering costs almost nothing, guessing without it never counts as cheaper.
           if (from_.gathering[i] <= next_to_nothing * costs_.least(i, iterations))
             costs[0] = std::max(costs[0], costs[1]);
           made.features.add_row(without);

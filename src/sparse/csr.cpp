@@ -11,9 +11,9 @@ namespace {
   throw error(errc::invalid_argument, "sparse matrix: " + what);
 }
 
-/// Elements of one row, sorted by column, equal ones added. Returns how many are left.
+/// Sorts a row by column and adds elements of equal columns. Returns the remaining number.
 std::int64_t settle(std::vector<std::pair<std::int32_t, double>>& row) {
-  // Stable, so that what is there twice is added in the order in which it was given.
+  // Stable: elements of the same column are added in the order in which they were given.
   std::ranges::stable_sort(row, {}, &std::pair<std::int32_t, double>::first);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {

@@ -13,7 +13,7 @@ namespace untax::sparse {
 namespace {
 
 constexpr std::int64_t most_rows = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t most_shown = 40;  // characters of a text that is no number
+constexpr std::size_t most_shown = 40;  // characters that an error shows of an invalid text
 constexpr std::size_t least_entry = 4;  // characters: "1 1\n"
 
 enum class field { real, integer, pattern };
@@ -27,7 +27,7 @@ std::string lower(std::string_view text) {
   return made;
 }
 
-/// A text of a file as an error may show it.
+/// A text of the file for an error: shortened, with '?' for characters that are not printable.
 std::string shown(std::string_view text) {
   std::string made;
   for (const char c : text.substr(0, most_shown)) made += c >= ' ' && c <= '~' ? c : '?';
@@ -58,7 +58,7 @@ class reader {
     throw error(code, fmt::format("{}, line {}: {}", origin_, line_, what));
   }
 
-  /// A file may say that it has any number of entries.
+  /// The elements to reserve: at most as many as fit in the text, whatever number it claims.
   [[nodiscard]] std::size_t reserved() const {
     const std::size_t there = rest_.size() / least_entry + 1;
     const auto said = static_cast<std::size_t>(entries_);
@@ -74,7 +74,7 @@ class reader {
     ++line_;
     return true;
   }
-  /// The next one that is neither empty nor a comment.
+  /// Takes the next line that is neither empty nor a comment. False at the end.
   bool next_line() {
     while (any_line()) {
       if (now_.starts_with('%')) continue;
@@ -172,7 +172,7 @@ class reader {
     if (text.starts_with('+')) text.remove_prefix(1);
     double value = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    // What is too small becomes the nearest number, what is too large is refused.
+    // Underflow gives the nearest number; overflow is refused below.
     if (code == std::errc::result_out_of_range)
       value = std::strtod(std::string(text).c_str(), nullptr);
     if (code == std::errc::invalid_argument || end != text.data() + text.size() ||

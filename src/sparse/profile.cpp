@@ -12,11 +12,11 @@
 namespace untax::sparse {
 namespace {
 
-/// Lengths above this are sorted instead of counted.
+/// Lengths from this on are sorted instead of counted.
 constexpr std::int64_t counted = 1 << 20;
 constexpr std::int64_t slice = 32;
 
-/// The lengths of rows in ascending order, asked for by place.
+/// The lengths of rows in ascending order; `at` returns the one at a position.
 class sorted_lengths {
  public:
   template <class Offset>

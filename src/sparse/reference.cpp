@@ -10,7 +10,7 @@
 namespace untax::sparse {
 namespace {
 
-/// A sum whose error is kept beside it.
+/// A compensated sum: rounding errors are summed separately.
 class compensated {
  public:
   void add(double term) {
@@ -31,7 +31,7 @@ class compensated {
   double error_ = 0;
 };
 
-/// `see(row, exact sum, sum of absolute values)` for each row of A x.
+/// Calls `see(row, compensated sum, sum of absolute values)` for each row of A x.
 template <class Value, class Offset, class See>
 void each_row(const csr_view<Value, Offset>& m, std::span<const Value> x, const See& see) {
   for (std::size_t r = 0; r + 1 < m.offsets.size(); ++r) {
@@ -67,7 +67,7 @@ double spmv_error(const csr_view<Value, Offset>& matrix, double alpha, std::span
     const double away = std::abs(static_cast<double>(y[r]) - (alpha * sum + added));
     const double scale = std::abs(alpha) * all + std::abs(added);
     const double error = away == 0 ? 0 : away / scale;
-    // Neither NaN nor a result where there should be zero may be lost in a maximum.
+    // std::max could drop NaN. A result that should be zero has an infinite error.
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
   });
   return worst;

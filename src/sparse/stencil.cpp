@@ -12,9 +12,9 @@
 namespace untax::sparse {
 namespace {
 
-using place = std::array<std::int64_t, 3>;  ///< along each axis; those that a grid lacks are 0
+using place = std::array<std::int64_t, 3>;  ///< x, y and z; 0 along axes that a grid lacks
 
-/// Where the points of a row are from it, by ascending column.
+/// The offsets of a row's points from its own point, by ascending column.
 std::vector<place> neighbours(const stencil& of) {
   const auto reach = [&](int axis) { return axis < of.dimensions ? of.reach : 0; };
   std::vector<place> all;

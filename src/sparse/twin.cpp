@@ -9,7 +9,7 @@
 namespace untax::sparse {
 namespace {
 
-/// Of the standard library's distributions the results differ between libraries.
+/// Random numbers, without std distributions, whose results differ between libraries.
 class dice {
  public:
   explicit dice(std::uint64_t seed) : bits_(seed) {}
@@ -46,11 +46,11 @@ void require_possible(const row_profile& p) {
                        p.nnz));
 }
 
-/// The rows above the third quartile, as a part of the way from it to the longest one, at a part
-/// `t` of them: mostly t, and the rest so steep that mean and square of it are what is asked for.
+/// The shape of row lengths above the third quartile: `at` maps a part `t` of these rows to a part
+/// of the way to the longest row. A linear and a steep part give its mean and mean square.
 struct tail {
-  double steep = 1;   ///< a power of t
-  double weight = 0;  ///< of the steep part
+  double steep = 1;   ///< exponent of t in the steep part
+  double weight = 0;  ///< weight of the steep part
 
   [[nodiscard]] double at(double t) const { return (1 - weight) * t + weight * std::pow(t, steep); }
   [[nodiscard]] double square() const {
@@ -59,14 +59,14 @@ struct tail {
   }
 };
 
-/// The tail with this mean whose square is nearest.
+/// The tail with this mean whose mean square is nearest to `square`.
 tail tail_with(double mean, double square) {
   constexpr double least_mean = 1e-7;
   constexpr int steps = 400;
   mean = std::clamp(mean, least_mean, 1 - least_mean);
   tail best{1 / mean - 1, 1};
   for (int i = 1; mean < 0.5 && i <= steps; ++i) {
-    // Steeper than what alone has this mean: then a part of it is a line.
+    // Steeper than the power of t that alone has this mean, so a linear part is added.
     const double steep = (1 / mean - 1) * std::pow(1e4, static_cast<double>(i) / steps);
     const tail one{steep, (0.5 - mean) / (0.5 - 1 / (steep + 1))};
     if (std::abs(one.square() - square) < std::abs(best.square() - square)) best = one;
@@ -74,7 +74,7 @@ tail tail_with(double mean, double square) {
   return best;
 }
 
-/// Ascending lengths of rows with the quartiles of the profile.
+/// Row lengths with the quartiles, the extremes and, if possible, the elements of the profile.
 std::vector<std::int64_t> lengths_of(const row_profile& p, dice& random) {
   const auto rows = static_cast<double>(p.rows);
   std::vector<double> wanted(static_cast<std::size_t>(p.rows));
@@ -97,7 +97,7 @@ std::vector<std::int64_t> lengths_of(const row_profile& p, dice& random) {
   const double span = p.row_max - p.row_q3;
   if (span > 0) {
     const double part = (static_cast<double>(p.nnz) - sum) / above - p.row_q3;
-    // The sum of (q3 + span f - mean)^2 is what the variance leaves.
+    // The sum of (q3 + span f - mean)^2 over these rows is what remains of the variance.
     const double offset = p.row_q3 - mean;
     const double left = (p.row_variance * rows - squares) / above;
     const double square = (left - offset * offset - 2 * offset * part) / (span * span);
@@ -108,7 +108,7 @@ std::vector<std::int64_t> lengths_of(const row_profile& p, dice& random) {
   } else {
     std::fill(wanted.begin() + first, wanted.end(), p.row_q3);
   }
-  // Rounded so that the sums keep up, then evened out one by one.
+  // Rounds so that running sums agree, then corrects the total one element at a time.
   std::vector<std::int64_t> lengths(wanted.size());
   const auto least = static_cast<std::int64_t>(p.row_min);
   const auto most = static_cast<std::int64_t>(p.row_max);
@@ -141,12 +141,12 @@ std::vector<std::int64_t> lengths_of(const row_profile& p, dice& random) {
   return lengths;
 }
 
-/// So many different columns of `count` that begin with `first`, ascending.
+/// Appends `wanted` different ones of the `count` columns from `first` on, in ascending order.
 void draw(std::int64_t first, std::int64_t count, std::int64_t wanted, dice& random,
           std::vector<std::int32_t>& to) {
   const std::size_t begin = to.size();
   if (wanted * 3 > count) {
-    // Each in turn, with the chance that is left.
+    // Selection sampling: takes each column with the probability that remains.
     for (std::int64_t c = 0; c < count && wanted > 0; ++c) {
       if (random.below(count - c) >= wanted) continue;
       to.push_back(static_cast<std::int32_t>(first + c));

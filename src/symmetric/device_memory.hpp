@@ -11,24 +11,24 @@
 
 namespace untax {
 
-// What worlds need of devices. `cuda/` does it; `no_cuda/` stands in where CUDA is not compiled in,
-// and refuses with `unsupported`.
+// The functions of devices that worlds use. `cuda/` implements them. `no_cuda/` replaces it in
+// builds without CUDA, and throws `unsupported`.
 
-/// Tells the devices of a machine apart, also where processes number them differently.
+/// Identifies a device of a machine, even if processes number devices differently.
 using device_id = std::array<std::uint8_t, 16>;
 
-/// How many devices this process can use. Throws `unsupported`, which says why there is none.
+/// The number of usable devices. Throws `unsupported` with the reason if there is none.
 [[nodiscard]] int visible_devices();
 /// "NVIDIA H200 (sm_90)".
 [[nodiscard]] std::string device_name(int device);
-/// The page size of memory on `device` that others can map. Throws `unsupported` if there is no
-/// such memory.
+/// The page size of memory on `device` that other processes can map. Throws `unsupported` if the
+/// device has no such memory.
 [[nodiscard]] std::size_t device_page(int device);
 [[nodiscard]] segment_layout device_layout(int ranks, std::size_t control_bytes,
                                            std::size_t arena_bytes, int device);
 /// Makes `device` the current one of the calling thread.
 void use_device(int device);
-/// From now on ranks of this process share devices, and so their streams have to be few.
+/// From now on ranks of this process share devices, so each of them uses few streams.
 void share_device_streams() noexcept;
 
 /// The memory of one rank, before it is part of a world.
@@ -39,28 +39,28 @@ class device_share {
   device_share& operator=(const device_share&) = delete;
   virtual ~device_share() = default;
 
-  /// `bytes` bytes for `rank` on `device`, which other processes can map. Throws `out_of_memory`.
+  /// Allocates memory that other processes can map, for `rank`. Throws `out_of_memory`.
   [[nodiscard]] static std::unique_ptr<device_share> make(int rank, int device, std::size_t bytes);
 
-  /// Stands for the memory in other processes. It stays ours.
+  /// The descriptor by which other processes map the memory. This object owns it.
   [[nodiscard]] virtual int descriptor() const noexcept = 0;
   [[nodiscard]] virtual device_id id() const noexcept = 0;
 };
 
-/// The arenas of a world whose ranks all live in this process, rank r on device `devices[r]`,
-/// cleared.
-/// Registers the control region of `memory`, which has to outlive the arenas. Throws `unsupported`
-/// if there are not enough devices or one cannot reach another, `out_of_memory`.
+/// The cleared arenas of a world whose ranks are all in this process, rank r on device
+/// `devices[r]`. Registers the control region of `memory`, which has to outlive the arenas. Throws
+/// `out_of_memory`, and `unsupported` if there are not enough devices or if one cannot reach
+/// another.
 [[nodiscard]] std::unique_ptr<device_arenas> arenas_of_this_process(
     const segment& memory, const std::vector<int>& devices);
 
-/// What the other ranks of a world gave to this one.
+/// The memory that the other ranks of a world share with this one.
 struct device_shares {
-  std::vector<int> descriptors;  ///< by rank; they stay the caller's
+  std::vector<int> descriptors;  ///< by rank; the caller owns them
   std::vector<device_id> ids;    ///< by rank
 };
 
-/// The arenas of a world of processes: its own one is cleared. Otherwise as above.
+/// The arenas of a world of processes. Only that of `rank` is cleared. Otherwise as above.
 [[nodiscard]] std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int rank,
                                                                  int device,
                                                                  std::unique_ptr<device_share> mine,

@@ -12,7 +12,7 @@
 namespace untax {
 namespace {
 
-/// Heaps with guards, and what keeps their bookkeeping whole while somebody looks.
+/// The heaps with guards. The mutex protects this list and the bookkeeping of the heaps.
 struct watched_heaps {
   std::mutex mutex;
   std::vector<const symmetric_heap*> heaps;
@@ -50,8 +50,8 @@ std::string outside_allocations(const volatile void* p, std::size_t bytes) {
   const auto* const begin = const_cast<const void*>(p);  // NOLINT(*-const-cast): only its address
   std::string wrong;
   const std::scoped_lock lock(watched().mutex);
-  // Ranks of one process share the arenas. A peer may not have come to the allocation yet, so it is
-  // enough if one of them has it.
+  // Ranks of one process share the arenas. A peer may not have made the allocation yet, so it is
+  // enough if the heap of one rank has it.
   for (const symmetric_heap* heap : watched().heaps) {
     const int owner = heap->memory().owner_of(begin);
     if (owner < 0) continue;

@@ -7,14 +7,14 @@
 
 namespace untax {
 
-/// Queues of a GPU: CUDA deals the streams of a process to them in the order in which the streams
-/// are made, and what is in one queue runs in order. So where ranks share a GPU, two streams in one
-/// queue may stop each other for ever: a kernel waits for a peer whose kernel is queued behind it.
+/// The hardware queues of a GPU. CUDA assigns the streams of a process to them in the order of
+/// creation, and the work in one queue runs in order. If ranks share a GPU, two streams in one
+/// queue can deadlock: a kernel waits for one that is queued behind it.
 inline constexpr int most_queues = 32;
 
-/// Streams of the ranks that share GPUs. None is ever destroyed: one that is given back is the next
-/// that is taken, so that there are never more than were in use at the same time, and all have a
-/// queue for themselves as long as these are few enough.
+/// The streams of ranks that share GPUs. None is ever destroyed: a stream that was given back is
+/// the next one taken. So there are never more than were in use at the same time, and each has a
+/// queue of its own as long as there are enough queues.
 class stream_pool {
  public:
   using handle = void*;
@@ -25,7 +25,7 @@ class stream_pool {
 
   [[nodiscard]] handle take(int device);
   void give_back(int device, handle stream) noexcept;
-  /// How many there are on a device, in use or not.
+  /// The number of streams on a device, in use or not.
   [[nodiscard]] int made(int device) const;
 
  private:
@@ -39,19 +39,19 @@ class stream_pool {
   std::map<int, seats> devices_;
 };
 
-/// How many streams untax may have on a GPU that `ranks` share: each rank's caller has one, and the
-/// world two.
+/// The number of streams that untax may have on a GPU that `ranks` ranks share. The caller of each
+/// rank has one as well, and the world has two.
 [[nodiscard]] constexpr int most_streams(int ranks) noexcept { return most_queues - ranks - 2; }
 
-/// The multiprocessors that a kernel of one of the ranks of a GPU may take, if it waits for others.
-/// All blocks of all ranks have to run at the same time, and they come in pairs.
+/// The number of multiprocessors for a kernel of one of `ranks` ranks on a GPU, if it waits for
+/// others. All blocks of all ranks have to run at the same time, and they come in pairs.
 [[nodiscard]] constexpr int part_of_gpu(int processors, int ranks) noexcept {
   return ranks == 1 ? processors : processors / ranks / 2 * 2;
 }
 
-/// How many blocks such a kernel may have, if a multiprocessor holds `each` of them. Where ranks
-/// share a GPU, blocks of a kernel are put on different multiprocessors as long as there are free
-/// ones, and next to what takes all shared memory none has a place: so a block counts as a
+/// The number of blocks that such a kernel may have, if a multiprocessor holds `each` of them. If
+/// ranks share a GPU, the blocks of a kernel go to different multiprocessors while any are free.
+/// None fits next to a block that takes all shared memory. So each block counts as a
 /// multiprocessor.
 [[nodiscard]] constexpr int most_blocks_at_once(int each, int part, int ranks) noexcept {
   return ranks == 1 ? each * part : part;

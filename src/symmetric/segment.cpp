@@ -51,8 +51,8 @@ std::byte* map(const segment_layout& layout, int flags, int descriptor) {
   return base == MAP_FAILED ? nullptr : static_cast<std::byte*>(base);
 }
 
-/// Gives a file its size; the errno of the failure, or 0. A limit of file sizes also sends SIGXFSZ,
-/// which would end the process: it is taken back before anybody sees it.
+/// Sets the size of a file. Returns the errno of a failure, or 0. A limit of file sizes also raises
+/// SIGXFSZ, which would end the process; this blocks and consumes the signal.
 int resize(int descriptor, std::size_t bytes) {
   sigset_t too_large;
   sigemptyset(&too_large);
@@ -84,7 +84,7 @@ segment segment::shareable(const segment_layout& layout) {
   if (descriptor < 0) refuse(layout, errno);
   segment made(nullptr, layout, descriptor);
   if (const int failure = resize(descriptor, layout.total())) refuse(layout, failure);
-  // Nobody can shrink it any more, so no rank dies of SIGBUS because of another.
+  // After sealing, no rank can shrink the file and so kill another one by SIGBUS.
   if (fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     refuse(layout, errno);
   made.base_ = map(layout, 0, descriptor);
@@ -120,7 +120,7 @@ segment& segment::operator=(segment&& other) noexcept {
 }
 
 segment::~segment() {
-  devices_.reset();  // it has the control region registered
+  devices_.reset();  // first, since it has registered the control region
   close_descriptor();
   if (base_ != nullptr) munmap(base_, layout_.total());
 }

@@ -13,7 +13,7 @@ namespace {
 
 using align = text_table::align;
 
-/// What a report is about, in the words of people.
+/// The machine, commit and date of a report, as text.
 std::string place_of(const tax_report& report) {
   const std::string where = !report.predicted.empty() ? "predicted"
                             : report.gpus.empty()     ? report.cpu

@@ -8,7 +8,7 @@
 namespace untax {
 namespace {
 
-// Line and column, both from 1, of the byte before which `offset` bytes lie.
+// Line and column, both from 1, of the byte at `offset`.
 std::pair<std::size_t, std::size_t> position(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const auto line = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
@@ -16,7 +16,7 @@ std::pair<std::size_t, std::size_t> position(std::string_view text, std::size_t 
   return {line, start == std::string_view::npos ? before.size() + 1 : before.size() - start};
 }
 
-// A list or an object by its type alone: there is no end to what may be in it, nor to how deep.
+// Only the type of a list or an object, since these can be arbitrarily long and deep.
 std::string shown(const nlohmann::json& value) {
   if (value.is_array()) return "a list";
   if (value.is_object()) return "an object";
@@ -49,7 +49,7 @@ config_reader::config_reader(std::string_view text, std::string origin)
   }
   for (const std::string part : {"text_config", "llm_config", "language_config"}) {
     if (has("hidden_size") || !fields_.contains(part) || !fields_[part].is_object()) continue;
-    // A copy would take a frame of the stack for each level of what is nested in there.
+    // Moved: a copy is recursive, and would need stack for each level of nesting.
     nlohmann::json inner = std::move(fields_[part]);
     for (const char* outer : {"architectures", "dtype", "torch_dtype", "quantization_config"}) {
       if (!inner.contains(outer) && fields_.contains(outer))

@@ -11,10 +11,10 @@
 
 namespace untax {
 
-/// Typed access to the fields of a config.json. Whatever is wrong becomes an `untax::error`
-/// (invalid_argument) with file, field, value and what would be right. A field that is null counts
-/// as absent, as in Hugging Face's own reader. The text part of a model that also sees or hears
-/// lies in "text_config"; it is entered on its own.
+/// Typed access to the fields of a config.json. Errors are `invalid_argument` with file, field,
+/// value and what would be right. A field that is null counts as absent, as in Hugging Face's own
+/// reader. A multimodal model has its text part in an object such as "text_config"; then the fields
+/// are read from there.
 class config_reader {
  public:
   config_reader(std::string_view text, std::string origin);

@@ -7,12 +7,12 @@
 
 namespace untax {
 
-/// Why an operation cannot run on so many GPUs; none if it can. Throws `invalid_argument` for an
-/// unknown operator.
+/// The reason why an operation cannot run on `ranks` GPUs; nothing if it can. Throws
+/// `invalid_argument` for an unknown operator.
 [[nodiscard]] std::optional<std::string> gpu_refusal(const layer_operation& op, int ranks);
 
-/// Throws `unsupported` where ranks are to share a GPU: kernels of one then have the
-/// multiprocessors that the others lack, and send through the same memory.
+/// Throws `unsupported` if the environment makes ranks share a GPU: their kernels would compete for
+/// multiprocessors, and no transfer would cross a link.
 void refuse_shared_gpus();
 
 }  // namespace untax

@@ -33,16 +33,16 @@ constexpr std::array<variant, host_attention_variants> variants = {
 
 constexpr int most_splits = 64;
 
-/// Ways to attend alone.
+/// The patterns that attention alone is measured with.
 constexpr std::array alone_patterns = {pattern::bulk_library, pattern::fused_sequential};
 
-/// One rank waits for nobody, so E3 would be E2 by another name.
+/// With one rank nothing has to be waited for, so E3 would be the same as E2.
 bool is_there(const variant& v, int ranks) noexcept {
   return ranks > 1 || v.how != pattern::producer_consumer;
 }
 
-/// Attention of one rank to what it has, as a world of its own, by as many workers, in as many
-/// splits, as between ranks.
+/// The attention of one rank to its own keys, in a world of one rank, with the workers and splits
+/// of the pattern between ranks.
 class attention_alone {
  public:
   explicit attention_alone(const flash_decode_problem& problem, const flash_decode_options& options)

@@ -21,7 +21,7 @@ struct variant {
   operator_options options;
 };
 
-/// One rank waits for nobody, so E3 would be E2 by another name.
+/// With one rank nothing has to be waited for, so E3 would be the same as E2, and is left out.
 std::vector<variant> variants_of(const operator_entry& entry, int workers, int ranks) {
   const auto options = [&](pattern how, launch_mode launch, direction move = direction::push) {
     operator_options o;
@@ -72,7 +72,7 @@ tax_row measure_gemm(const layer_operation& op, const ablation_options& options)
             one->run(as_const(inputs.a()), as_const(inputs.weights()), c, {});
           });
         }
-        // The last one is fused.
+        // The last variant is a fused one.
         multiplication_alone compute(problem, entry.share(problem, w.size(), w.rank()),
                                      ops.back()->plan());
         for (const alone_way way : alone_ways)

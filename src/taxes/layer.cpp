@@ -50,12 +50,12 @@ class operation_list {
   operation_list(const model_config& model, int tokens, layer_layout layout)
       : model_(model), tokens_(tokens), reduces_(layout == layer_layout::all_reduce) {}
 
-  /// What begins with the tokens of all ranks. Where every rank has them, nothing moves.
+  /// Adds an operation that gathers the tokens of all ranks; none if every rank has all of them.
   void gather(std::string name, std::int64_t columns_of_rank, std::int64_t layers) {
     if (reduces_) return;
     add(std::move(name), "all_gather_gemm", columns_of_rank, model_.hidden, layers);
   }
-  /// What ends with the sum over ranks.
+  /// Adds an operation that ends with a sum over ranks.
   void sum(std::string name, std::int64_t global_k, std::int64_t layers) {
     const char* by = reduces_ ? "gemm_all_reduce" : "gemm_reduce_scatter";
     add(std::move(name), by, model_.hidden, global_k, layers);

@@ -16,8 +16,8 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-/// The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, and guests,
-/// who are part of the first two.
+/// Reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, and
+/// guest times, which are part of the first two. -1 if it cannot be read.
 double busy_seconds(const std::filesystem::path& file) {
   std::ifstream stream(file);
   std::string name;
@@ -30,10 +30,10 @@ double busy_seconds(const std::filesystem::path& file) {
   return busy / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// Processors that others used between the two moments; below 0 if nobody knows.
+/// The processors that other processes used between two moments; negative if unknown.
 double used_by_others(const machine_load& before, const machine_load& after) {
   const double seconds = after.at - before.at;
-  // The counters of all processors come in hundredths.
+  // The counters are in hundredths of a second, too coarse for shorter times.
   constexpr double least_seconds = 0.2;
   if (before.busy < 0 || after.busy <= before.busy || !(seconds >= least_seconds)) return -1;
   return std::max(0.0, (after.busy - before.busy) - (after.own - before.own)) / seconds;
@@ -63,7 +63,7 @@ std::vector<std::string> load_warnings(const machine_facts& machine, const machi
                     "not what ranks with cores of their own wait.",
                     machine.cores, ranks));
   }
-  // Processors that are not this process's may be anybody's.
+  // Other processes may use the processors that this one may not use.
   const double spare = machine.cores_present - machine.cores;
   const double bearable = std::max(0.1, 0.05 * machine.cores) + spare;
   const double others = used_by_others(before, after);

@@ -91,8 +91,8 @@ double cpu_quota(const path& root) {
   return quota;
 }
 
-// Pages of files that a control group is charged for, which the kernel gives away before it
-// refuses memory. The old hierarchy has sums of a group and those below it.
+// Bytes of cached files that a control group is charged for; the kernel reclaims them before it
+// refuses memory. The old hierarchy has totals of a group and those below it.
 double cached_bytes(const path& statistics) {
   double bytes = 0;
   double totals = 0;

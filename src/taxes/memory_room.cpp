@@ -15,7 +15,7 @@
 
 namespace untax {
 memory_room room_of(const machine_facts& machine) {
-  // Where /proc cannot be read nothing is known, and nothing refused.
+  // If /proc cannot be read, the room is unknown, and nothing is refused.
   const double bytes = machine.memory_bytes == 0 ? std::numeric_limits<double>::infinity()
                                                  : static_cast<double>(machine.memory_available);
   return {bytes, "on this machine"};

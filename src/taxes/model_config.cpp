@@ -49,7 +49,7 @@ std::optional<latent_attention> latent_fields(const config_reader& config) {
   latent_attention latent;
   latent.kv_rank = config.size("kv_lora_rank", widest);
   latent.q_rank = config.optional_size("q_lora_rank", widest).value_or(0);
-  // With a latent vector for q no rank computes heads of q from the hidden state.
+  // If q has a latent vector, no rank computes heads of q from the hidden state.
   latent.qk_nope_head = latent.q_rank > 0
                             ? config.optional_size("qk_nope_head_dim", widest_head).value_or(0)
                             : config.size("qk_nope_head_dim", widest_head);
@@ -58,8 +58,8 @@ std::optional<latent_attention> latent_fields(const config_reader& config) {
   return latent;
 }
 
-// Which layers have experts. The families say it in different ways: the first few layers are dense
-// (DeepSeek), every n-th layer has experts (Qwen MoE), or all have (Mixtral, gpt-oss).
+// The number of layers with experts. The families specify it in different ways: the first layers
+// are dense (DeepSeek), every n-th layer has experts (Qwen MoE), or all have (Mixtral, gpt-oss).
 std::int64_t moe_layers(const config_reader& config, std::int64_t layers) {
   if (config.has("first_k_dense_replace")) {
     const std::int64_t dense = config.count("first_k_dense_replace", layers);
@@ -137,7 +137,7 @@ model_config parse_model(std::string_view text, const std::filesystem::path& ori
   model.head_dim = model.latent ? model.latent->qk_nope_head + model.latent->qk_rope_head
                                 : attention_head_dim(config, model);
   model.moe = expert_fields(config, model);
-  // Where all layers have experts there may be no other MLP.
+  // If all layers have experts, there may be no other MLP.
   if (model.dense_layers() > 0) model.intermediate = config.size("intermediate_size", widest);
   if (config.has("quantization_config")) {
     model.notes.push_back(fmt::format(

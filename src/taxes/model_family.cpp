@@ -10,8 +10,8 @@
 namespace untax {
 namespace {
 
-// What untax knows the layers of: attention and an MLP, or experts, with the names of fields that
-// are read. The MLP has a gate and an up projection, or an up projection alone.
+// The model types whose layers untax knows: attention, and an MLP or experts, with the fields that
+// are read here. The MLP has a gate and an up projection, or an up projection alone.
 struct model_family {
   std::string_view type;
   bool gated = true;

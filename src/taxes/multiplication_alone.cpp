@@ -56,7 +56,7 @@ void multiplication_alone::run(alone_way way, const matrix& weights) {
       return multiply(of_columns_[at], {{0, rows_}, sharding{cols_, workers_}.of(worker)},
                       operands);
     }
-    // Neighbours, which share weights.
+    // Consecutive tiles, which share weights.
     const range mine = sharding{static_cast<std::int64_t>(tiles_.size()), workers_}.of(worker);
     of_tiles_[at].start_run();
     for (std::int64_t i = mine.begin; i < mine.begin + mine.size; ++i)

@@ -16,13 +16,13 @@ namespace untax {
 enum class alone_way : std::uint8_t {
   one_call,    ///< one worker, one library GEMM
   by_columns,  ///< each worker has a part of the columns, as one library GEMM
-  by_tiles     ///< workers take the tiles of the fused patterns in turn
+  by_tiles     ///< each worker has consecutive tiles of the size of the fused patterns
 };
 inline constexpr alone_way alone_ways[] = {alone_way::one_call, alone_way::by_columns,
                                            alone_way::by_tiles};
 
-/// The multiplication of one rank with all operands at hand, by as many workers, in tiles of the
-/// same size, as the fused patterns have: what they compute, and nothing else.
+/// The multiplication of one rank with all operands local, with the workers and the tile sizes of
+/// the fused patterns: the same arithmetic, and nothing else.
 class multiplication_alone {
  public:
   multiplication_alone(const gemm_problem& problem, const gemm_share& share,
@@ -46,7 +46,7 @@ class multiplication_alone {
   std::int64_t cols_;
   dtype type_;
   int workers_;
-  std::vector<block> tiles_;  ///< those below each other follow, so that weights are widened once
+  std::vector<block> tiles_;  ///< column by column, so that weights are widened once
   std::vector<std::byte> a_;
   std::vector<std::byte> c_;
   host::tile_math whole_;

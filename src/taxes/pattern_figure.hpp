@@ -8,25 +8,25 @@
 
 namespace untax {
 
-/// One thing that was measured at one problem on GPUs, all in turn.
+/// One measurement of a problem on GPUs. All measurements of a problem are made in turn.
 struct pattern_figure {
   std::string by;  ///< the pattern, "bulk_library eager", "cuBLASLt alone", ...
-  /// Of a whole operator: what it is. None: a part of it, alone.
+  /// The pattern of an operator; nothing for a part of one alone.
   std::optional<pattern> how;
-  std::optional<pattern> asked;       ///< differs from `how` where that was `automatic`
+  std::optional<pattern> asked;       ///< differs from `how` if it is `automatic`
   bool library = false;               ///< bulk_library, or a part of it
-  std::string explanation;            ///< what was chosen
-  std::optional<spread> time;         ///< seconds of one run; none if it refused
-  std::optional<spread> traced_time;  ///< the same while a trace is recorded, where that was asked
-  std::string refusal;                ///< why it did
-  double error = 0;                   ///< the largest of all ranks, of all checks
+  std::string explanation;            ///< the plan that was chosen
+  std::optional<spread> time;         ///< seconds of one run; nothing if it was refused
+  std::optional<spread> traced_time;  ///< the same while a trace is recorded, if asked for
+  std::string refusal;                ///< the reason why it was refused
+  double error = 0;                   ///< the largest over all ranks and checks
 };
 
-/// Nothing writes the weights that GPUs are measured with, as those of a model, so patterns may
-/// read some while the kernel ahead ends: `operator_options::constant_weights`.
+/// In measurements on GPUs nothing writes the weights, as in a model, so patterns may read some
+/// before the previous kernel ends: `operator_options::constant_weights`.
 inline constexpr bool weights_are_constant = true;
 
-/// What `by` says.
+/// Values of `by`.
 inline constexpr const char* library_eager = "bulk_library eager";
 inline constexpr const char* library_graph = "bulk_library graph";
 inline constexpr const char* library_gemm_alone = "cuBLASLt alone";

@@ -19,8 +19,8 @@
 namespace untax {
 namespace {
 
-/// What stands for the steps, as figures are called; those that an operator does not have on GPUs
-/// are left out.
+/// The measurements that stand for the steps, by the names of figures. Those that an operator does
+/// not have on GPUs are left out.
 constexpr std::array<const char*, 8> gemm_ways = {
     "bulk_library eager", "bulk_library graph", "bulk_synchronous",  "producer_consumer",
     "copy_engine",        "fused_sequential",   "fused_specialized", "fused_warp_specialized"};
@@ -135,7 +135,7 @@ class predicted_backend final : public tax_backend {
     if (!seeds_.front().known().knows(predictor::key_of(same).what)) ways.uncalibrated.insert(how);
   }
 
-  /// Patterns of own kernels that stand for steps.
+  /// The patterns that are not bulk_library, and which of them have no calibration.
   struct known_ways {
     std::set<std::string> own;
     std::set<std::string> uncalibrated;

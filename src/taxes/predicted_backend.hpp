@@ -9,8 +9,8 @@
 
 namespace untax {
 
-/// A backend that predicts what GPUs of a machine would take: `repeats` simulations of each step,
-/// with ranks that begin at other moments. Throws `unsupported` where the machine has fewer GPUs
+/// A backend that predicts times on the GPUs of a machine: by `repeats` simulations of each step,
+/// in which the ranks begin at different times. Throws `unsupported` if the machine has fewer GPUs
 /// than ranks.
 [[nodiscard]] std::unique_ptr<tax_backend> make_predicted_backend(const timing::machine& m,
                                                                   const calibration& known,

@@ -52,8 +52,8 @@ void check_row(const tax_row& row) {
   check_spread(row.link, name + ": link");
 }
 
-/// Few runs say little of their spread. What (p90 - p10) / sqrt(n) has to be multiplied with, so
-/// that it holds for a few runs of a normal distribution as it does for many.
+/// The factor by which (p90 - p10) / sqrt(n) has to be multiplied, so that it holds for a few runs
+/// of a normal distribution, too. Few runs underestimate the spread.
 double factor_of(int repeats) {
   if (repeats <= 2) return 18;
   return repeats == 3 ? 4.2 : 1 + 4.0 / (repeats - 1);

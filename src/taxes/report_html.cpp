@@ -16,7 +16,7 @@
 namespace untax {
 namespace {
 
-// A list rather than a picture: read aloud it says the same as the bars show.
+// A list instead of a picture, so that a screen reader says what the bars show.
 std::string waterfall(const tax_breakdown& parts, const tax_breakdown& chance,
                       const time_unit& unit, std::string_view tax_part::*title_of) {
   const std::vector<waterfall_bar> bars = waterfall_bars(parts, chance, title_of);

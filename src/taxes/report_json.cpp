@@ -112,7 +112,7 @@ layer_operation to_operation(const json& in) {
   in.at("n").get_to(op.n);
   in.at("k").get_to(op.k);
   op.type = type_from(in.at("dtype").get<std::string>());
-  // Of 0.1.0 before it measured GPUs there are reports without what follows.
+  // Early reports of 0.1.0, before it measured GPUs, do not have the following fields.
   if (in.value("gather", "rows") == name_of(gather_axis::k)) op.gather = gather_axis::k;
   op.attention = {in.value("heads", std::int64_t{0}), in.value("kv_heads", std::int64_t{0}),
                   in.value("head_dim", std::int64_t{0})};
@@ -189,7 +189,7 @@ std::string to_json(const tax_report& report) {
   json out;
   out["format"] = format_name;
   out["format_version"] = format_version;
-  // Of GPUs only, or of what there is only sometimes.
+  // Optional fields, such as those of GPUs, are left out if they are empty.
   visit_fields(report, [&](const char* name, const auto& field) {
     if (!is_optional(name) || !field_is_empty(field)) out[name] = field;
   });

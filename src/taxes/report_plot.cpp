@@ -13,7 +13,7 @@
 namespace untax {
 namespace {
 
-// Of the picture, in pixels.
+// Sizes in the picture, in pixels.
 constexpr int picture_width = 1000;
 constexpr int margin = 32;
 constexpr int bars_left = 250;
@@ -24,7 +24,7 @@ constexpr int row_height = 44;
 /// Characters of the small text that surely fit in a line.
 constexpr int columns = 118;
 
-/// The same colours as the page has, on white: plots go into documents.
+/// The colours of the HTML page, on white, since plots go into documents.
 constexpr std::string_view plot_style = R"css(
   text { font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 15px; fill: #23282d; }
   .title { font-size: 24px; font-weight: bold; }
@@ -83,7 +83,7 @@ class picture {
     at_ += row_height;
   }
 
-  /// The whole, with what people who cannot see it are told.
+  /// The whole picture, with a title and a description for screen readers.
   [[nodiscard]] std::string finish(std::string_view title, std::string_view description) const {
     const int height = at_ + margin;
     return fmt::format(

@@ -11,20 +11,20 @@
 namespace untax {
 namespace {
 
-/// Of one run; the longest are drawn. It keeps a page below 2 MB.
+/// The most pieces of a run that are drawn, the longest ones. This keeps a page below 2 MB.
 constexpr std::size_t most_pieces = 2000;
 // In pixels.
 constexpr int lane_height = 10;
 constexpr int rank_gap = 8;
 
-/// Of a part, as the style sheet has it.
+/// The class of a part in the style sheet.
 std::string key_of(trace_part part) {
   std::string key(name_of(part));
   std::ranges::replace(key, ' ', '_');
   return key;
 }
 
-/// One run, drawn.
+/// Draws the timeline of one run.
 class strip {
  public:
   strip(const traced_step& step, double seconds)
@@ -79,7 +79,7 @@ class strip {
     if (p.from_rank >= 0) {
       const int start = down(p.from_rank, p.from_worker) + lane_height / 2;
       const int end = top + lane_height / 2;
-      // Where the signal came from, and the dot where it arrived.
+      // A line from the sender, and a dot where the signal arrived.
       out += fmt::format(
           "<line x1=\"{0:.3f}%\" y1=\"{1}\" x2=\"{2:.3f}%\" y2=\"{3}\"/><circle cx=\"{2:.3f}%\" "
           "cy=\"{3}\" r=\"3\"/>",

@@ -11,7 +11,7 @@
 namespace untax {
 namespace {
 
-constexpr double weights_in_turn = 0x1p20 * 200;  ///< on GPUs, where caches shall not hold them
+constexpr double weights_in_turn = 0x1p20 * 200;  ///< bytes on GPUs, more than caches hold
 constexpr double most_places = 8;
 constexpr double patterns_of_gpus = 7;
 constexpr int most_splits = 64;
@@ -24,7 +24,7 @@ bool is_known(const layer_operation& op) {
   return is_attention(op) || find_operator(op.operator_name) != nullptr;
 }
 
-/// All forms have the same inputs; that of a rank alone has an A and a C of its own.
+/// All variants have the same inputs; the multiplication alone has an A and a C of its own.
 memory_need gemm_on_host(const layer_operation& op, const ablation_options& options) {
   const operator_entry& entry = operator_named(op.operator_name);
   const gemm_problem problem = problem_of(op);
@@ -51,8 +51,7 @@ memory_need gemm_on_gpu(const layer_operation& op, const ablation_options& optio
   const auto k = static_cast<double>(op.k);
   const auto cols = static_cast<double>(share.c_cols.size);
   need.weights *= std::clamp(weights_in_turn / std::max(need.weights, 1.0) + 1, 1.0, most_places);
-  // What a GEMM alone multiplies and where it puts the product, what NCCL alone sends and gets, and
-  // what results are compared with.
+  // A and C of the GEMM alone, the buffers of NCCL alone, and the reference for the results.
   const auto multiplied = static_cast<double>(share.b_rows.size + share.b_cols.size);
   const double moved = entry.sums_to   ? 2 * static_cast<double>(op.n)
                        : entry.gathers ? k

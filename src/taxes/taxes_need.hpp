@@ -9,20 +9,20 @@
 
 namespace untax {
 
-/// Memory that measuring an operation takes: of all ranks on the host, of one rank on a GPU.
+/// The memory to measure an operation: of all ranks on the host, or of one rank on a GPU.
 [[nodiscard]] memory_need need_of(const layer_operation& op, const ablation_options& options);
 
-/// Addresses that it takes on the host: heaps are mapped whole, of which only a part is used.
+/// The address space to measure an operation on the host, where heaps count whole.
 [[nodiscard]] memory_need addresses_of(const layer_operation& op, const ablation_options& options);
 
-/// Throws `out_of_memory` for the operation of which `need` is most, if that is more than there is.
-/// Operators that nobody knows are left to others to refuse.
+/// Throws `out_of_memory` if the operation with the largest `need` exceeds `room`. Unknown
+/// operators are ignored here, and refused elsewhere.
 void require_room_for_all(const ablation_options& options,
                           const std::vector<layer_operation>& operations, const memory_room& room,
                           memory_need (*need)(const layer_operation&,
                                               const ablation_options&) = need_of);
 
-/// The same with the room that there is.
+/// The same with the memory that is available.
 void require_memory(const ablation_options& options,
                     const std::vector<layer_operation>& operations);
 

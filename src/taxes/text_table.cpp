@@ -144,7 +144,7 @@ std::vector<std::size_t> text_table::widths_within(std::size_t limit) const {
       --*widest;
     }
   };
-  // Text can be broken into lines and still be read, a word less well, a number not at all.
+  // Texts shrink first: lines break between words, then within words. Numbers shrink last.
   const std::vector<std::size_t> any(wide.size(), narrowest);
   shrink(align::left, longest_words());
   shrink(align::left, any);
@@ -192,7 +192,7 @@ std::string text_table::render(int width, bool utf8) const {
   if (columns_.empty()) return "";
   const auto limit = static_cast<std::size_t>(std::max(width, 1));
   if (natural_width() <= width) return render_whole(limit, utf8);
-  // As few parts as there have to be, about equally wide.
+  // As few parts as possible, and about equally wide.
   auto parts = parts_within(limit);
   for (std::size_t less = limit - 1; less > 0; --less) {
     auto narrower = parts_within(less);

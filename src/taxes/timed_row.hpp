@@ -13,7 +13,7 @@
 
 namespace untax {
 
-/// The steps of a row on the host, and what they are made of, timed in turn by all ranks.
+/// Times the steps of a row on the host, and compute and transfers alone, in turn at all ranks.
 class timed_row {
  public:
   explicit timed_row(const ablation_options& options) : options_(&options) {
@@ -21,17 +21,17 @@ class timed_row {
     timed_.repeats = options.repeats;
   }
 
-  /// `run`: of this rank, which all ranks call together.
+  /// Adds a step. `run` is this rank's part; all ranks run theirs together.
   void add(std::string step, std::string name, std::function<void()> run) {
     steps_.emplace_back(std::move(step), std::move(name));
     timed_.run.push_back(std::move(run));
   }
 
-  /// A way to do the arithmetic alone. The quickest counts, since a bound has to be what nothing
-  /// beats.
+  /// Adds a way to do the arithmetic alone. The fastest one counts, since the bound is a lower
+  /// limit.
   void add_compute(std::function<void()> run) { ways_.push_back(std::move(run)); }
 
-  /// Collective, with the transfer alone; rank 0 gets the times into `row`.
+  /// Times everything, and `link` as the transfers alone. Collective. Rank 0 fills `row`.
   void time(world& w, std::function<void()> link, tax_row& row) {
     for (std::function<void()>& way : ways_) timed_.run.push_back(std::move(way));
     timed_.run.push_back(std::move(link));
@@ -43,7 +43,7 @@ class timed_row {
     row.compute = *std::min_element(
         times.begin() + static_cast<std::ptrdiff_t>(steps_.size()), times.end() - 1,
         [](const spread& a, const spread& b) { return a.median < b.median; });
-    // One rank has nothing to send, and a call that does nothing is no bound.
+    // One rank sends nothing, and the time of an empty call is no bound.
     if (w.size() > 1) row.link = times.back();
   }
 

@@ -18,13 +18,13 @@ double percentile(const std::vector<double>& sorted, double p) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-/// In a world of GPUs, whose heaps the host does not write.
+/// One run in a world of GPUs, whose heaps the host cannot write.
 double timed_run_on_devices(world& w, const std::function<void()>& run) {
   w.barrier();
   const auto begin = static_cast<double>(host_memory::now());
   run();
   const auto end = static_cast<double>(host_memory::now());
-  // The least beginning is the largest of what is below zero.
+  // The maximum of the negated begins gives the earliest begin.
   const std::vector<double> latest = bulk::longest_of_ranks(w, {end, -begin});
   return (latest[0] + latest[1]) * 1e-9;
 }
@@ -34,8 +34,8 @@ struct interval {
   std::uint64_t end;
 };
 
-/// One run of all ranks of the host. Everybody tells everybody when it started and ended; the
-/// barrier makes it visible.
+/// One run of all ranks of the host. Each rank sends its begin and end to all ranks; the barrier
+/// makes them visible.
 double timed_run(world& w, const std::function<void()>& run, const symmetric<interval>& intervals) {
   w.barrier();
   interval mine{host_memory::now(), 0};

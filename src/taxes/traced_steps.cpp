@@ -14,10 +14,10 @@
 namespace untax {
 namespace {
 
-/// Of E0: where ablation and trace differ by less, nothing is said.
+/// Differences between ablation and trace up to this part of E0 are not reported.
 constexpr double agreement = 0.05;
 
-/// A tax, the two steps it lies between, and what of a trace it is made of.
+/// A tax, the two steps whose difference it is, and the parts of a trace that belong to it.
 struct tax_of_trace {
   double tax_breakdown::*value = nullptr;
   const char* title = "";
@@ -48,7 +48,7 @@ bool belongs(const tax_of_trace& tax, trace_part part) {
   return std::ranges::find(tax.parts, part) != tax.parts.end();
 }
 
-/// Nothing where the two agree.
+/// A text about the difference between ablation and trace; empty if they agree.
 std::string difference(const tax_row& row, const tax_of_trace& tax) {
   const traced_step* before = traced(row, tax.before);
   const traced_step* after = traced(row, tax.after);
@@ -76,7 +76,7 @@ std::string difference(const tax_row& row, const tax_of_trace& tax) {
       tax.after, name_of(other), with_unit(most, unit), tax.before, before->cause);
 }
 
-/// The operation that takes most of E0 in a layer.
+/// The operation with the largest total of E0 over all of its occurrences.
 const tax_row* largest(const tax_report& report) {
   const auto time = [](const tax_row& row) {
     return row.step("E0")->time.median * static_cast<double>(row.op.occurrences());

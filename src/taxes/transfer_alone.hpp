@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// The bytes of one rank of the host to its peers, in equal parts, and nothing else.
+/// Copies `bytes` bytes of one rank of the host to its peers, in equal parts, and nothing else.
 class transfer_alone {
  public:
   transfer_alone(world& w, double bytes)
@@ -18,7 +18,7 @@ class transfer_alone {
         part_(w.size() > 1
                   ? static_cast<std::size_t>(bytes) / static_cast<std::size_t>(w.size() - 1)
                   : 0) {
-    // Shards differ between ranks, allocations may not.
+    // Shards may differ between ranks, but allocations must not.
     landing_ = w.allocate_owned<std::byte>(
         most_of_all(part_) * static_cast<std::size_t>(w.size()) + 1, "transfers alone");
     source_.resize(part_);

@@ -22,7 +22,7 @@ bound_state state_of(double bound, double remainder, double doubt) noexcept {
   return -remainder > doubt ? bound_state::invalid : bound_state::reached;
 }
 
-/// The largest tax that is clearly there.
+/// The largest tax that is above its uncertainty, or null.
 const tax_part* largest_of(const tax_breakdown& parts, const tax_breakdown& chance) noexcept {
   const tax_part* largest = nullptr;
   for (const tax_part& part : tax_parts) {
@@ -34,7 +34,7 @@ const tax_part* largest_of(const tax_breakdown& parts, const tax_breakdown& chan
   return largest;
 }
 
-/// Of the other taxes the one that may be larger, as far as anybody knows.
+/// The other tax that, within the uncertainty, may be larger than `largest`, or null.
 const tax_part* rival_of(const tax_part& largest, const tax_breakdown& parts,
                          const tax_breakdown& chance) noexcept {
   const tax_part* rival = nullptr;

@@ -13,7 +13,7 @@
 namespace untax {
 namespace {
 
-/// Of the runs those that count: the third whose times are nearest the median.
+/// The runs that count, by time: all but the fastest and the slowest third.
 std::vector<const run_account*> typical(const std::vector<run_account>& runs) {
   std::vector<const run_account*> sorted;
   for (const run_account& run : runs) sorted.push_back(&run);

@@ -44,7 +44,7 @@ trace_kind kind_from(const std::string& name) {
   refuse(fmt::format("there is no category \"{}\"", name));
 }
 
-/// A number within bounds.
+/// A whole number from `least` to `most`; others are refused.
 int small(const json& value, int least, int most) {
   const auto number = value.get<std::int64_t>();
   if (!value.is_number_integer() || number < least || number > most)
@@ -124,7 +124,7 @@ class reader {
     }
   }
 
-  /// 0: the caller; else 1 and the worker's number.
+  /// The thread of an event: 0 for the caller, else the worker's number plus 1.
   static int thread_of(const traced_operator& op, const json& event) {
     const int workers = static_cast<int>(op.workers.size());
     if (op.names.empty()) return small(event.at("tid"), 0, workers);
@@ -164,7 +164,7 @@ class reader {
     (thread == 0 ? op.calls : op.workers[static_cast<std::size_t>(thread) - 1]).push_back(span);
   }
 
-  /// Spans lie within each other or apart. They come as they begin, and go as they end.
+  /// Sorts spans by ends. They are given by begins, and have to be nested or disjoint.
   static void put_in_order(const traced_operator& op, std::vector<trace_span>& spans) {
     std::vector<trace_span> done;
     std::vector<trace_span> open;

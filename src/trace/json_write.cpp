@@ -24,7 +24,7 @@ std::string in_quotes(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Microseconds, exactly.
+/// Exact microseconds, with three decimals.
 std::string microseconds(std::uint64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
 }
@@ -36,7 +36,7 @@ std::string name_of_span(const traced_operator& op, const trace_span& span) {
     case trace_kind::stage:
       return fmt::format("stage {}", span.number);
     case trace_kind::kernel:
-      // A run of another size may have more of them than the largest.
+      // A run of another size may have more kernels than the largest run, whose names are here.
       if (span.number >= static_cast<std::int64_t>(op.kernels.size()))
         return fmt::format("kernel {}", span.number);
       return op.kernels[static_cast<std::size_t>(span.number)].name;
@@ -55,7 +55,7 @@ class writer {
 
   std::string write() {
     out_ = "{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[";
-    // All of them first: arrows begin at operators that come later.
+    // All tracks first, since arrows begin at operators that come later.
     for (const traced_operator& op : record_.operators) name_threads(op);
     for (std::size_t o = 0; o < record_.operators.size(); ++o) {
       const traced_operator& op = record_.operators[o];
@@ -106,10 +106,10 @@ class writer {
     return tracks_.at({process_of(op), op.names[worker].name});
   }
 
-  /// `worker`: -1 for the caller.
+  /// Writes the spans of one thread. `worker` is -1 for the caller.
   void thread(std::size_t o, int thread_number, const std::vector<trace_span>& spans,
               int worker = -1) {
-    // As they begin; what surrounds others before these, which ends behind them.
+    // Sorted by begins; of those that begin at the same time, enclosing ones come first.
     std::vector<std::pair<const trace_span*, std::size_t>> order;
     for (std::size_t i = 0; i < spans.size(); ++i) order.emplace_back(&spans[i], i);
     std::ranges::sort(order, [](const auto& a, const auto& b) {
@@ -123,7 +123,7 @@ class writer {
     const int process = process_of(op);
     for (std::size_t i = 0; i < order.size(); ++i) {
       const trace_span& span = *order[i].first;
-      // A signal has no length, but an arrow begins at something that has one.
+      // A signal has no duration, but an arrow has to begin at a span that has one.
       const bool room = i + 1 == order.size() || order[i + 1].first->begin > span.begin;
       const std::uint64_t length =
           span.kind == trace_kind::signal ? (room ? 1 : 0) : span.end - span.begin;
@@ -153,7 +153,7 @@ class writer {
     return text;
   }
 
-  /// From the signal to the wait that it ended.
+  /// Writes an arrow from a signal to the wait that it ended.
   void arrow(const traced_operator& op, const trace_span& wait, int process, int thread_number) {
     const auto found = signals_.signal_of(op, wait);
     if (!found) return;
@@ -180,7 +180,7 @@ class writer {
     data["operators"] = nlohmann::ordered_json::array();
     for (const traced_operator& op : record_.operators) {
       nlohmann::ordered_json one;
-      // 64 bits are more than a number in JSON is sure to keep.
+      // Not as numbers, which do not keep 64 bits in all readers of JSON.
       one["id"] = fmt::format("{:016x}", op.id);
       one["world"] = fmt::format("{:016x}", op.world);
       one["name"] = op.name;
@@ -208,8 +208,8 @@ class writer {
   std::string out_;
   bool first_ = true;
   std::map<std::uint64_t, int> worlds_;
-  std::map<int, int> named_;                           ///< threads that have a number, by process
-  std::map<std::pair<int, std::string>, int> tracks_;  ///< of others, by process and name
+  std::map<int, int> named_;                           ///< numbered threads with a name, by process
+  std::map<std::pair<int, std::string>, int> tracks_;  ///< of named workers, by process and name
   std::uint64_t arrows_ = 0;
 };
 

@@ -15,7 +15,7 @@ signal_index::signal_index(const trace_record& record) : record_(&record) {
       for (std::size_t i = 0; i < op.workers[w].size(); ++i) {
         const trace_span& span = op.workers[w][i];
         if (span.kind != trace_kind::signal) continue;
-        // Of a signal that is repeated the first one counts.
+        // If a signal is repeated, the first one counts.
         places_.emplace(key_of(op.id, span.owner, span.counter, span.number), span_place{o, w, i});
       }
     }

@@ -9,22 +9,22 @@
 
 namespace untax {
 
-/// A span by its place in a record.
+/// The place of a span in a record.
 struct span_place {
   std::size_t op = 0;      ///< in `trace_record::operators`
-  std::size_t worker = 0;  ///< of it
+  std::size_t worker = 0;  ///< of the operator
   std::size_t index = 0;   ///< among the worker's spans
 
   bool operator==(const span_place&) const = default;
 };
 
-/// The signals of a record, by what they raise.
+/// The signals of a record, by the counters and uses that they raise.
 class signal_index {
  public:
   explicit signal_index(const trace_record& record);
 
-  /// The signal that ended the wait, which is the last one of those for its counters; none if one
-  /// of them is not in the record.
+  /// The signal that ended the wait: the last one of those of its counters. Nothing if one of them
+  /// is not in the record.
   [[nodiscard]] std::optional<span_place> signal_of(const traced_operator& op,
                                                     const trace_span& wait) const;
   [[nodiscard]] const traced_operator* op_of(const span_place& place) const {

@@ -34,7 +34,7 @@ class worker_time {
  public:
   worker_time(std::uint64_t begin, std::uint64_t end) : at_(begin), last_(end) {}
 
-  /// Time until `end` goes to `part`.
+  /// Assigns the time up to `end` to `part`.
   void until(std::uint64_t end, trace_part part, int peer = -1, const trace_span* wait = nullptr) {
     end = std::min(end, last_);
     if (end <= at_) return;
@@ -126,12 +126,12 @@ std::vector<piece> rank_time::time_of(const std::vector<trace_span>& spans, std:
     }
     time.until(stage.end, launched ? trace_part::tail : trace_part::idle);
   }
-  // What remains until the return is the end of the launch; behind it the rank waits for nobody.
+  // The rest of the call counts as launch. After the return the rank is idle.
   time.until(call_.end, trace_part::launch);
   return std::move(time).finish();
 }
 
-/// Waits may lie in actions, those of a warp of a GPU for several at once have the same time.
+/// Divides a kernel. Waits may lie in actions; a warp's waits for several counters coincide.
 void rank_time::in_kernel(worker_time& time, const std::vector<trace_span>& spans,
                           const trace_span& kernel) {
   std::vector<const trace_span*> actions;
@@ -154,7 +154,7 @@ void rank_time::in_kernel(worker_time& time, const std::vector<trace_span>& span
   for (auto wait = waits.begin(); wait != waits.end();) {
     const trace_span* last = *wait;
     wait_parts parts = parts_of(signals_, op_, *last);
-    // Other warps of the rank leave their data without a counter.
+    // A wait for other warps of the same rank has no counter.
     const bool of_own = last->counter < 0 && last->peer == op_.rank;
     unmatched_ += parts.matched || of_own ? 0 : 1;
     const auto same = [&](const trace_span& other) {
@@ -163,7 +163,7 @@ void rank_time::in_kernel(worker_time& time, const std::vector<trace_span>& span
     for (++wait; wait != waits.end() && same(**wait); ++wait) {
       const wait_parts others = parts_of(signals_, op_, **wait);
       unmatched_ += others.matched ? 0 : 1;
-      // That whose signal came last ended it; of those without a signal nobody knows.
+      // The wait whose signal came last counts; waits without a signal come after those.
       if (std::pair(others.matched, others.late) <= std::pair(parts.matched, parts.late)) continue;
       last = *wait;
       parts = others;

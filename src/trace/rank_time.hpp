@@ -11,7 +11,7 @@
 
 namespace untax {
 
-/// A stretch of one worker's time.
+/// A period of one worker's time.
 struct piece {
   trace_part part = trace_part::idle;
   std::uint64_t begin = 0;
@@ -20,32 +20,32 @@ struct piece {
   const trace_span* wait = nullptr;  ///< of late_peer and in_flight
 };
 
-/// The spans of `all` that lie in `outer`. They are sorted by their ends.
+/// The spans of `all` that lie in `outer`. `all` has to be sorted by ends.
 [[nodiscard]] std::vector<const trace_span*> within(const std::vector<trace_span>& all,
                                                     const trace_span& outer);
 
 class worker_time;
 
-/// What a rank's workers were at during a run.
+/// How the workers of a rank spent the time of a run.
 class rank_time {
  public:
   rank_time(const traced_operator& op, const signal_index& signals, const trace_span& call,
             const std::vector<trace_span>& stages, std::uint64_t begin, std::uint64_t end);
 
   [[nodiscard]] trace_breakdown mean() const;
-  /// The piece of a worker that holds the moment before `time`; null before the first one.
+  /// The piece of a worker that contains the moment before `time`; null if there is none.
   [[nodiscard]] const piece* before(std::size_t worker, std::uint64_t time) const;
-  /// Until when a worker was last at something before `time`, of what ended after `since`; else
-  /// `since`. `waits`: only waits count.
+  /// The last moment before `time` at which a worker was busy, if that is after `since`; else
+  /// `since`. With `waits`, only waits count as busy.
   [[nodiscard]] std::uint64_t busy_before(std::size_t worker, std::uint64_t time,
                                           std::uint64_t since, bool waits) const;
-  /// Of the workers the one that ended its kernel last before `time`, which is the end of a stage,
-  /// or of the call; none if no kernel ended in the run before.
+  /// The worker whose kernel ended last before `time`, and when. `time` is the end of a stage or of
+  /// the call. Nothing if no kernel of the run ended before.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> last_kernel_before(
       std::uint64_t time) const;
-  /// The worker that began its kernel first in the run, and when; none if nobody did.
+  /// The worker whose kernel began first in the run, and when; nothing if there is none.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> first_kernel() const;
-  /// By worker.
+  /// The pieces of each worker, in order and without gaps.
   [[nodiscard]] const std::vector<std::vector<piece>>& workers() const noexcept { return workers_; }
   [[nodiscard]] int unmatched() const noexcept { return unmatched_; }
   [[nodiscard]] const trace_span& call() const noexcept { return call_; }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 
-/// Walks from the end of a run back to its beginning, always to what the moment waited for.
+/// Walks the critical path back from the end of a run: from each moment to what it waited for.
 class path_walk {
  public:
   path_walk(const std::vector<rank_time>& ranks, const signal_index& signals, run_account& account)
@@ -36,7 +36,7 @@ class path_walk {
     time_ = from;
   }
 
-  /// From a moment of the caller to the kernel that ended last before, or to the call.
+  /// Goes from a moment of the caller back to the kernel that ended last, or to the call.
   void go_to_kernel() {
     const auto kernel = ranks_[rank_].last_kernel_before(time_);
     if (!kernel) {
@@ -69,8 +69,8 @@ class path_walk {
     take(now->begin, now->part, now->peer);
   }
 
-  /// When data come that tell of themselves nobody has noted; but not before their sender began.
-  /// False if that was before the wait.
+  /// A wait for data that are their own signal: their arrival is not recorded, but their sender's
+  /// begin comes before it, and the path goes there. False if that is before the wait.
   bool go_to_begin(const piece& wait) {
     if (wait.wait->counter >= 0 || wait.peer < 0 || wait.peer == static_cast<int>(rank_))
       return false;
@@ -84,9 +84,9 @@ class path_walk {
     return true;
   }
 
-  /// Warps of a block hand work to each other: one that is idle waits for one that is not, or, with
-  /// other blocks of a cluster, for what these wait for. The path goes on there; where all are
-  /// idle, until one of them was not. False if none was since this one is.
+  /// An idle warp waits for a busy warp of its block, or for what another block of its cluster
+  /// waits for. The path goes back to the last moment at which one of these was busy, and goes on
+  /// there. False if none was busy since this warp has been idle.
   bool go_to_busy(const piece& now) {
     const rank_time& here = ranks_[rank_];
     if (here.op().names.empty()) return false;
@@ -108,7 +108,7 @@ class path_walk {
     return true;
   }
 
-  /// The wait was for a peer that signalled at this moment.
+  /// Goes to the worker whose signal, at this moment, ended the wait.
   void go_to_signal(const trace_span& wait) {
     const auto place = signals_.signal_of(ranks_[rank_].op(), wait);
     if (!place) return;
@@ -127,7 +127,7 @@ class path_walk {
   std::size_t worker_ = 0;
 };
 
-/// Of the hundreds of blocks of a GPU, which do much the same, the first and the last.
+/// Whether a timeline shows a worker. Of the blocks of a GPU, it shows the first and the last.
 bool is_shown(const traced_operator& op, std::size_t worker) {
   if (op.names.empty()) return true;
   const auto [first, last] = std::ranges::minmax(op.names, {}, &trace_worker::block);
@@ -168,7 +168,7 @@ std::vector<run_timelines::rank_run> run_timelines::run_of(std::int64_t epoch) c
       if (stage->kind == trace_kind::stage) mine.stages.push_back(*stage);
     }
     if (std::ssize(mine.stages) != call->count) return {};
-    // A ring may have lost the kernels of a run that its caller still knows.
+    // A ring may have lost the kernels of a run whose call is still recorded.
     for (const trace_span& stage : mine.stages) {
       int kernels = 0;
       for (const auto& spans : op.workers) {

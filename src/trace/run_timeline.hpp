@@ -9,12 +9,12 @@
 
 namespace untax {
 
-/// The runs of one operator, taken apart.
+/// The runs of one operator, divided into parts.
 class run_timelines {
  public:
   run_timelines(const trace_record& record, std::uint64_t id);
 
-  /// Those that are whole: every rank has noted its call, its return, and everything between.
+  /// The epochs of complete runs: every rank has recorded the call, its stages and all kernels.
   [[nodiscard]] std::vector<std::int64_t> epochs() const;
   [[nodiscard]] run_account account(std::int64_t epoch, const signal_index& signals) const;
   [[nodiscard]] std::vector<timeline_piece> pieces(std::int64_t epoch,
@@ -30,7 +30,7 @@ class run_timelines {
   [[nodiscard]] std::vector<rank_run> run_of(std::int64_t epoch) const;
 
   const trace_record* record_;
-  std::vector<std::size_t> of_rank_;  ///< the place of each rank's operator; none: of no rank
+  std::vector<std::size_t> of_rank_;  ///< index of the operator, by rank; `nobody` if unknown
 };
 
 }  // namespace untax

@@ -18,7 +18,7 @@
 namespace untax {
 namespace {
 
-/// Spans of operators that have ended; what comes later is only counted.
+/// The most events that are kept of operators that have ended; more are only counted.
 constexpr std::uint64_t most_events_kept = std::uint64_t{1} << 21;
 
 class session {
@@ -26,7 +26,7 @@ class session {
   session() = default;
   session(const session&) = delete;
   session& operator=(const session&) = delete;
-  /// The process exits. There is nobody left to tell an error.
+  /// The process exits, so an error cannot be reported any more.
   ~session() {
     if (!running_ || made_in_ != process_generation()) return;
     try {
@@ -109,14 +109,14 @@ session& the_session() {
   return one;
 }
 
-/// Follows UNTAX_TRACE, once in a process. An error comes again at each call.
+/// Starts the trace that UNTAX_TRACE asks for, once per process. Each call throws its error.
 void follow_environment() {
   struct refusal {
     errc code;
     std::string text;
   };
-  // Not thrown from here: threads that wait for an initialiser that throws wait for ever under
-  // ThreadSanitizer.
+  // The initialiser must not throw: under ThreadSanitizer, threads that wait for it would then wait
+  // for ever.
   static const std::optional<refusal> refused = []() -> std::optional<refusal> {
     const auto path = environment().text(variable::trace);
     if (!path || the_session().running()) return {};

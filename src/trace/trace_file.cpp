@@ -25,7 +25,7 @@ namespace {
                           path, what, std::generic_category().message(errno)));
 }
 
-/// An open file that no other rank reads or writes meanwhile.
+/// An open file under an exclusive lock, so no other rank reads or writes it meanwhile.
 class locked_file {
  public:
   explicit locked_file(const std::string& path)
@@ -56,7 +56,7 @@ class locked_file {
   }
 
   void replace(const std::string& text) const {
-    // A pipe or a device cannot be cut, and need not be.
+    // A pipe or a device cannot be truncated, and need not be.
     if (ftruncate(descriptor_, 0) != 0 && errno != EINVAL) refuse(path_, "written");
     for (std::size_t done = 0; done < text.size();) {
       const ssize_t put = write(descriptor_, text.data() + done, text.size() - done);
@@ -71,7 +71,7 @@ class locked_file {
   int descriptor_;
 };
 
-/// What another rank of ours has written, or nothing.
+/// The record that other ranks of the same operators have written, or an empty one.
 trace_record written_by_peers(const std::string& text, const trace_record& mine) {
   if (text.empty()) return {};
   try {

@@ -6,11 +6,11 @@
 
 namespace untax {
 
-/// Throws `invalid_argument` if no file can be written at `path`. It makes an empty one.
+/// Throws `invalid_argument` if no file can be written at `path`. Creates a file if there is none.
 void require_writable(const std::string& path);
 
-/// Writes the record to `path`. If another rank of the same operators has written there, what it
-/// wrote is kept, and the file holds both. Returns what the file holds.
+/// Writes the record to `path`. If other ranks of the same operators have written there, the file
+/// keeps their records. Returns the contents of the file.
 [[nodiscard]] trace_record write_trace(const std::string& path, trace_record mine);
 
 }  // namespace untax

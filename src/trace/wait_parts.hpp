@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// A wait in two: until the peer signalled, and from then on. Nanoseconds.
+/// The parts of a wait, in nanoseconds: until the peer signalled, and from then on.
 struct wait_parts {
   std::uint64_t late = 0;
   std::uint64_t in_flight = 0;

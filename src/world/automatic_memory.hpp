@@ -4,13 +4,13 @@
 
 namespace untax {
 
-/// GPUs that this process can use; 0 also where CUDA is not compiled in.
+/// The number of GPUs that this process can use; 0 in a build without CUDA.
 [[nodiscard]] int found_devices();
 
-/// What memory_kind::automatic comes to for `ranks` processes of this host, of which this one sees
-/// `devices` GPUs: cuda if there is one for each, or if a launcher has chosen a single one for it
-/// (`chosen`: CUDA_VISIBLE_DEVICES is set). Processes that come to different things are told so
-/// when they meet.
+/// The meaning of memory_kind::automatic for `ranks` processes of this host, of which this one sees
+/// `devices` GPUs. It is cuda if there is a GPU for each, or if a launcher has chosen a single one
+/// for this process (`chosen`: CUDA_VISIBLE_DEVICES is set). If processes come to different
+/// results, the error when they meet says so.
 [[nodiscard]] memory_kind memory_for(int ranks, int devices, bool chosen) noexcept;
 
 }  // namespace untax

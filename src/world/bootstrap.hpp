@@ -13,20 +13,20 @@
 
 namespace untax {
 
-/// What a process needs to take part in a world.
+/// The data with which a process takes part in a world.
 struct membership {
   segment memory;
-  std::vector<int> processes;      ///< process ids by rank; 0: not visible from here
+  std::vector<int> processes;      ///< process ids by rank; 0: not visible in this namespace
   std::vector<descriptor> shares;  ///< by rank, of worlds of GPUs
   std::vector<device_id> devices;  ///< by rank
 };
 
-/// What a rank tells the others about itself. All ranks have to say the same.
+/// The settings that a rank sends to rank 0. They have to be the same at all ranks.
 [[nodiscard]] std::string introduction(const own_share& mine, const settings& s);
 
-/// Rank 0: waits for the others at `place`, compares what they say about themselves, and hands out
-/// the segment. Throws (and tells the others the same) `disagreement`, `timeout` if ranks do not
-/// come, `peer_lost` if one ends meanwhile, and what keeps a rank from taking part.
+/// Rank 0: waits for the others at `place`, compares their introductions, and sends them the
+/// segment. Throws, and sends the others, `disagreement`, `timeout` if ranks do not come,
+/// `peer_lost` if one ends meanwhile, and the error of a rank that cannot take part.
 [[nodiscard]] membership gather_ranks(const placement& p, const settings& s, const own_share& mine,
                                       meeting_place& place);
 

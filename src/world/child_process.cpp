@@ -40,8 +40,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// Keeps all signals from this thread while it lives. A child that is made meanwhile starts deaf,
-/// so that no handler of this process runs in it.
+/// Blocks all signals in this thread during its lifetime. A child that is forked meanwhile starts
+/// with signals blocked, so that no handler of this process runs in it.
 class deafness {
  public:
   deafness() {
@@ -58,7 +58,7 @@ class deafness {
   sigset_t before_{};
 };
 
-/// In the child: what would be handled ends it, what is ignored stays so, and it hears again.
+/// In the child: handled signals get the default action, ignored ones stay so; sets the mask.
 void hear_without_handlers(const sigset_t& mask) {
   for (int number = 1; number <= SIGRTMAX; ++number) {
     struct sigaction action {};
@@ -70,8 +70,8 @@ void hear_without_handlers(const sigset_t& mask) {
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
-// In the child, between fork and exec: only calls that are safe after a fork of a process with
-// threads.
+// Runs in the child, between fork and exec: only calls that are safe after the fork of a process
+// with threads.
 [[noreturn]] void become(char* const* command, char* const* environment, const sigset_t& mask,
                          int launcher, int output, int failure) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -138,7 +138,7 @@ child_process::~child_process() {
 
 void child_process::signal(int number) const noexcept {
   if (ended_) return;
-  // The process id may be somebody else's if the child was buried elsewhere; the handle may not.
+  // The process id may have been reused if other code reaped the child; the handle cannot.
   if (handle_) {
     syscall(SYS_pidfd_send_signal, handle_.get(), number, nullptr, 0);
   } else {
@@ -156,7 +156,7 @@ void child_process::bury() noexcept {
 
 bool child_process::ended() {
   bury();
-  // The reason, if there is one, was written before the end.
+  // If the program could not start, the reason was written before the child ended.
   if (ended_) require_started();
   return ended_;
 }

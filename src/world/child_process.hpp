@@ -10,35 +10,35 @@
 
 namespace untax {
 
-/// A program and its surroundings, in the form that exec wants.
+/// A program with its environment, in the form that exec expects.
 struct program {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "NAME=value", complete
   bool collect_output = false;
 };
 
-/// A child process. It dies with the thread that started it, and is killed and buried when this
-/// object goes. Nothing here waits for it: also on its way to the program it may stop or hang.
+/// A child process. It dies with the thread that started it. The destructor kills and reaps it. No
+/// other function waits for it, since the child may stop or hang even before exec.
 class child_process {
  public:
-  /// Throws `out_of_memory` if there can be no other process.
+  /// Throws `out_of_memory` if no process can be created.
   explicit child_process(const program& p);
   child_process(child_process&& other) noexcept;
   child_process& operator=(child_process&&) = delete;
   ~child_process();
 
   void signal(int number) const noexcept;
-  /// Looks whether the process has ended. Throws `invalid_argument` if that is because the program
-  /// could not be started.
+  /// Whether the process has ended; does not wait. Throws `invalid_argument` if it ended because
+  /// the program could not be started.
   [[nodiscard]] bool ended();
-  /// Its status as wait(2) gives it, after it has ended. Nothing if it went to somebody else in
-  /// this process, who waits for any child.
+  /// The status of wait(2) once it has ended. Nothing if other code in this process, which waits
+  /// for any child, has taken the status.
   [[nodiscard]] std::optional<int> status() const noexcept { return status_; }
-  /// Readable when it has ended; -1 if the kernel does not offer that.
+  /// A descriptor that is readable when the process has ended; -1 if the kernel has none.
   [[nodiscard]] int number() const noexcept { return handle_.get(); }
-  /// Readable when there is output; -1 if it is not collected, or complete.
+  /// A descriptor that is readable when there is output; -1 if none is collected, or at its end.
   [[nodiscard]] int output_number() const noexcept { return output_.get(); }
-  /// Passes on the lines that have arrived; `last` also what has no end of line.
+  /// Calls `line` for each complete line that has arrived; with `last`, also for an incomplete one.
   void read_output(const std::function<void(std::string_view line)>& line, bool last);
 
  private:
@@ -50,7 +50,7 @@ class child_process {
   bool ended_ = false;
   std::optional<int> status_;
   descriptor handle_;
-  descriptor failure_;  // closes when the program starts, and holds the reason when it does not
+  descriptor failure_;  // closed by exec; holds the reason if the program does not start
   descriptor output_;
   std::string unfinished_;  // the start of a line whose end has not arrived
 };

@@ -6,7 +6,7 @@
 
 namespace untax {
 
-/// A point in time, possibly never, in the terms of poll(2).
+/// A point in time, or never, with timeouts for poll(2).
 class deadline {
  public:
   using clock = std::chrono::steady_clock;
@@ -16,8 +16,8 @@ class deadline {
       : at_(limit.count() > 0 ? clock::now() + limit : clock::time_point::max()) {}
 
   [[nodiscard]] bool passed() const { return clock::now() >= at_; }
-  /// Milliseconds until then, rounded up, and not more than `most`. -1, for ever, if there is no
-  /// limit at all.
+  /// Milliseconds until then, rounded up, and at most `most`. -1 (wait for ever) if there is
+  /// neither a deadline nor `most`.
   [[nodiscard]] int poll_time(
       std::chrono::milliseconds most = std::chrono::milliseconds::max()) const {
     if (at_ == clock::time_point::max() && most == std::chrono::milliseconds::max()) return -1;

@@ -64,7 +64,7 @@ void device_monitor::settle(int rank) noexcept {
   if (!state_.kernel_stopped(rank)) return;
   patience guard;
   const wait_site site{"the world", verb::wait_until, -1, -1, 1};
-  // Without a report the world is stopped all the same, and the caller says so.
+  // If no report comes, the world is stopped nevertheless, and the caller reports that.
   static_cast<void>(wait_until<host_memory>(state_.stop_flag(), site, guard));
 }
 
@@ -73,7 +73,7 @@ void device_monitor::look() noexcept {
     if (!state_.stopped()) report_limits();
     if (!state_.stopped()) report_losses();
   } catch (const std::exception& e) {
-    // There was no memory for the report: the stop itself needs none.
+    // There was no memory for the report. Stopping the world without a text needs none.
     state_.stop({ranks_.front(), -1, errc::aborted, {}});
   }
   if (state_.stopped()) forward_stop();

@@ -15,12 +15,12 @@
 
 namespace untax {
 
-/// Looks after the kernels of the ranks of this process, every 10 ms, in a thread of its own. A
-/// kernel can end its own waits, but only the host can say why:
+/// Watches the kernels of the ranks of this process, every 10 ms, in a thread of its own. A kernel
+/// can end its own waits, but only the host can report the reason:
 ///
-/// * A kernel gave up: the world is stopped with the wait-for graph, as if a thread had waited.
+/// * A kernel gave up: the monitor stops the world with the wait-for graph, as for a host thread.
 /// * The rank that a kernel waits for is lost: likewise.
-/// * The world was stopped by anybody: the stop words of our devices are written.
+/// * Any rank has stopped the world: the monitor writes the stop words of this process's devices.
 class device_monitor {
  public:
   /// `ranks` are those of this process. `alive` may be null and has to outlive the monitor.
@@ -30,13 +30,13 @@ class device_monitor {
   device_monitor& operator=(const device_monitor&) = delete;
   ~device_monitor();
 
-  /// Looks now. If a kernel of `rank` left because the world was stopped, waits for the reason to
-  /// be written, a second at most.
+  /// Checks now. If a kernel of `rank` ended because the world was stopped, waits until the reason
+  /// is written, at most one second.
   void settle(int rank) noexcept;
 
  private:
-  /// A wait that looks lost. It is only reported if the next look says the same, since what a peer
-  /// signalled just before it ended is seen between them.
+  /// A wait for a rank that seems lost. It is reported only if the next look finds the same:
+  /// signals that a peer raised just before it ended are seen between the looks.
   struct suspicion {
     int rank = -1;
     int slot = -1;
@@ -58,9 +58,9 @@ class device_monitor {
   std::chrono::milliseconds limit_;
   const liveness* alive_;
 
-  std::mutex mutex_;  // of the following
+  std::mutex mutex_;  // protects the following members
   std::condition_variable changed_;
-  std::vector<int> unstopped_;  // ranks whose stop words are to be written
+  std::vector<int> unstopped_;  // ranks whose stop words are not written yet
   std::optional<suspicion> suspected_;
   bool leaving_ = false;
 

@@ -7,8 +7,8 @@
 
 namespace untax {
 
-/// While it lives, no other process begins to listen in a directory, or removes it. Whoever holds
-/// it does so for a few calls only: after `limit` it is taken for stopped, and not waited for.
+/// While it exists, no other process begins to listen in a directory, or removes it. Processes hold
+/// it for a few calls only. After `limit` the holder counts as stopped, and is ignored.
 class directory_lock {
  public:
   explicit directory_lock(const std::string& directory,

@@ -13,8 +13,8 @@
 namespace untax {
 namespace {
 
-// Maps the memory of all ranks' devices. The others wait in the first barrier by now: if it fails,
-// they hear why.
+// Maps the device memory of all ranks. The other ranks are in the first barrier by now, so a
+// failure stops the world with its reason.
 void map_devices(const placement& p, own_share& mine, membership& m) {
   device_shares all;
   for (const descriptor& d : m.shares) all.descriptors.push_back(d.get());

@@ -19,10 +19,10 @@
 namespace untax {
 namespace {
 
-/// What a process tells the others before they meet. Texts that are too long are cut.
+/// The data that processes exchange before they meet. Texts that are too long are cut.
 struct introduction_card {
-  std::array<char, 64> host{};        // its name, for messages
-  std::array<char, 64> boot{};        // tells hosts apart, also those that are named alike
+  std::array<char, 64> host{};        // host name, for errors
+  std::array<char, 64> boot{};        // identifies the host, also if host names are equal
   std::array<char, 128> directory{};  // of rank 0: where to meet
   std::array<char, 256> trouble{};    // why this rank cannot take part; empty if it can
 };
@@ -50,7 +50,7 @@ std::vector<introduction_card> exchanged(const introduction_card& mine, int rank
   return all;
 }
 
-// Every rank sees the same cards, so all of them throw, and all say the same.
+// Every rank has the same cards, so all ranks throw the same error.
 void require_willing(const std::vector<introduction_card>& all) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].trouble[0] == '\0') continue;
@@ -88,7 +88,7 @@ world world::from_exchange(int rank, int ranks, const byte_exchange& exchange,
   }
   gethostname(mine.host.data(), mine.host.size() - 1);
   put_text(mine.boot, boot_of_host());
-  // It outlives the meeting, and removes what that leaves if it fails.
+  // It outlives the meeting, and removes the files of a meeting that fails.
   const auto place = rank == 0 ? std::make_unique<launch_place>("") : nullptr;
   if (place) put_text(mine.directory, place->directory());
 

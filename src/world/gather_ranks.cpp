@@ -22,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long rank 0 stays to tell those that come late what went wrong. Ranks with a GPU come when it
-// has started, which may take one of them seconds longer than another.
+// How long rank 0 stays to send an error to ranks that come late. Ranks with a GPU come when it has
+// started, which may take one of them seconds longer than another.
 constexpr auto farewell = 2000ms;
 constexpr auto farewell_of_gpus = 10000ms;
 
@@ -35,7 +35,7 @@ struct guest {
   descriptor share{};  // the memory of its device
 };
 
-/// What went wrong, for everybody to hear.
+/// An error that is sent to all ranks.
 struct trouble {
   errc code;
   std::string text;
@@ -55,17 +55,17 @@ class host {
   void wait_for_all();
   [[nodiscard]] const std::optional<trouble>& found() const noexcept { return trouble_; }
   [[nodiscard]] std::vector<int> processes() const;
-  /// Of all ranks, this one included.
+  /// The devices of all ranks, including this one.
   [[nodiscard]] std::vector<device_id> devices() const;
   [[nodiscard]] std::vector<descriptor> take_shares();
   void welcome(const segment& memory) const;
-  /// Tells all that have come, and those that come within a moment, what went wrong, and throws it.
+  /// Sends an error to all ranks that have come or come within the farewell time, and throws it.
   [[noreturn]] void send_away(const trouble& t);
 
  private:
   void poll_once(int milliseconds);
   void accept_all();
-  /// False if the guest has gone.
+  /// Receives a message of a guest, if there is one. False if the guest has gone.
   bool listen_to(guest& g);
   void check(const guest& g, const greeting& hello);
   void note(errc code, std::string text);
@@ -78,7 +78,7 @@ class host {
   unix_socket listener_;
   std::vector<guest> guests_;
   std::optional<trouble> trouble_;
-  int expected_;  // the most ranks that anybody expects
+  int expected_;  // the largest world size that any rank has given
 };
 
 void host::wait_for_all() {
@@ -112,7 +112,7 @@ void host::poll_once(int milliseconds) {
 
 void host::accept_all() {
   while (auto socket = listener_.accept()) {
-    // Nobody else can reach the directory, apart from root.
+    // The directory is private, but root can reach it, too.
     if (socket->other_side().user == geteuid()) guests_.push_back({std::move(*socket)});
   }
 }
@@ -208,7 +208,7 @@ void host::welcome(const segment& memory) const {
       if (g.rank > 0) attachments[1 + static_cast<std::size_t>(g.rank)] = g.share.get();
     }
   }
-  // A guest that has gone meanwhile is found by the first barrier.
+  // If a guest has gone meanwhile, the first barrier finds it.
   for (const guest& g : guests_) g.socket.send(bytes_of(reply), attachments);
 }
 
@@ -216,7 +216,7 @@ void host::send_away(const trouble& t) {
   answer reply{};
   reply.code = static_cast<std::int32_t>(t.code);
   reply.reason.set(t.text);
-  // Those that did not come in time are not waited for again.
+  // After a timeout, ranks that did not come are not waited for again.
   const auto patience =
       mine_.layout.memory == memory_kind::cuda || mine_.trouble ? farewell_of_gpus : farewell;
   const deadline limit(t.code == errc::timeout ? 1ms : patience);

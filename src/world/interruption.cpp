@@ -20,7 +20,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 extern "C" void untax_note_signal(int number) {
   const int saved = errno;
   const auto note = static_cast<unsigned char>(number);
-  // A full pipe already holds more signals than anybody needs.
+  // If the pipe is full, the signal is dropped: enough signals are in it.
   [[maybe_unused]] const auto written =
       write(pipe_to_write.load(std::memory_order_relaxed), &note, 1);
   errno = saved;

@@ -8,8 +8,8 @@
 
 namespace untax {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process; they are noted here. A
-/// signal that was ignored stays ignored (nohup). One at a time in a process.
+/// While it exists, SIGINT, SIGTERM and SIGHUP do not end this process, but are recorded here. A
+/// signal that was ignored stays ignored (nohup). A process can have one at a time.
 class interruption {
  public:
   interruption();
@@ -17,9 +17,9 @@ class interruption {
   interruption& operator=(const interruption&) = delete;
   ~interruption();
 
-  /// Readable when a signal has arrived.
+  /// A descriptor that is readable when a signal has arrived.
   [[nodiscard]] int number() const noexcept { return reader_.get(); }
-  /// The next signal that has arrived, 0 if none.
+  /// The next signal that has arrived; 0 if there is none.
   [[nodiscard]] int take() const noexcept;
 
  private:
@@ -30,8 +30,8 @@ class interruption {
   std::array<struct sigaction, signals.size()> before_{};
 };
 
-/// While it lives, the statuses of children are kept until somebody asks. Where SIGCHLD is ignored,
-/// which a program inherits from whoever started it, the kernel would throw them away.
+/// While it exists, the kernel keeps the statuses of children until they are waited for. If SIGCHLD
+/// is ignored, which a program inherits from its parent, the kernel would discard them.
 class kept_statuses {
  public:
   kept_statuses();

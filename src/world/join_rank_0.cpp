@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 unix_socket find_rank_0(const placement& p, const settings& s, const own_share& mine,
                         const meeting_place& place) {
-  // A rank that cannot take part says so to the others, but does not wait long for them.
+  // A rank that cannot take part tells rank 0, but does not wait long for it.
   constexpr std::chrono::milliseconds short_limit = 12s;
   const bool hurried = mine.trouble && (s.join_limit.count() == 0 || s.join_limit > short_limit);
   const deadline limit(hurried ? short_limit : s.join_limit);
@@ -62,8 +62,8 @@ membership join_rank_0(const placement& p, const settings& s, const own_share& m
   const int share = mine.descriptor();
   const bool sent = rank_0.send(bytes_of(hello), std::span(&share, share >= 0 ? 1 : 0));
 
-  // Rank 0 began to wait before this rank found it and knows who is missing: its verdict comes
-  // first.
+  // Rank 0 began to wait before this rank found it, and knows which ranks are missing. One second
+  // more lets its verdict come first.
   const deadline limit(s.join_limit.count() > 0 ? s.join_limit + 1s : 0ms);
   answer reply{};
   std::optional<unix_socket::packet> received;

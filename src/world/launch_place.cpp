@@ -20,14 +20,14 @@
 namespace untax {
 namespace {
 
-/// What the name of a directory says of the launcher that it belongs to.
+/// The launcher of a directory, as the directory's name gives it.
 struct owner {
   int process = 0;
   std::uint64_t start = 0;
-  std::uint64_t space = 0;  // its process namespace
+  std::uint64_t space = 0;  // process namespace
 
   [[nodiscard]] static owner here() { return {getpid(), start_of(getpid()), process_namespace()}; }
-  /// Whether it is known to be dead: not if it lives where its process id cannot be seen.
+  /// Whether it is known to be dead. False in a process namespace that cannot be seen from here.
   [[nodiscard]] bool dead() const {
     if (space != process_namespace()) return false;
     if (kill(process, 0) != 0 && errno == ESRCH) return true;
@@ -35,7 +35,7 @@ struct owner {
   }
 };
 
-/// "untax-launch-PROCESS-START-NAMESPACE-RANDOM"; numbers but the first are hexadecimal.
+/// "untax-launch-PROCESS-START-NAMESPACE-RANDOM"; all numbers but PROCESS are hexadecimal.
 std::string name_for(const owner& o) {
   std::random_device random;
   return fmt::format("{}{}-{:x}-{:x}-{:08x}", launch_directory, o.process, o.start, o.space,
@@ -59,7 +59,7 @@ std::optional<owner> owner_of(std::string_view name) {
   return o.process > 0 ? std::optional(o) : std::nullopt;
 }
 
-/// Removes what launchers left that were killed.
+/// Removes the directories of launchers that were killed.
 void sweep(const std::string& root) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
@@ -69,7 +69,7 @@ void sweep(const std::string& root) {
   }
 }
 
-/// The path of a socket in a directory there has to fit into an address.
+/// The directory for launches. It is short, since a socket's path has to fit into an address.
 std::string root_of(const environment& env) {
   constexpr std::size_t longest = 32;
   const std::string root = runtime_directory(env);

@@ -5,30 +5,30 @@
 
 namespace untax {
 
-/// Begins the names of directories that launchers choose: no two launches have the same.
+/// The prefix of the directories that launchers create. Each launch has a name of its own.
 inline constexpr std::string_view launch_directory = "untax-launch-";
 
-/// Where the ranks of one launch meet, and what tells them from those of others. Rank 0
-/// makes the directory and removes it as soon as all have come, so there is none while the ranks
-/// work; what is left if they were killed before goes with this object. If this process is killed,
-/// too, the next launch of the user removes it.
+/// The directory in which the ranks of a launch meet, and the word that distinguishes launches.
+/// Rank 0 makes the directory and removes it when all ranks have come. If ranks are killed before,
+/// the destructor removes what they left. If this process is killed, too, the next launch of the
+/// user removes it.
 class launch_place {
  public:
-  /// `prescribed`: the directory to use, that of the user; empty for one of its own, in
-  /// XDG_RUNTIME_DIR or /tmp.
+  /// `prescribed` is the directory that the user has chosen. If it is empty, the place has one of
+  /// its own, in XDG_RUNTIME_DIR or /tmp.
   explicit launch_place(const std::string& prescribed);
   launch_place(const launch_place&) = delete;
   launch_place& operator=(const launch_place&) = delete;
   ~launch_place();
 
   [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
-  /// The value of UNTAX_LAUNCH; empty where the directory tells enough.
+  /// The value of UNTAX_LAUNCH; empty if the directory alone identifies the launch.
   [[nodiscard]] const std::string& word() const noexcept { return word_; }
 
  private:
   std::string directory_;
   std::string word_;
-  bool was_there_ = false;  // so it is not removed
+  bool was_there_ = false;  // the directory existed before, so it is not removed
 };
 
 }  // namespace untax

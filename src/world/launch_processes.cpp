@@ -23,8 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The directory that the user wants the ranks to meet in; empty for none. What a rank that
-/// launches others got from its own launcher is no wish of the user.
+/// The directory in which the user wants the ranks to meet; empty if none. If this process is
+/// itself a rank, the directory in its environment comes from its launcher, and does not count.
 std::string prescribed_place(const process_launch& launch) {
   for (const auto& [name, value] : launch.variables) {
     if (name == variable::rendezvous.name) return value;
@@ -84,7 +84,7 @@ class worker_warps {
       entries.push_back({buried_[i] ? -1 : members_[i].number(), POLLIN, 0});
       entries.push_back({members_[i].output_number(), POLLIN, 0});
     }
-    // Where the kernel does not tell that a child has ended, looking ten times a second does.
+    // Polls at least ten times a second, for kernels that do not signal the end of a child.
     poll(entries.data(), entries.size(),
          std::min(limit_.poll_time(100ms), grace_ ? grace_->poll_time(100ms) : 100));
   }
@@ -106,7 +106,7 @@ class worker_warps {
   }
 
   void bury_dead() {
-    int first = -1;  // of those that are found now
+    int first = -1;  // the first failure of this look
     for (std::size_t i = 0; i < members_.size(); ++i) {
       if (buried_[i] || !members_[i].ended()) continue;
       buried_[i] = true;
@@ -116,18 +116,18 @@ class worker_warps {
       if (status && WIFEXITED(*status)) end.exit_code = WEXITSTATUS(*status);
       if (status && WIFSIGNALED(*status)) end.signal = WTERMSIG(*status);
       if (end.ok()) continue;
-      // A rank that was killed is why others fail, and these may be found in the same look.
+      // A rank that was killed may cause others to fail, and the same look may find all of them.
       if (first < 0 ||
           (end.signal != 0 && result_.ends[static_cast<std::size_t>(first)].signal == 0))
         first = end.rank;
-      // The others need not suffer from what is not known.
+      // An unknown status is not taken for a failure that would end the other ranks.
       if (status) start_grace();
     }
     if (result_.first_failure < 0) result_.first_failure = first;
   }
 
   void start_grace() {
-    // A grace of nothing at all is still a deadline, not none.
+    // At least 1 ms, since a deadline of 0 would mean never.
     if (!grace_) grace_.emplace(std::max(launch_.grace, 1ms));
   }
 
@@ -148,7 +148,7 @@ class worker_warps {
   std::vector<bool> buried_;
   launch_result result_;
   deadline limit_;
-  std::optional<deadline> grace_;  // once it is needed
+  std::optional<deadline> grace_;  // set when a rank has failed or a signal has come
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 
 enum class finding : std::uint8_t { nothing, private_directory, something_else };
 
-// One look, since other ranks make and remove the directory in the meantime.
+// A single lstat, since other ranks create and remove the directory meanwhile.
 finding look_at(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) {
@@ -37,7 +37,7 @@ finding look_at(const std::string& path) {
                                               : finding::something_else;
 }
 
-// Throws unless `path` is a directory of ours, or nothing at all.
+// Throws unless `path` is a private directory of this user, or does not exist.
 void require_private(const std::string& path) {
   if (look_at(path) != finding::something_else) return;
   throw error(errc::invalid_argument,
@@ -65,7 +65,7 @@ std::string base_directory(const environment& env) {
   return root == "/tmp" ? fmt::format("/tmp/untax-{}", geteuid()) : root + "/untax";
 }
 
-/// What the sockets of a launch are named after.
+/// The suffix of the names of a launch's sockets.
 std::string mark_of(std::string_view launch) { return fmt::format("-{:016x}", hash_of(launch)); }
 
 bool is_socket(const std::filesystem::directory_entry& entry, std::string_view start) {
@@ -76,7 +76,7 @@ void remove_dead(const std::string& socket) {
   if (!unix_socket::answers(socket)) unlink(socket.c_str());
 }
 
-// Worlds that a process makes one after another must not be mixed up.
+// Numbers the worlds that this process makes, so that they meet at different sockets.
 int next_world() {
   static std::atomic<int> made{0};
   return made.fetch_add(1, std::memory_order_relaxed);
@@ -110,7 +110,7 @@ unix_socket meeting_place::open() {
   while (true) {
     make_directories();
     const directory_lock lock(directory_);
-    if (!lock) continue;  // a job that ended has removed it
+    if (!lock) continue;  // a job that ended has removed the directory
     for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
       if (is_socket(entry, "world-")) remove_dead(entry.path());
     }
@@ -145,7 +145,7 @@ void meeting_place::remove_sockets(const std::string& directory, std::string_vie
       if (is_socket(entry, "world-") && path.ends_with(mark)) remove_dead(path);
     }
   } catch (const std::exception&) {
-    // It stays, and goes when the next job meets there.
+    // The sockets stay until the next job meets there.
   }
 }
 
@@ -160,7 +160,7 @@ void meeting_place::make_directories() {
     ours_ = outcome == making::made;
     return;
   }
-  // A job that ends removes the base if it is empty, which may happen between the two steps.
+  // A job that ends removes the base if it is empty, possibly between these two steps.
   do {
     if (make_directory(base_) == making::no_parent) {
       throw error(errc::invalid_argument, fmt::format("{} cannot be made", base_));

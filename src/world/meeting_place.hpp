@@ -16,26 +16,26 @@ namespace untax {
 /// named after their launches: only ranks of the same launch find each other.
 class meeting_place {
  public:
-  /// Where the ranks of `p` meet; makes nothing.
+  /// Determines the directory and the socket of `p`. Creates nothing.
   meeting_place(const placement& p, const environment& env);
   meeting_place(const meeting_place&) = delete;
   meeting_place& operator=(const meeting_place&) = delete;
   ~meeting_place() { close(); }
 
-  /// Throws `invalid_argument` if the directory is there and does not belong to this user alone.
+  /// Throws `invalid_argument` if the directory exists and is not private to this user.
   void check() const;
-  /// Makes the directory, or makes sure that the one that is there belongs to this user alone, and
-  /// listens in it. What dead jobs left there is removed. Throws `invalid_argument` if it does not
-  /// belong to this user alone, or if another rank 0 of the same launch listens there.
+  /// Creates the directory, or checks that the existing one is private to this user, and listens in
+  /// it. Removes sockets of dead jobs. Throws `invalid_argument` if the directory is not private,
+  /// or if another rank 0 of the same launch listens there.
   [[nodiscard]] unix_socket open();
-  /// Removes what `open` made.
+  /// Removes the socket and the directories that `open` has created.
   void close() noexcept;
 
   [[nodiscard]] const std::string& socket_path() const noexcept { return socket_; }
-  /// How many other launches meet here.
+  /// The number of other launches that meet here.
   [[nodiscard]] int others() const;
 
-  /// Removes what ranks of `launch` left in `directory`, if they are dead.
+  /// Removes the sockets that dead ranks of `launch` left in `directory`.
   static void remove_sockets(const std::string& directory, std::string_view launch) noexcept;
 
  private:
@@ -44,10 +44,10 @@ class meeting_place {
   std::string base_;  // holds the directories of all jobs of this user; empty if the directory was
                       // prescribed
   std::string directory_;
-  std::string kind_;  // begins the names of sockets of this world, whatever their launch
+  std::string kind_;  // prefix of the sockets of this world, for any launch
   std::string socket_;
   bool open_ = false;
-  bool ours_ = false;  // the directory is, and goes when the place closes
+  bool ours_ = false;  // this object created the directory, and removes it
 };
 
 /// XDG_RUNTIME_DIR, if it is private to this user, or /tmp.

@@ -18,8 +18,8 @@
 
 namespace untax {
 
-/// What stands behind a `world`: one rank's share of it. It stays at one address, since the heap
-/// reports to the ledger.
+/// The state of one rank behind a `world`. Its address must not change, since the heap reports to
+/// its ledger.
 struct world::member {
   member(std::shared_ptr<segment> memory_of_all, int rank_of_it, std::string_view kind_of_world,
          const settings& s, std::unique_ptr<liveness> alive_of_peers)
@@ -42,23 +42,23 @@ struct world::member {
       return;
     }
     const bool badly = failed || unwinding();
-    // Whoever sees that the rank has finished may rely on all its signals, also those of kernels.
+    // A peer that sees the rank finished relies on all of its signals, also those of kernels.
     if (!badly && memory->devices() != nullptr) memory->devices()->finish(rank);
     state.set_status(rank, badly ? rank_status::failed : rank_status::finished);
   }
 
   /// The views of all ranks of a new world of threads.
   [[nodiscard]] static std::vector<world> threads(int ranks, const settings& s);
-  /// Likewise of a world of GPUs.
+  /// The views of all ranks of a new world of GPUs in this process.
   [[nodiscard]] static std::vector<world> local_gpus(int ranks, const settings& s);
-  /// The world of this process and those that it meets where `p` says. Collective.
+  /// The world of this process and of those that it meets at the place of `p`. Collective.
   [[nodiscard]] static world meet_processes(const placement& p, settings s, const environment& env);
   [[nodiscard]] bool unwinding() const noexcept {
     return std::uncaught_exceptions() > exceptions_before;
   }
-  /// Whether this is the copy of a child process, which is no rank.
+  /// Whether this is the copy in a forked child process, which is not a rank.
   [[nodiscard]] bool forked() const noexcept { return generation != process_generation(); }
-  /// CUDA does not work in a child, and the monitor's thread is not there.
+  /// Keeps the arenas and the monitor alive in a forked child, where CUDA and threads are gone.
   void leave_devices_behind() noexcept {
     if (memory->devices() == nullptr) return;
     leave_behind(new (std::nothrow) std::shared_ptr(std::move(memory)));
@@ -76,7 +76,7 @@ struct world::member {
   rank_barrier meeting;
   symmetric_heap heap;
   std::shared_ptr<device_monitor> monitor;  // null if the heaps are in host memory
-  std::uint64_t runs = 0;                   // of operators
+  std::uint64_t runs = 0;                   // number of runs of operators
   bool failed = false;
   int exceptions_before = std::uncaught_exceptions();
   std::uint64_t generation = process_generation();

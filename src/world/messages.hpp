@@ -27,23 +27,23 @@ struct message_text {
   }
 };
 
-/// From every rank to rank 0; the memory of the rank's device comes with it, if it has one.
+/// Sent by every other rank to rank 0, with the descriptor of the rank's device memory, if any.
 struct greeting {
   static constexpr std::uint64_t expected_magic = 0x756e746178686932;  // "untaxhi2"
 
   std::uint64_t magic;
   std::int32_t rank;
   std::int32_t world_size;
-  std::int32_t trouble;  ///< -1, or errc: the rank cannot take part, and the text says why
+  std::int32_t trouble;  ///< -1, or an errc: the rank cannot take part, and `text` says why
   std::array<std::uint8_t, 16> device;
-  message_text<988> text;  ///< the introduction, otherwise
+  message_text<988> text;  ///< the introduction if there is no trouble
 };
 
-/// From rank 0 to every rank. If the rank is welcome, the segment comes with it, and then the
-/// memory of the ranks' devices in their order, if they have any.
+/// Sent by rank 0 to every other rank. If the rank is welcome, the descriptor of the segment comes
+/// with it, followed by those of the ranks' device memory by rank, if any.
 struct answer {
   std::int32_t welcome;
-  std::int32_t code;  ///< errc, otherwise
+  std::int32_t code;  ///< an errc if the rank is not welcome
   std::array<std::int32_t, max_ranks> processes;
   std::array<std::array<std::uint8_t, 16>, max_ranks> devices;
   message_text<3072> reason;

@@ -12,21 +12,21 @@
 
 namespace untax {
 
-/// Throws `invalid_argument` unless a device that was asked for is one of the `found` ones.
+/// Throws `invalid_argument` unless `device` is from 0 to `found` - 1.
 void require_visible(int device, int found);
 
-/// What this process brings into a world: the division of memory it has in mind, and, for a world
-/// of GPUs, the heap of its rank. If it cannot, the others hear why.
+/// The contribution of this process to a world: its layout and, in a world of GPUs, the heap of its
+/// rank. If it cannot contribute, `trouble` is the reason, which the other ranks get.
 struct own_share {
   [[nodiscard]] static own_share make(const placement& p, const settings& s);
 
   segment_layout layout{};
   int device = -1;
-  std::unique_ptr<device_share> memory;  ///< null where the heaps are in host memory
+  std::unique_ptr<device_share> memory;  ///< null if the heaps are in host memory
   std::string kind = "host memory";      ///< has to be the same at all ranks
   std::optional<error> trouble;
 
-  /// -1 where there is none.
+  /// The descriptor of the memory; -1 if there is none.
   [[nodiscard]] int descriptor() const noexcept { return memory ? memory->descriptor() : -1; }
   [[nodiscard]] device_id id() const noexcept { return memory ? memory->id() : device_id{}; }
 };

@@ -25,7 +25,7 @@ std::string torch_job(const environment& env) {
 }
 
 // torchrun makes a directory for the errors of each launch: .../attempt_0/3/error.json of rank 3.
-// Its name of a run is the user's, and "none" without one.
+// The user chooses the name of a run; without one it is "none".
 std::string torch_launch(const environment& env) {
   if (const auto errors = env.text(variable::torch_errors)) {
     const std::filesystem::path of_rank = std::filesystem::path(*errors).parent_path();
@@ -49,14 +49,14 @@ std::string slurm_job(const environment& env) {
                      env.text(variable::slurm_step).value_or(""));
 }
 
-/// How one launcher tells its processes who they are.
+/// The variables by which a launcher tells processes their ranks.
 struct launcher {
   const char* name;
   const environment_variable* rank;
   const environment_variable* size;
-  const environment_variable* here;  // ranks on this host, where the launcher tells
+  const environment_variable* here;  // ranks on this host, if the launcher says so
   std::string (*job)(const environment& env);
-  std::string (*launch)(const environment& env);  // what it tells the ranks of one launch, or ""
+  std::string (*launch)(const environment& env);  // an id of the launch, or ""
 };
 
 std::string nothing(const environment& /*env*/) { return ""; }
@@ -82,7 +82,7 @@ bool in_slurm_shell(const environment& env) {
 bool applies(const launcher& l, const environment& env) {
   if (l.rank == &variable::slurm_rank && in_slurm_shell(env)) return false;
   if (env.has(*l.rank) && env.has(*l.size)) return true;
-  // RANK and the like are common words, but nobody else uses these two.
+  // Other programs may use names such as RANK, but only untax uses these two.
   if (l.rank == &variable::rank && (env.has(*l.rank) || env.has(*l.size))) {
     throw error(errc::invalid_argument,
                 fmt::format("{} and {} have to be set together", l.rank->name, l.size->name));

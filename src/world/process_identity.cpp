@@ -19,11 +19,11 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-/// The field of /proc/PROCESS/stat with this number as proc(5) counts them, at least 3; 0 if there
+/// The field of /proc/PROCESS/stat with this number, from 3 on, as proc(5) counts them; 0 if there
 /// is none.
 std::uint64_t stat_field(int process, int number) {
   const std::string all = contents(fmt::format("/proc/{}/stat", process));
-  // The name before may hold anything, blanks and brackets included.
+  // The name before these fields may contain any character, also blanks and brackets.
   const auto name_end = all.rfind(") ");
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(all.substr(name_end + 2));

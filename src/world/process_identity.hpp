@@ -6,18 +6,18 @@
 
 namespace untax {
 
-/// When a process started, in ticks since the machine did: with the process id it tells processes
-/// apart that had the same one in turn. 0 if it cannot be seen.
+/// The start of a process in clock ticks since boot; 0 if the process cannot be seen. Together with
+/// the process id it identifies a process, since ids are reused.
 [[nodiscard]] std::uint64_t start_of(int process);
 
-/// Names the process namespace of this process; process ids mean something within it only.
+/// Identifies the process namespace of this process. A process id is valid only within it.
 [[nodiscard]] std::uint32_t process_namespace();
 
-/// Who started this process with `variable` ("RANK=3"): its nearest ancestor that was not started
-/// with it. What lies between, such as timeout or a script, was started as the rank, too.
+/// The process that set `variable` ("RANK=3"): the nearest ancestor whose own environment did not
+/// have it at its start. Programs in between, such as timeout or a script, have it, too.
 [[nodiscard]] int who_set(std::string_view variable);
 
-/// "child of process 17, which started at 4711", of that ancestor.
+/// A text for that ancestor: "child of process 17, which started at 4711".
 [[nodiscard]] std::string launcher_process(std::string_view variable);
 
 }  // namespace untax

@@ -42,7 +42,7 @@ bool process_liveness::halted(int rank) const noexcept {
   std::snprintf(path.data(), path.size(), "/proc/%d/stat", process);
   const descriptor file(process > 0 ? open(path.data(), O_RDONLY | O_CLOEXEC) : -1);
   if (!file) return false;
-  // "1234 (name) T ...", where a name of at most 16 characters may hold anything.
+  // "1234 (name) T ..."; the name has at most 16 characters, which can be any.
   std::array<char, 64> text{};
   const ssize_t bytes = read(file.get(), text.data(), text.size());
   const std::string_view start(text.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));

@@ -8,11 +8,11 @@
 
 namespace untax {
 
-/// Watches the processes of the ranks through process descriptors, which cannot be confused by a
-/// process id that is used again. Where the kernel has none, it asks for the process id.
+/// Watches the processes of the ranks by process descriptors, which stay valid even if a process id
+/// is reused. If the kernel has no such descriptors, it checks the process id.
 class process_liveness final : public liveness {
  public:
-  /// `processes` by rank; 0 for one that cannot be seen, which then counts as alive.
+  /// `processes` are by rank; 0 is a process that cannot be seen, and counts as alive.
   explicit process_liveness(const std::vector<int>& processes);
 
   [[nodiscard]] bool alive(int rank) const noexcept override;
@@ -22,7 +22,7 @@ class process_liveness final : public liveness {
   struct watched {
     int process = 0;
     descriptor handle;
-    bool lost = false;  // it had ended before it could be watched
+    bool lost = false;  // it had ended before this object was made
   };
   std::vector<watched> ranks_;
 };

@@ -10,14 +10,14 @@
 namespace untax {
 namespace {
 
-/// How the body of a rank ended.
+/// The end of a rank's body.
 struct ending {
   std::exception_ptr failure;
-  int reporter = -1;  // the rank that stopped the world, as seen from here
+  int reporter = -1;  // the rank that stopped the world; -1: none
 };
 
-// Takes the world by value: it ends with the body, so that peers learn at once that the rank has
-// finished or failed.
+// Takes the world by value, so that it is destroyed with the body: peers learn at once that the
+// rank has finished or failed.
 ending run_rank(world mine, const std::function<void(world&)>& body) {
   ending e;
   try {
@@ -56,7 +56,7 @@ void run_all(std::vector<world> views, const std::function<void(world&)>& body) 
       endings[rank] = run_rank(std::move(views[rank]), body);
     });
   } catch (const error& e) {
-    // views.back() was given to no thread, since not all could be started.
+    // Not all threads could be started, so no thread has views.back().
     views.back().fail(e.code(), e.what());
     join_all();
     throw;

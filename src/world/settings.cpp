@@ -15,11 +15,11 @@ constexpr std::uint64_t usual_guards = 0;
 constexpr std::uint64_t usual_guards = 1;
 #endif
 
-// Long enough for anybody, and far from the overflow of nanoseconds.
+// One year: long enough, and far from an overflow in nanoseconds.
 constexpr std::int64_t longest_ms = std::int64_t{1000} * 60 * 60 * 24 * 365;
 
 constexpr int most_ranks_per_gpu = 8;
-constexpr std::int64_t most_queues = 32;  // of a GPU, and a rank has several streams
+constexpr std::int64_t most_queues = 32;  // hardware queues of a GPU; a rank has several streams
 
 std::chrono::milliseconds limit(const environment& env, const environment_variable& v) {
   return std::chrono::milliseconds(env.number_or_fallback(v, 0, longest_ms));
@@ -35,8 +35,8 @@ memory_kind memory_of(const environment& env) {
                           variable::memory.name, name, variable::memory.meaning));
 }
 
-/// More ranks than a GPU has queues cannot run side by side: one would wait behind the other that
-/// waits for it.
+/// Ranks that share a GPU need separate hardware queues: in one queue, a kernel would wait for a
+/// kernel that is queued behind it.
 int sharing_of(const world_options& options, const environment& env) {
   const auto& v = variable::ranks_per_gpu;
   const int ranks = options.ranks_per_gpu
@@ -62,7 +62,7 @@ int sharing_of(const world_options& options, const environment& env) {
 
 settings settings::of(const world_options& options, const environment& env) {
   settings s;
-  // A variable that makes no sense is an error, also where an option is stronger.
+  // An invalid variable is an error, even if an option overrides it.
   s.heap_bytes = env.bytes_or_fallback(variable::heap_bytes);
   s.heap_guards = env.number(variable::heap_guards, 0, 1).value_or(usual_guards) == 1;
   s.memory = memory_of(env);

@@ -10,18 +10,18 @@
 
 namespace untax {
 
-/// World options with everything decided.
+/// World options in which options, variables and defaults are combined.
 struct settings {
   std::size_t heap_bytes = 0;
   bool heap_guards = false;
   memory_kind memory = memory_kind::host;
   int ranks_per_gpu = 1;
-  std::optional<int> device;  ///< of this rank, where it is a process
+  std::optional<int> device;  ///< of this rank, if the rank is a process
   std::chrono::milliseconds wait_limit{0};
   std::chrono::milliseconds join_limit{0};
 
   [[nodiscard]] static settings of(const world_options& options, const environment& env);
-  /// The same of a world of GPUs in one process, whose ranks may share them.
+  /// As `of`, for a world of GPUs in one process, whose ranks may share GPUs.
   [[nodiscard]] static settings of_gpus(const world_options& options, const environment& env);
 };
 

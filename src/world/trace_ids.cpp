@@ -10,8 +10,8 @@ std::uint64_t random_number() {
   return static_cast<std::uint64_t>(source()) << 32U | source();
 }
 
-/// Where the world's state lies in the process of this rank, and what tells that process from
-/// others.
+/// The address of the world's state in the process of this rank, plus a random number of that
+/// process.
 std::uint64_t number_of_world(const world& w) {
   static const std::uint64_t of_process = random_number();
   return of_process +

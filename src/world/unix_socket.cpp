@@ -124,7 +124,7 @@ std::optional<unix_socket::packet> unix_socket::receive(std::span<std::byte> dat
   const ssize_t bytes = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
   if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   packet received;
-  // Whatever error is left (a reset, say) means that nothing will come any more.
+  // Any other error, such as a reset, means that nothing more will come.
   received.bytes = bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {

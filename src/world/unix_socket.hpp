@@ -12,13 +12,13 @@
 
 namespace untax {
 
-/// A Unix socket that keeps packets apart (SOCK_SEQPACKET). Functions that can fail for the other
-/// side's sake return nothing or false then; others throw `untax::error`.
+/// A Unix socket that preserves packets (SOCK_SEQPACKET). A function returns nothing or false if
+/// the other side is the reason that it fails. For other errors it throws `untax::error`.
 class unix_socket {
  public:
-  /// Who is at the other end, as the kernel says.
+  /// The process and user at the other end, from the kernel.
   struct credentials {
-    int process = 0;  ///< 0 if it lives in a process namespace that cannot be seen from here
+    int process = 0;  ///< 0 if its process namespace cannot be seen from here
     unsigned user = 0;
   };
   struct packet {
@@ -26,23 +26,23 @@ class unix_socket {
     std::vector<descriptor> attachments{};  ///< the descriptors that came with it
   };
 
-  /// Listens at `path`, whose directory has to be there. False if somebody else listens there; what
-  /// nobody listens at is removed first. What another process has just made, and will listen at, is
-  /// not taken for that: whoever listens holds `lock`, or here, for a moment, one of its own.
+  /// Listens at `path`, whose directory has to exist. Nothing if another process listens there.
+  /// Removes a socket at which nobody listens. `lock` protects a socket that another process has
+  /// bound but does not listen at yet; the first overload takes the lock itself for a moment.
   [[nodiscard]] static std::optional<unix_socket> listen(const std::string& path);
   [[nodiscard]] static std::optional<unix_socket> listen(const std::string& path,
                                                          const directory_lock& lock);
-  /// Whether somebody listens at `path`, also if no more callers are let in at the moment.
+  /// Whether a process listens at `path`, also if its queue of connections is full.
   [[nodiscard]] static bool answers(const std::string& path);
-  /// Nothing if nobody listens at `path`.
+  /// Connects to `path`. Nothing if no process listens there.
   [[nodiscard]] static std::optional<unix_socket> connect(const std::string& path);
 
   /// The next connection; nothing if none is waiting.
   [[nodiscard]] std::optional<unix_socket> accept() const;
   [[nodiscard]] credentials other_side() const;
-  /// At most this many descriptors go with a packet.
+  /// The largest number of descriptors that a packet can carry.
   static constexpr std::size_t most_attachments = 128;
-  /// False if the other side has gone. Does not wait.
+  /// Sends one packet. False if it cannot be sent: the other side has gone. Does not wait.
   bool send(std::span<const std::byte> data, std::span<const int> attachments = {}) const;
   /// The next packet, cut to the size of `data`; nothing if none is there yet.
   [[nodiscard]] std::optional<packet> receive(std::span<std::byte> data) const;

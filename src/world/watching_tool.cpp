@@ -11,7 +11,7 @@
 namespace untax {
 
 std::optional<std::string> watching_tool(std::string_view maps, std::string_view injected) {
-  // The tool puts its library into the process.
+  // The tool loads its library into the process.
   for (const std::string_view library : {"libsanitizer-collection", "libsanitizer-public"}) {
     if (maps.find(library) != maps.npos || injected.find(library) != injected.npos)
       return "compute-sanitizer";

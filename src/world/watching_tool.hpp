@@ -6,9 +6,9 @@
 
 namespace untax {
 
-/// The tool that watches the kernels of this process, if one does that lets a single kernel run at
-/// a time. `maps` is what /proc/self/maps says; `injected` is the value of CUDA_INJECTION64_PATH,
-/// the library that CUDA loads.
+/// The tool that watches the kernels of this process and lets only one kernel run at a time, if
+/// there is one. `maps` is the text of /proc/self/maps; `injected` is the value of
+/// CUDA_INJECTION64_PATH, the library that CUDA loads.
 [[nodiscard]] std::optional<std::string> watching_tool(std::string_view maps,
                                                        std::string_view injected);
 [[nodiscard]] std::optional<std::string> watching_tool();

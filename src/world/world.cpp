@@ -106,8 +106,8 @@ void world::note(std::string_view what, std::string_view description) {
 }
 
 void world::clear(void* local, std::size_t bytes) {
-  // Before the first barrier a peer may still be in what it did last, and signal into memory that
-  // was freed here.
+  // Before the first barrier, a peer may still be in an earlier operation, and signal into memory
+  // that was freed here.
   barrier();
   member_->memory->fill(rank(), static_cast<std::byte*>(local), std::byte{0}, bytes);
   barrier();
@@ -144,7 +144,7 @@ void world::check() const {
 }
 
 void world::run(const std::function<void(world&)>& body) {
-  // A body that moved its world away has ended that one itself.
+  // If the body has moved the world away, the object that it moved to ends the world.
   const auto stop = [this](errc code, const char* text) {
     if (member_ == nullptr) return;
     member_->failed = true;

@@ -6,9 +6,9 @@
 
 namespace untax::bench {
 
-/// x = sum + residual, out = x / rms(x) * weight, in bf16: what follows an all-reduce where nothing
-/// is fused. sum, residual, x, out: [rows, hidden]; weight: [hidden]; hidden is a multiple of 8, at
-/// most 16384. A block a row.
+/// x = sum + residual, out = x / rms(x) * weight, in bf16: the kernel after an all-reduce if
+/// nothing is fused. sum, residual, x, out: [rows, hidden]; weight: [hidden]; hidden is a multiple
+/// of 8, at most 16384. One block for each row.
 void add_and_normalise(const void* sum, const void* residual, const void* weight, void* x,
                        void* out, std::int64_t rows, std::int64_t hidden, float epsilon,
                        cudaStream_t stream);

@@ -48,7 +48,7 @@ class suite {
     std::vector<variant> all = plan(row);
     verify(row, all);
     time(row, all);
-    // NCCL ends no communicator as long as a graph has calls of it.
+    // NCCL cannot end a communicator as long as a graph contains its calls.
     for (variant& v : all) v.graphs.reset();
     team_.together([&](world& w) {  // operators end together
       for (auto v = all.rbegin(); v != all.rend(); ++v) {
@@ -122,7 +122,7 @@ class suite {
     return v;
   }
 
-  /// The first pattern has to be right, the others to agree with it bit for bit.
+  /// Checks that the first pattern is right, and that the others have the same bits.
   void verify(const attention_row& row, const std::vector<variant>& all) {
     bool first = true;
     for (const variant& v : all) {
@@ -134,7 +134,7 @@ class suite {
         cudaStream_t stream = team_.stream_of(w.rank());
         gpu::require(cudaMemsetAsync(mine.out.data(), 0xff, bytes, stream), "poisoning");
         v.launch[static_cast<std::size_t>(w.rank())](0, stream);
-        // What follows may be loaded just now, and that waits for kernels that wait for peers.
+        // The next kernel may be loaded only now, which waits for kernels that wait for peers.
         gpu::require(cudaStreamSynchronize(stream), v.by);
         w.check();
         if (first) {
@@ -193,7 +193,7 @@ class suite {
     }
     for (const auto& of_rank : found) compare(row, of_rank, parts);
   }
-  /// A row of a result with what its parts combine to.
+  /// Compares a row of a result with the combination of its parts.
   static void compare(const attention_row& row, const std::vector<bf16>& found,
                       const std::vector<std::vector<float>>& parts) {
     const std::size_t width = found.size();

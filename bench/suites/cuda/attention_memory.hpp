@@ -16,7 +16,7 @@ class attention_memory {
  public:
   attention_memory(gpu_team& team, const std::vector<attention_row>& rows);
 
-  /// What a rank has.
+  /// The memory of one rank.
   struct of_rank {
     of_rank(std::size_t cache_bytes, std::size_t rows_bytes, std::size_t small_bytes);
     device_buffer cache;
@@ -31,13 +31,13 @@ class attention_memory {
     return *ranks_[static_cast<std::size_t>(rank)];
   }
 
-  /// Lengths, and pages in random order.
+  /// Copies lengths and a random page table to all ranks.
   void prepare(const attention_row& row);
-  /// How many runs one graph holds. Those that follow each other read other regions of the cache,
-  /// together more than any other cache holds.
+  /// The number of runs in a graph. Consecutive runs read different regions of the KV cache, which
+  /// together exceed the hardware caches.
   [[nodiscard]] int runs_of(const attention_row& row) const;
   [[nodiscard]] attention_shard shard_of(const attention_row& row, int rank, int run) const;
-  /// q, or a result.
+  /// The rows of q or of a result in `memory`.
   [[nodiscard]] static matrix rows_of(const attention_row& row, const device_buffer& memory);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 constexpr int threads = 256;
 constexpr int blocks = 528;
 
-/// Where a row of the result finds its keys.
+/// The place and shape of the keys of a row of the result.
 struct plain_shape {
   std::int64_t first = 0;   // element of key 0
   std::int64_t stride = 0;  // between keys
@@ -45,7 +45,7 @@ __global__ void most_of(const float* logits, std::int64_t count, float* to) {
   *to = mine;
 }
 
-/// A thread for each column; blocks share the keys.
+/// One thread for each column; blocks divide the keys.
 __global__ void sums_of(plain_shape shape, const float* logits, const __nv_bfloat16* values,
                         float* to) {
   const float most = to[shape.width + 1];

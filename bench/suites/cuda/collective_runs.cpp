@@ -5,7 +5,7 @@
 namespace untax::bench {
 namespace {
 
-/// Any operator that runs on two vectors, kept alive by the function that runs it.
+/// Plans an operator on two vectors. The function that runs it keeps it alive.
 template <class Operator, class Problem>
 planned_run plan(world& w, const Problem& problem, const collective_options& options,
                  const collective_work& work) {

@@ -27,15 +27,15 @@ struct planned_run {
   std::string explanation;
 };
 
-/// Elements of the vector: a multiple of the ranks, so that NCCL can do it too.
+/// The elements of the vector: a multiple of the ranks, which NCCL needs.
 [[nodiscard]] std::int64_t elements_of(const collective_work& work, int ranks);
-/// Elements of the result that `rank` ends with.
+/// The elements of the result of a rank.
 [[nodiscard]] std::int64_t result_of(const collective_work& work, int ranks);
 
 /// Plans untax's operator. Collective. Throws what its constructor throws.
 [[nodiscard]] planned_run plan_untax(world& w, const collective_work& work,
                                      const collective_options& options);
-/// The same by NCCL. `c` has to outlive what it returns.
+/// Plans the same by NCCL. `c` has to outlive the result.
 [[nodiscard]] planned_run plan_library(bulk::communicator& c, int ranks,
                                        const collective_work& work);
 

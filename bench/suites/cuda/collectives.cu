@@ -15,15 +15,15 @@
 namespace untax::bench {
 namespace {
 
-/// Rooms of the variants that are there at once; the vectors come on top.
+/// Heap for the buffers of variants that exist at the same time, without the vectors.
 constexpr std::size_t heap_bytes = std::size_t{12} << 30;
 
-/// How many runs one graph holds: enough that what surrounds them does not count.
+/// The number of runs in a graph, so many that its launch is negligible.
 int runs_in_graph(std::int64_t bytes) {
   return bytes <= 1 << 20 ? 20 : bytes <= 16 << 20 ? 8 : bytes <= 128 << 20 ? 3 : 1;
 }
 
-/// What a rank has for all measurements of the suite.
+/// The memory of a rank for all measurements of the suite.
 struct rank_state {
   rank_state(std::size_t bytes, world& w)
       : in(w.allocate<std::byte>(bytes, "input")),
@@ -39,7 +39,7 @@ struct rank_state {
   std::optional<bulk::communicator> library;
 };
 
-/// One variant at all ranks: what runs, and the graph of several runs.
+/// One variant at all ranks: its runs, and graphs of several runs.
 class lined_up {
  public:
   explicit lined_up(int ranks) : runs_(static_cast<std::size_t>(ranks)), graphs_(ranks) {}
@@ -76,7 +76,7 @@ class suite {
 
   collective_row measure(collective_kind kind, std::int64_t bytes) {
     collective_row row{kind, bytes, {}};
-    // Operators take symmetric memory, so not all variants of a sweep can be there at once.
+    // Operators need symmetric memory, so only a few variants of a sweep exist at a time.
     constexpr std::size_t together = 3;
     for (std::size_t i = 0; i < options_.variants.size(); i += together) {
       const std::size_t end = std::min(i + together, options_.variants.size());
@@ -89,7 +89,7 @@ class suite {
   }
 
  private:
-  /// Variants begin to end - 1, and NCCL, in turn.
+  /// Measures variants begin to end - 1, and NCCL, in turn.
   collective_row measure(collective_kind kind, std::int64_t bytes, std::size_t begin,
                          std::size_t end) {
     collective_row row{kind, bytes, {}};
@@ -137,7 +137,7 @@ class suite {
     return made;
   }
 
-  /// The first variant says what is right, the others have to agree with it bit for bit.
+  /// Compares all variants with the first one, whose bits they have to have.
   void verify(const collective_row& row, std::vector<std::optional<lined_up>>& all) {
     bool first = true;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -156,7 +156,7 @@ class suite {
             cudaMemsetAsync(mine.differences.data(), 0, sizeof(unsigned long long), stream),
             "clearing");
         all[i]->at(w.rank()).run(stream);
-        // What follows may be loaded just now, and that waits for kernels that wait for peers.
+        // The next kernel may be loaded only now, which waits for kernels that wait for peers.
         gpu::require(cudaStreamSynchronize(stream), row.figures[i].variant);
         if (first) {
           gpu::require(cudaMemcpyAsync(mine.expected.data(), mine.out.local(), bytes,

@@ -38,10 +38,10 @@ class flash_trial {
       ops.emplace_back(memory_.shape(), order.how);
       figures.push_back({order.name, {}});
     }
-    // Some milliseconds at least.
+    // Enough runs for some milliseconds.
     const int runs = static_cast<int>(std::clamp(2e12 / problem_.flops(), 1.0, 50.0));
     std::vector<std::vector<double>> seconds(ops.size());
-    // In another turn each time: what runs before leaves its clock rate and its caches.
+    // In a new random order each time, since a run leaves its clock rate and its caches behind.
     std::vector<std::size_t> turn(ops.size());
     std::iota(turn.begin(), turn.end(), std::size_t{0});
     std::mt19937 random(1);

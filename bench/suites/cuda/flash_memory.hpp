@@ -6,7 +6,7 @@
 
 namespace untax::bench {
 
-/// Operands of a problem on the current device, of random numbers.
+/// Random operands of a problem on the current device.
 class flash_memory {
  public:
   flash_memory(const flash_problem& p, cudaStream_t stream);

@@ -61,7 +61,7 @@ class gemm_trial {
     row.relative_error = error_of(op_);
     if (!right(row.relative_error))
       throw error(errc::internal, text_of_wrong(row, row.plan, row.relative_error));
-    // Enough products to hide how a graph starts.
+    // Enough products to hide the launch of a graph.
     const double flops = 2.0 * static_cast<double>(row.m) * static_cast<double>(row.n * row.k);
     products_ = flops < 1e11 ? 16 : flops < 1e12 ? 4 : flops < 4e12 ? 2 : 1;
   }
@@ -72,18 +72,18 @@ class gemm_trial {
     row_.time = times[1];
   }
 
-  /// The same, and by the plan for rows that have the same bits in any batch.
+  /// As `measure`, with the plan whose rows have the same bits in any batch.
   void measure_invariant(int repeats) {
     row_.invariant_time =
         measured_beside(gpu::gemm({row_.m, row_.n, row_.k, type_, true}), repeats);
   }
-  /// The same, and while it is recorded.
+  /// As `measure`, with the plan while a trace is recorded.
   void measure_traced(int repeats) {
     row_.traced_time = measured_beside(gpu::gemm({row_.m, row_.n, row_.k, type_}), repeats);
   }
 
-  /// The plan that is taken, and with other bands of tiles, if those are others: the usual ones,
-  /// and those of a search.
+  /// The chosen plan and, if they differ from it, plans with other raster groups: the usual one,
+  /// and that of a search.
   [[nodiscard]] std::vector<gpu::gemm_plan> rasters(const std::string& gpu_name) const {
     const locality::device d = description_of(gpu_name).value_or(locality::device_named("h200"));
     std::vector<gpu::gemm_plan> plans = {op_.plan()};
@@ -98,8 +98,8 @@ class gemm_trial {
     }
     return plans;
   }
-  /// The same by each of the plans, of which the first is the one that is taken. Those for which
-  /// this GPU has too few places are left out.
+  /// As `measure`, by each of the plans, of which the first is the chosen one. Plans for which this
+  /// GPU has too few places are left out.
   void measure_plans(const std::vector<gpu::gemm_plan>& plans, int repeats) {
     std::vector<gpu::gemm> ops;
     ops.reserve(plans.size());
@@ -124,7 +124,7 @@ class gemm_trial {
     const trace_pause pause;
     return gpu::gemm(shape);
   }
-  /// `measure`, with the times of another product, which has to be right, in turn with the others.
+  /// As `measure`; returns the times of another product, which has to be right, in turn with it.
   [[nodiscard]] spread measured_beside(const gpu::gemm& other, int repeats) {
     const double relative_error = error_of(other);
     if (!right(relative_error))
@@ -134,7 +134,7 @@ class gemm_trial {
     row_.time = times[1];
     return times[2];
   }
-  /// Of one product by the library, and by each of these, in turn.
+  /// Times one product by the library and by each of `ops`, in turn.
   [[nodiscard]] std::vector<spread> times_of(const std::vector<const gpu::gemm*>& ops,
                                              int repeats) {
     library_.settle();
@@ -152,13 +152,13 @@ class gemm_trial {
     for (const std::vector<double>& all : seconds) times.push_back(spread_of(all));
     return times;
   }
-  /// Several products, one after the other, that start together.
+  /// A graph of several products in sequence.
   [[nodiscard]] gpu::graph captured(const std::function<void(int)>& product) const {
     return {clock_.stream(), [&] {
               for (int i = 0; i < products_; ++i) product(i);
             }};
   }
-  /// Of one product.
+  /// The seconds of one product.
   [[nodiscard]] double seconds_of(const gpu::graph& products) const {
     clock_.start();
     products.launch(clock_.stream());
@@ -181,7 +181,7 @@ class gemm_trial {
     gpu::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream());
   }
 
-  /// Beside the library's result, in the Frobenius norm.
+  /// The error against the library's result, in the Frobenius norm.
   [[nodiscard]] double error_of(const gpu::gemm& op) {
     gpu::require(cudaMemsetAsync(c_.data(), 0xff, bytes_of(c_bytes_), clock_.stream()),
                  "poisoning");
@@ -208,9 +208,9 @@ class gemm_trial {
   int products_ = 1;
 };
 
-/// Plans that may be the quickest: those whose time by the model is near that of its best.
+/// Plans that may be the fastest: those whose time by the model is near the least.
 std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
-  // A product that takes long takes long in every way.
+  // Long products take long with every plan, so fewer plans are tried.
   const double flops = 2.0 * static_cast<double>(row.m) * static_cast<double>(row.n * row.k);
   const double farthest = flops < 3e11 ? 1.45 : flops < 1e12 ? 1.2 : 1.1;
   const std::size_t most_plans = flops < 3e11 ? 32 : 12;

@@ -17,23 +17,23 @@ namespace {
 constexpr int line = 128;
 constexpr int lines = l2_chunk / line;
 constexpr int sm_rounds = 8;
-constexpr int chunk_lines = 4;  // of a chunk that are timed
+constexpr int chunk_lines = 4;  // lines of a chunk that are timed
 constexpr int chunk_tries = 3;
 constexpr int most_sms = 1024;
 
-/// Cycles of one atomic after the other on some lines of a chunk, from line `first` on.
+/// The cycles of `count` dependent atomics on lines of a chunk, from line `first` on.
 __device__ long long time_atomics(unsigned* chunk, int first, int count, unsigned zero) {
   unsigned always_zero = 0;
   const long long begin = clock64();
   for (int i = 0; i < count; ++i) {
     unsigned* const word = chunk + (first + i) % lines * (line / sizeof(unsigned));
-    // The next address depends on what came back, as far as the compiler can see.
+    // The next address depends on the result, as far as the compiler can see.
     always_zero = atomicAdd(word + always_zero, 0U) & zero;
   }
   return clock64() - begin;
 }
 
-/// One block on each multiprocessor, one thread each.
+/// One block of one thread on each multiprocessor.
 __global__ void time_sms(unsigned* chunk, float* cycles, unsigned zero) {
   const unsigned sm = gpu::this_sm();
   long long least = 1LL << 60;
@@ -42,10 +42,10 @@ __global__ void time_sms(unsigned* chunk, float* cycles, unsigned zero) {
   cycles[sm] = static_cast<float>(least) / lines;
 }
 
-/// Where a multiprocessor is, on the device.
+/// Tables on the device that locate multiprocessors.
 struct sm_numbers {
   const std::uint8_t* side_of_sm;
-  const int* number_of_sm;  ///< among those of its side
+  const int* number_of_sm;  ///< index among those of its side
   const int* sms_of_side;
 };
 
@@ -69,7 +69,7 @@ __global__ void time_chunks(chunk_arguments a) {
   }
 }
 
-/// So much shared memory that one block is on a multiprocessor.
+/// The shared memory with which only one block fits on a multiprocessor.
 template <class Kernel>
 int whole_sm(Kernel* kernel) {
   const int bytes = gpu::attribute_here(cudaDevAttrMaxSharedMemoryPerBlockOptin) - 1024;
@@ -110,7 +110,7 @@ constexpr int reader_threads = 1024;
 constexpr int chunks_at_once = 4;  // of a block; 256 threads each, 16 bytes a thread
 constexpr int loads_at_once = 8;   // of a thread
 
-/// In the order of the program, so that all are on their way at once.
+/// Volatile, so that loads stay in program order and are in flight together.
 __device__ uint4 load(const std::byte* memory, std::int32_t chunk, int lane) {
   uint4 value;
   asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -119,7 +119,7 @@ __device__ uint4 load(const std::byte* memory, std::int32_t chunk, int lane) {
   return value;
 }
 
-/// One block on each multiprocessor: several chunks at a time.
+/// One block on each multiprocessor reads several chunks at a time.
 __global__ void __launch_bounds__(reader_threads) read_chunks(reader_arguments a) {
   const unsigned sm = gpu::this_sm();
   const int side = a.at.side_of_sm[sm];
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(reader_threads) read_chunks(reader_arguments a
     for (std::int64_t i = first; i < a.chunks; i += loads_at_once * step) {
       std::int32_t chunk[loads_at_once];
       uint4 value[loads_at_once];
-      // Behind the end it is the first one again.
+      // Beyond the end, the first chunk is read again.
 #pragma unroll
       for (int j = 0; j < loads_at_once; ++j)
         chunk[j] = __ldg(list + (i + j * step < a.chunks ? i + j * step : first));
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(reader_threads) read_chunks(reader_arguments a
   if (seen == 1) *a.sink = seen;
 }
 
-/// Tables of sides, of numbers among those of a side, and of how many each side has.
+/// Tables of sides, of indices among those of a side, and of the multiprocessors of each side.
 std::vector<device_buffer> tables_of(const l2_sides& sides) {
   std::vector<int> numbers;
   std::vector<int> counts(2);

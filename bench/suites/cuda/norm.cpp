@@ -23,7 +23,7 @@ namespace {
 
 constexpr dtype type = dtype::bf16;
 
-/// What is run at one rank, and where its results come to lie; null where they are not looked at.
+/// The run of one rank, and the addresses of its results; null if these are not checked.
 struct rank_run {
   std::function<void(stream_ref)> run;
   void* x = nullptr;
@@ -54,7 +54,7 @@ class norm_work {
     gpu::load_matrix_kernels();
   }
 
-  /// all_reduce_norm, in so many phases; 0: as untax chooses.
+  /// all_reduce_norm with `phases` phases; 0: as untax chooses.
   [[nodiscard]] rank_run fused(int phases) {
     auto op = std::make_shared<all_reduce_norm>(world_, p_, operator_options{.phases = phases});
     const norm_results to = op->result();
@@ -72,7 +72,7 @@ class norm_work {
     return {[op = std::move(op), in, out](stream_ref s) { op->run(in, out, s); }, nullptr, nullptr,
             std::move(why)};
   }
-  /// NCCL, and with `normalises` the kernel behind it.
+  /// NCCL's all-reduce and, with `normalises`, the kernel after it.
   [[nodiscard]] rank_run library(bool normalises) {
     const auto run = [this, normalises](stream_ref s) {
       library_->all_reduce(in_->local(), sum_->local(), count_, type, reduction::sum, s);
@@ -84,8 +84,8 @@ class norm_work {
     return {run, x_.data(), out_.data(), "NCCL's all-reduce, then a kernel that normalises"};
   }
 
-  /// Poisons what `launch` is to write, and returns how far it is from what the first variant that
-  /// was asked for had: infinity if sums differ. Waits.
+  /// Poisons the results, calls `launch`, and returns the relative error to the results of the
+  /// first variant that was checked: infinity if sums differ. Waits.
   [[nodiscard]] double error_of(const rank_run& run, cudaStream_t stream,
                                 const std::function<void()>& launch) {
     gpu::fill_nan(run.x, bytes(), stream);
@@ -137,7 +137,7 @@ class suite {
         team_(team),
         work_(static_cast<std::size_t>(team.size())),
         communicators_(work_.size()) {
-    // All problems share it, so that it is made once.
+    // It is kept here, so that all problems share one communicator.
     team.together([&](world& w) { communicators_[place(w)] = bulk::communicator_of(w); });
   }
   suite(const suite&) = delete;
@@ -153,7 +153,7 @@ class suite {
     });
     norm_row row{tokens, hidden, {}};
     variants_.clear();
-    // The first says what is right.
+    // The first variant gives the reference.
     add(row, library_graph, [](norm_work& at) { return at.library(true); });
     add(
         row, library_eager, [](norm_work& at) { return at.library(true); }, true);

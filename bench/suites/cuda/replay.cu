@@ -17,7 +17,7 @@ constexpr std::int64_t piece = 16;  // bytes that a thread reads or writes at on
 constexpr int most_words = 32;      // of a record
 constexpr int most_threads = 1024;  // of a block, and half of what a multiprocessor has room for
 
-/// All pieces that a rectangle touches, by all threads of a block. What is read comes from L2.
+/// Visits all pieces that a rectangle touches, by all threads of a block. Reads come from L2.
 template <class Access>
 __device__ void visit(const Access& a, std::int64_t first, std::int64_t left, unsigned& seen) {
   const std::int64_t from = max(left, std::int64_t{0});
@@ -72,11 +72,11 @@ __global__ void __launch_bounds__(most_threads)
     while (clock64() - begin < run.pause) {
     }
   }
-  // Operands are zeros or random bits, which only the GPU finds out.
+  // Never true for zeros, and hardly for random bits, but the compiler cannot know that.
   if (seen == 1) *run.sink = seen;
 }
 
-/// Whether nothing but the place differs.
+/// Whether two accesses differ only in their places.
 bool is_elsewhere_alone(locality::access a, const locality::access& b) {
   a.row = b.row;
   a.column = b.column;
@@ -142,7 +142,7 @@ void replay::fill_operands(const locality::kernel& k, std::uint64_t seed) {
 
 void replay::choose_residents(int resident) {
   threads_ = std::clamp(2 * most_threads / resident, 64, most_threads);
-  // So much that no more blocks than that are on a multiprocessor.
+  // So much that not more than `resident` blocks fit on a multiprocessor.
   constexpr int reserved = 1024;  // by the system, of each block
   shared_bytes_ = gpu::attribute_here(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / resident /
                       reserved * reserved -

@@ -14,7 +14,7 @@
 
 namespace untax::bench {
 
-/// A table on the current device. Throws `internal`.
+/// Copies a table to the current device. Throws `internal`.
 template <class T>
 [[nodiscard]] device_buffer uploaded(const std::vector<T>& values) {
   device_buffer made(values.size() * sizeof(T));
@@ -24,30 +24,30 @@ template <class T>
   return made;
 }
 
-/// A kernel of `untax locality` in one order, ready to run: it reads and writes what the
-/// description says, block by block and step by step, as many blocks on a multiprocessor at a time.
+/// A kernel of `untax locality` in one order, ready to run. It reads and writes as the description
+/// says, block by block and step by step, with as many blocks on a multiprocessor as it says.
 class replay {
  public:
   struct settings {
-    double step_seconds = 0;  ///< of a pause behind the reads of each step
-    /// By multiprocessor: blocks are taken as there is room, from one of two queues, the positions
-    /// below `second` and the others. Empty: in the order of dispatch.
+    double step_seconds = 0;  ///< pause after the reads of each step
+    /// The queue of each multiprocessor. Blocks take positions as there is room, from one of two
+    /// queues: those below `second`, and the others. Empty: in the order of dispatch.
     std::vector<std::uint8_t> queue_of_sm;
     int second = 0;
-    std::uint64_t seed = 0;  ///< of what operands hold; 0: zeros
+    std::uint64_t seed = 0;  ///< of the contents of operands; 0: zeros
   };
 
-  /// On the current device. Throws `unsupported` for kernels whose rectangles differ in size, and
-  /// `internal`.
+  /// Prepares it on the current device. Throws `unsupported` if rectangles of a kernel differ in
+  /// size, and `internal`.
   replay(const locality::kernel& k, const locality::schedule& s, const settings& how);
 
-  /// Starts it. Runs of one object have to follow each other.
+  /// Launches the kernel. Runs of one object must not overlap.
   void run(cudaStream_t stream) const;
 
  private:
   static constexpr int most_accesses = 8;
 
-  /// What all blocks do with an operand, as `locality::access` has it, in bytes.
+  /// An access of all blocks to an operand, as `locality::access`, but in bytes.
   struct access {
     std::byte* operand = nullptr;
     std::int64_t pitch = 0;  ///< of a row of the operand
@@ -61,18 +61,18 @@ class replay {
   };
 
  public:
-  /// What its kernel is given. Of each position of the dispatch there is a record: the steps of its
-  /// block, and of each access the row and the byte in it where the rectangle begins. It is short,
-  /// and read once, so that counters see little else than what is replayed.
+  /// The arguments of the kernel. Each position of the dispatch has a record: the steps of its
+  /// block and, for each access, the row and the byte in it where the rectangle begins. It is
+  /// short, and read once, so that counters see little else than the replay.
   struct arguments {
     access accesses[most_accesses];
     int each = 0;
     const int* records = nullptr;
     int record_words = 0;
     bool backward = false;
-    long long pause = 0;  ///< cycles behind the reads of a step
+    long long pause = 0;  ///< cycles after the reads of a step
     unsigned* sink = nullptr;
-    gpu::sm_queues positions;  ///< `taken` null: those of the dispatch
+    gpu::sm_queues positions;  ///< `taken` null: positions of the dispatch
   };
 
  private:

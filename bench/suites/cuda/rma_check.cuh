@@ -4,11 +4,11 @@
 
 #include "bench/suites/cuda/rma_kernels.cuh"
 
-// How the rma suite knows that every byte arrived, and no other.
+// Checks of the rma suite that every byte arrived, and no other was written.
 
 namespace untax::bench {
 
-/// What lies at word `i` of the source of `rank`: no two words that could be mixed up are the same.
+/// Word `i` of the source of `rank`; words that could be confused differ.
 [[nodiscard]] __device__ inline std::uint32_t pattern(int rank, std::int64_t i) {
   auto mixed = static_cast<std::uint32_t>(i * 2654435761 + (i >> 32U) + rank * 40503);
   mixed ^= mixed >> 15U;
@@ -21,8 +21,8 @@ static __global__ void fill_pattern(std::uint32_t* words, std::int64_t count, in
     words[i] = pattern(rank, i);
 }
 
-/// Counts the words of `to` that are not those that `source` has there; beside a tile, and behind
-/// the last byte, poison (all bits set) has to lie. `pitch` is that of the source, 0: no tile.
+/// Counts the words of `to` that differ from the source. Beside a tile, and after the last byte,
+/// there has to be poison (all bits set). `pitch` is that of the source; 0: no tile.
 static __global__ void count_wrong(const std::uint32_t* to, std::int64_t bytes, std::int64_t span,
                                    int source, std::int64_t pitch, unsigned long long* wrong) {
   constexpr std::int64_t row_words = to_stride / 2;

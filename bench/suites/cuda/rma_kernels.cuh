@@ -5,11 +5,11 @@
 
 #include <untax/world/device_world.cuh>
 
-// What moves bytes in the rma suite: what a kernel author would write.
+// The kernels that move bytes in the rma suite, as a kernel author would write them.
 
 namespace untax::bench {
 
-/// How bytes are moved.
+/// The ways to move bytes.
 enum class copy_by {
   block_stores,  ///< each block puts its part
   grid_stores,   ///< all blocks put together, word by word
@@ -36,18 +36,18 @@ using half_word = std::uint16_t;  // an element of 2 bytes
 /// Tiles are 4096 elements wide in matrices of 6208 and 8192: rows of 8 KB, 12.125 and 16 KB apart.
 inline constexpr std::int64_t tile_cols = 4096;
 inline constexpr std::int64_t to_stride = 8192;
-/// Which of the 18 links carries an access depends on its address, in a way that has to do with
-/// multiples of 3 * 4 KB. Of rows of 8 KB that are 12 KB apart, a third of the links carries 37.5
-/// %, whatever the order in which they are fetched. A little padding makes the links equal.
+/// Which of the 18 links carries an access depends on its address, with a pattern of multiples of 3
+/// * 4 KB. If rows of 8 KB are 12 KB apart, a third of the links carries 37.5 %, in any order of
+/// fetching. A little padding distributes the load evenly.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t from_stride(copy_by m) {
   return m == copy_by::uneven_tile ? 6144 : 6208;
 }
-/// Bytes of a matrix that has `bytes` bytes of tiles in it, at most.
+/// The most bytes of a matrix that contains `bytes` bytes of tiles.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t matrix_bytes(std::int64_t bytes) {
   return bytes / tile_cols * to_stride;
 }
 
-/// One launch: `bytes` bytes, `turns` times, each turn `bytes` further on in `span` bytes.
+/// One launch: moves `bytes` bytes `turns` times, each time `bytes` further in `span` bytes.
 struct move_request {
   half_word* to = nullptr;
   const half_word* from = nullptr;

@@ -14,7 +14,7 @@ namespace {
 constexpr int rounds = 1000;
 constexpr std::size_t line = 16;  // words of 128 bytes
 
-/// How a ping goes to the peer.
+/// The ways to send a ping to the peer.
 enum class ping {
   maximum,    ///< signal, which raises by a maximum
   store,      ///< a release store, for comparison
@@ -29,7 +29,7 @@ struct ping_request {
   symmetric<std::uint64_t> words;  ///< a counter, an inbox and an outbox, each in its line
   symmetric<packet> packets;
   int peer = 0;
-  std::uint64_t base = 0;  ///< epochs up to here are used up
+  std::uint64_t base = 0;  ///< epochs up to this one are used
   std::uint64_t* took_ns = nullptr;
 };
 
@@ -152,7 +152,7 @@ class latency_bench {
  private:
   static constexpr std::size_t payload = 2 * sizeof(std::uint64_t);
 
-  /// Writes into the outboxes of two ranks what nothing else is, and poison into the inboxes.
+  /// Writes unique words into the outboxes of two ranks, and poison into the inboxes.
   std::vector<std::uint64_t> mark(int a, int b, std::uint64_t base) {
     std::vector<std::uint64_t> marks;
     for (const int rank : {a, b}) {

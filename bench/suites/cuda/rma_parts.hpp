@@ -19,7 +19,7 @@ namespace untax::bench {
 [[nodiscard]] int rate_steps(int ranks, int repeats);
 [[nodiscard]] int latency_steps(int repeats);
 
-/// Memory that they take of each rank's heap.
+/// The memory, in bytes, that they need of each rank's heap.
 inline constexpr std::size_t rma_heap_bytes = std::size_t{4608} << 20U;
 
 }  // namespace untax::bench

@@ -17,14 +17,14 @@ namespace {
 constexpr std::int64_t mega = 1 << 20;
 constexpr std::int64_t source_bytes = 1536 * mega;
 constexpr std::int64_t target_bytes = 2048 * mega;
-// What plain programs reached on such a machine: stores to a peer, loads from one, and loads of
+// The rates of plain programs on such a machine: stores to a peer, loads from one, and loads of
 // which a third of the links carries 37.5 %.
 constexpr double push_rate = 366e9;
 constexpr double pull_rate = 370e9;
 constexpr double uneven_rate = pull_rate / 3 / 0.375;
 constexpr double all_rate = 330e9;
 
-/// One way to move bytes, from kernels of rank `at`.
+/// One way to move bytes, by kernels of rank `at`.
 struct variant {
   std::string what;
   copy_by how = copy_by::block_stores;
@@ -67,12 +67,12 @@ class rate_bench {
     team.finish();
   }
 
-  /// Seconds for variant.bytes, with kernels of all `ranks` at once; each goes to its next rank if
-  /// there are several.
+  /// The seconds for v.bytes, with kernels of all `ranks` at once. With several ranks, the peer of
+  /// each is the next one.
   double run(const variant& v, const std::vector<int>& ranks) {
     const std::int64_t span =
         is_tile(v.how) ? source_bytes / from_stride(v.how) * tile_cols : source_bytes;
-    // A launch takes microseconds, so short pieces are moved many times in one.
+    // A launch takes microseconds, so short transfers are repeated in one launch.
     const int turns = static_cast<int>(std::clamp<std::int64_t>(64 * mega / v.bytes, 1, 64));
     const double seconds = team_.timed(ranks, [&](int rank, cudaStream_t stream) {
       launch(v, {target_of(v, rank), source_of(v, rank), v.bytes, span, turns}, stream);
@@ -121,7 +121,7 @@ class rate_bench {
           "asking for shared memory");
   }
 
-  // With several ranks at work, each has its own next one as its peer.
+  // With several ranks, the peer of each is the next one.
   [[nodiscard]] int peer_of(const variant& v, int rank) const {
     return rank == v.at ? v.peer : (rank + 1) % team_.size();
   }

@@ -37,7 +37,7 @@ struct variant {
   launch run;
 };
 
-/// Joules, when the driver counted them anew.
+/// Joules at the times at which the driver updated its counter.
 class energy_samples {
  public:
   explicit energy_samples(const gpu::energy_meter& meter) : meter_(meter), last_(meter.joules()) {}
@@ -50,7 +50,7 @@ class energy_samples {
     if (counts_++ == 0) begin_ = end_;
     (counts_ == 1 ? first_ : newest_) = *now;
   }
-  /// Watts between the first time and the last one.
+  /// The mean watts between the first and the last update.
   [[nodiscard]] std::optional<double> watts() const {
     if (counts_ < 2) return std::nullopt;
     return (newest_ - first_) / std::chrono::duration<double>(end_ - begin_).count();
@@ -66,7 +66,7 @@ class energy_samples {
   host_clock::time_point end_;
 };
 
-/// An event that is not timed.
+/// A CUDA event without timing.
 class event {
  public:
   event() { gpu::require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "no event"); }
@@ -115,7 +115,7 @@ class side_suite {
   }
 
  private:
-  /// Of so many blocks, as many as the multiprocessors of side 0 are of all.
+  /// The part of `blocks` that corresponds to the multiprocessors of side 0.
   [[nodiscard]] int share_of_side_0(int blocks) const {
     return static_cast<int>(std::int64_t{blocks} * sides_.count(0) / std::ssize(sides_.of_sm));
   }
@@ -135,7 +135,7 @@ class side_suite {
   side_report report_;
 };
 
-/// Runs one variant for as long as a round is; the queue of the GPU is never empty.
+/// Runs one variant for the time of a round; the queue of the GPU never runs empty.
 round_figure side_suite::measure(const launch& run, double once) const {
   constexpr double batch_seconds = 0.02;
   constexpr std::chrono::microseconds between_looks{200};
@@ -205,7 +205,7 @@ void side_suite::read(const std::string& kernel, std::size_t bytes, int passes) 
   for (std::size_t c = 0; c + 1 < homes.size(); c += 2) apart += homes[c] != homes[c + 1] ? 1 : 0;
   report_.pairs_apart = 2.0 * apart / static_cast<double>(homes.size());
 
-  // The chunks of each side's multiprocessors, in their order in memory: as many for both.
+  // The chunks for the multiprocessors of each side, in memory order and equally many.
   std::vector<std::int32_t> at_home[2];
   for (std::size_t c = 0; c < homes.size(); ++c)
     at_home[homes[c]].push_back(static_cast<std::int32_t>(c));
@@ -222,7 +222,7 @@ void side_suite::read(const std::string& kernel, std::size_t bytes, int passes) 
            {"at home on the other side", [&](cudaStream_t on) { other.run(on); }}});
 }
 
-/// `first` blocks, evenly from all of an order, and then the others.
+/// Reorders: first `first` blocks, evenly spread over the order, then the others.
 template <class T>
 std::vector<T> by_turns(const std::vector<T>& order, int first) {
   std::vector<T> made;
@@ -246,7 +246,7 @@ void side_suite::replay_in_turn(const replay_problem& problem) {
     return std::make_shared<replay>(
         k, s, replay::settings{step_seconds(k, d), sides_.of_sm, second, options_.seed});
   };
-  // One queue: every position is below the beginning of the second one.
+  // One queue: all positions are below the start of the second one.
   const auto free = placed(order, k.blocks());
   const auto split = placed(order, share_of_side_0(k.blocks()));
   const auto mixed = placed(turned, share_of_side_0(k.blocks()));

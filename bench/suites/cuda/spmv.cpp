@@ -23,12 +23,12 @@ namespace {
 using namespace sparse;
 
 constexpr double graph_seconds =
-    2e-4;  ///< what a graph takes at least, so that its start is little
+    2e-4;  ///< the least time of a graph, so that its launch is negligible
 constexpr int most_products = 20;
-/// What takes so many times as long as another way, and as long as this, is timed once.
+/// A kernel that takes this many times as long as another, and `long_seconds`, is timed once.
 constexpr double hopeless = 20;
 constexpr double long_seconds = 2e-3;
-constexpr double most_seconds = 2e-2;  ///< what takes as long is timed once, too
+constexpr double most_seconds = 2e-2;  ///< a kernel that takes longer is timed once, too
 
 template <class T>
 device_array<T> copied(std::span<const T> from, cudaStream_t stream) {
@@ -39,7 +39,7 @@ device_array<T> copied(std::span<const T> from, cudaStream_t stream) {
   return made;
 }
 
-/// Memory that is given back is kept for what is taken next, so that a conversion is timed as in a
+/// Keeps freed memory in the pool for later allocations, so that a conversion is timed as in a
 /// program that goes on.
 void keep_memory() {
   int device = 0;
@@ -88,7 +88,7 @@ class trial {
       const device_csr<Value, Offset> there{matrix_.rows,    matrix_.cols,    matrix_.view().size(),
                                             offsets_.data(), columns_.data(), values_.data()};
       const device_spmv<Value, Offset> product(there, kernel, clock_.stream());
-      // The second time, since the first one loads kernels and takes memory.
+      // The second conversion is timed, since the first one loads kernels and allocates memory.
       figure.setup_seconds =
           device_spmv<Value, Offset>(there, kernel, clock_.stream()).setup_seconds();
       figure.seconds = seconds_of(product);

@@ -44,7 +44,7 @@ std::vector<pattern> own_patterns() {
   return own;
 }
 
-/// The problems of one rank count.
+/// Measures the problems of one number of ranks.
 class tuner {
  public:
   tuner(int ranks, const tune_options& options)
@@ -117,7 +117,7 @@ class tuner {
   std::map<std::string, std::unique_ptr<overlap_measurement>> by_operator_;
 };
 
-/// The most that anything did.
+/// The highest rate of any product, in FLOP per second.
 double flops_of(const tuning_table& table) {
   double most = 0;
   for (const tuning_entry& entry : table.entries) {

@@ -10,14 +10,14 @@
 
 namespace untax::bench {
 
-/// What the driver calls the current device. Throws `unsupported` where there is none, with the
-/// name of the suite.
+/// The driver's name of the current device. Throws `unsupported` with the name of the suite if
+/// there is none.
 [[nodiscard]] std::string device_name(std::string_view suite);
 
 /// Device memory of one GPU, freed at the end.
 class device_buffer {
  public:
-  /// On the current device. Throws `internal`.
+  /// Allocates on the current device. Throws `internal`.
   explicit device_buffer(std::size_t bytes);
   device_buffer(device_buffer&& other) noexcept;
   device_buffer& operator=(device_buffer&& other) noexcept;

@@ -4,7 +4,7 @@
 
 namespace untax {
 
-// Worlds of GPUs cannot be made without CUDA, so nothing of this is ever asked for.
+// Without CUDA no world of GPUs can be made, so none of these functions is ever called.
 
 own_stream::own_stream() {
   throw error(errc::unsupported,

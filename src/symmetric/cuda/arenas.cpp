@@ -40,7 +40,7 @@ arenas::arenas(const segment& memory, const std::vector<int>& devices,
 arenas::~arenas() { release(); }
 
 void arenas::release() noexcept {
-  // Kernels may still be at work in what goes away now.
+  // Kernels may still use what is released now.
   for (int rank = 0; rank < static_cast<int>(seats_.size()); ++rank) finish(rank);
   for (const seat& s : seats_) {
     if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) continue;
@@ -61,7 +61,7 @@ void arenas::open_seats(const std::vector<int>& devices) {
     s.context = context_of(s.device);
     const device_scope scope(s.context);
     const std::string who = place(static_cast<int>(rank), s.device);
-    // Ranks that share a GPU share these, too: its queues are few.
+    // Ranks that share a GPU share these streams, too, since it has few queues.
     const auto first = std::find_if(seats_.begin(), seats_.end(),
                                     [&](const seat& o) { return o.device == s.device; });
     s.stream = first->stream;
@@ -79,7 +79,7 @@ void arenas::open_seats(const std::vector<int>& devices) {
   }
 }
 
-// Every device of this process reads and writes every arena.
+// Lets every device of this process read and write every arena.
 void arenas::let_in(const std::vector<std::string>& whereabouts) const {
   std::vector<int> ours;
   for (const seat& s : seats_) {
@@ -142,7 +142,7 @@ void arenas::read(int rank, std::byte* to, const std::byte* from, std::size_t by
   require(cudaStreamSynchronize(s.stream), who);
 }
 
-// From registered memory it goes through a copy engine, and so past kernels that fill the device.
+// `from` is registered memory, so a copy engine does this even while kernels fill the device.
 bool arenas::send_word(int rank, std::uint64_t* to, const std::uint64_t* from) const noexcept {
   const seat& s = seat_of(rank);
   if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) return false;

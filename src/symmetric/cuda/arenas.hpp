@@ -11,9 +11,9 @@ namespace untax::gpu {
 /// Arenas in the memory of GPUs. Registers the control region, so that kernels reach it.
 class arenas final : public device_arenas {
  public:
-  /// `devices` by rank, -1 for ranks of other processes. `parts` by rank are mapped, and the arenas
-  /// of this process are cleared. `whereabouts` (by rank) is what messages say about a rank whose
-  /// memory cannot be reached.
+  /// All lists are by rank. `devices` is -1 for ranks of other processes. `parts` are mapped, and
+  /// the arenas of this process are cleared. Errors contain `whereabouts` of a rank whose memory
+  /// cannot be reached.
   arenas(const segment& memory, const std::vector<int>& devices,
          const std::vector<allocation>& parts, const std::vector<std::string>& whereabouts);
   ~arenas() override;
@@ -31,13 +31,13 @@ class arenas final : public device_arenas {
   }
 
  private:
-  /// What a rank of this process has on its device.
+  /// The device, context and streams of a rank of this process.
   struct seat {
     int device = -1;
     CUcontext context = nullptr;
     cudaStream_t stream = nullptr;
-    cudaStream_t urgent = nullptr;  // for words that have to pass while the other one waits
-    bool has_streams = false;       // and not those of another rank on its device
+    cudaStream_t urgent = nullptr;  // for words that are sent while `stream` is blocked
+    bool has_streams = false;       // owns its streams; otherwise another rank on its device does
     std::int64_t clock_offset = 0;
   };
 

@@ -6,8 +6,8 @@
 
 namespace untax::gpu {
 
-/// Nanoseconds of the host's monotonic clock less those of %globaltimer of the current device, from
-/// the quickest of several tries; exact to a few microseconds.
+/// Measures the host's monotonic clock minus %globaltimer of the current device, in nanoseconds.
+/// The quickest of several tries counts; it is exact to a few microseconds.
 [[nodiscard]] cudaError_t measure_clock_offset(cudaStream_t stream, std::int64_t& offset);
 
 }  // namespace untax::gpu

@@ -62,7 +62,7 @@ class cuda_share final : public device_share {
   device_id id_;
 };
 
-// Why `device` may be unable to reach the device `id`, or what is known about it.
+// For errors: why `device` may be unable to reach the device `id`, or where that device is.
 std::string whereabouts(int device, const device_id& id) {
   for (int other = 0; other < visible_devices(); ++other) {
     if (id_of(other) != id) continue;

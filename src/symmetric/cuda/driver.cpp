@@ -10,7 +10,7 @@
 namespace untax::gpu {
 namespace {
 
-// All functions in the table have kept their form since this version.
+// No function in the table has changed its signature since this version.
 constexpr unsigned asked_version = 12000;
 
 template <class Function>

@@ -7,8 +7,8 @@
 
 namespace untax::gpu {
 
-/// The functions of the driver that untax calls. They are looked up when first needed, so that
-/// programs start, and do what needs no GPU, on machines without a driver.
+/// The functions of the driver that untax calls. They are looked up on first use, so that programs
+/// run on machines without a driver as long as they use no GPU.
 struct driver_calls {
   decltype(&cuInit) init;
   decltype(&cuGetErrorName) error_name;
@@ -32,20 +32,20 @@ struct driver_calls {
 /// Throws `unsupported` if there is no driver, or one that lacks a function.
 [[nodiscard]] const driver_calls& driver();
 
-/// "CUDA_ERROR_INVALID_VALUE (invalid argument)".
+/// The name and meaning of an error: "CUDA_ERROR_INVALID_VALUE (invalid argument)".
 [[nodiscard]] std::string text_of(CUresult result);
 [[nodiscard]] std::string text_of(cudaError_t result);
 
-/// Throws `internal` with `what` unless the call went well. An error of the runtime is not left
-/// behind for the next to find.
+/// Throws `internal` with `what` unless the call succeeded. Clears the last error of the runtime,
+/// so that later calls do not report it.
 void require(CUresult result, const std::string& what);
 void require(cudaError_t result, const std::string& what);
 
-/// The context that the runtime uses on `device`; it is kept for as long as the process lives.
+/// The primary context of `device`, which the runtime uses. It is retained until the process ends.
 [[nodiscard]] CUcontext context_of(int device);
 
-/// Makes a device current for as long as it lives, and then the one that was before; unlike
-/// cudaSetDevice, this does not start a device that the thread never used.
+/// Makes a device current during its lifetime, then restores the previous one. Unlike
+/// cudaSetDevice, it does not initialise a device that the thread never used.
 class device_scope {
  public:
   explicit device_scope(CUcontext context);

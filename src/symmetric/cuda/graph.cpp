@@ -5,7 +5,7 @@
 namespace untax::gpu {
 namespace {
 
-/// The graph that a capture ends with; null if it failed.
+/// Ends a capture and returns its graph; null if the capture failed.
 cudaGraph_t end_capture(cudaStream_t on) noexcept {
   cudaGraph_t recorded = nullptr;
   if (cudaStreamEndCapture(on, &recorded) != cudaSuccess) cudaGetLastError();

@@ -7,13 +7,13 @@
 
 namespace untax::gpu {
 
-/// What a stream was asked once, to be asked again as a whole.
+/// A CUDA graph: work that was recorded once and can be launched again as a whole.
 class graph {
  public:
   graph() noexcept = default;
-  /// Records what `launch` asks of `on`, and what it forks from it, and makes it ready to be
-  /// launched. Other threads may go on meanwhile. Throws `internal`, and what `launch` throws; the
-  /// capture has ended then.
+  /// Records the work that `launch` enqueues on `on` and on streams forked from it, and prepares
+  /// the graph for launches. Other threads may call CUDA meanwhile. Throws `internal`, or what
+  /// `launch` throws; the capture has ended then.
   graph(cudaStream_t on, const std::function<void()>& launch);
   graph(graph&& other) noexcept : ready_(std::exchange(other.ready_, nullptr)) {}
   graph& operator=(graph&& other) noexcept {

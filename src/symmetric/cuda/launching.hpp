@@ -9,7 +9,7 @@
 
 namespace untax::gpu {
 
-/// So many blocks of so many threads, with nothing special about how they start.
+/// A launch of `blocks` blocks of `threads` threads without attributes.
 [[nodiscard]] inline cudaLaunchConfig_t launch_of(int blocks, int threads, std::size_t shared_bytes,
                                                   cudaStream_t stream) {
   cudaLaunchConfig_t launch{};
@@ -19,14 +19,14 @@ namespace untax::gpu {
   launch.stream = stream;
   return launch;
 }
-/// Whether a kernel takes its places as the one before it in the stream leaves them.
+/// With `early`, a kernel may start before the previous kernel of its stream has ended.
 [[nodiscard]] inline cudaLaunchAttribute programmatic_launch(bool early) {
   cudaLaunchAttribute how{};
   how.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   how.val.programmaticStreamSerializationAllowed = early ? 1 : 0;
   return how;
 }
-/// Clusters of so many blocks.
+/// Clusters of `blocks` blocks.
 [[nodiscard]] inline cudaLaunchAttribute in_clusters(int blocks) {
   cudaLaunchAttribute how{};
   how.id = cudaLaunchAttributeClusterDimension;
@@ -56,9 +56,9 @@ void start(bool early, int together, void (*kernel)(Parameters...), int blocks, 
 
 }  // namespace detail
 
-/// Starts a kernel that takes its places as the kernel before it in the stream leaves them, unless
-/// `early` is false. It has to wait for the end of that one itself, before it touches anything.
-/// Throws `internal` with `failure`.
+/// Launches a kernel that may start before the previous kernel of its stream has ended, unless
+/// `early` is false. It has to wait for the end of that kernel itself before it accesses any
+/// memory. Throws `internal` with `failure`.
 template <class... Parameters>
 void start_pdl(bool early, void (*kernel)(Parameters...), int blocks, int threads,
                cudaStream_t stream, const char* failure,
@@ -66,8 +66,8 @@ void start_pdl(bool early, void (*kernel)(Parameters...), int blocks, int thread
   detail::start(early, 1, kernel, blocks, threads, 0, stream, failure, parameters...);
 }
 
-/// The same of one whose blocks, an even number, take `shared_bytes` each, before a GEMM or beside
-/// it: in pairs, as multiprocessors come, since one that is left alone has no room for a cluster.
+/// Like `start_pdl`, for an even number of blocks with `shared_bytes` each, in clusters of two: a
+/// GEMM after or beside them needs pairs of multiprocessors, since a single one fits no cluster.
 template <class... Parameters>
 void start_in_pairs(bool early, void (*kernel)(Parameters...), int blocks, int threads,
                     int shared_bytes, cudaStream_t stream, const char* failure,
@@ -75,8 +75,8 @@ void start_in_pairs(bool early, void (*kernel)(Parameters...), int blocks, int t
   detail::start(early, 2, kernel, blocks, threads, shared_bytes, stream, failure, parameters...);
 }
 
-/// Lays a multiprocessor out as kernels need it that take all shared memory. Otherwise it is laid
-/// out anew between this kernel and such a one, for which it has to be empty.
+/// Selects the largest shared memory carveout for a kernel. Otherwise a multiprocessor has to run
+/// empty to change its carveout before a kernel that takes all shared memory.
 template <class... Parameters>
 void prefer_shared_memory(void (*kernel)(Parameters...)) {
   require(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),

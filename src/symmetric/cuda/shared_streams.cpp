@@ -18,7 +18,7 @@ cudaStream_t make_stream() {
   return made;
 }
 
-/// It lives as long as the process: when that ends, CUDA may be gone before what is static.
+/// Never destroyed: at the end of the process, CUDA may be gone before static objects are.
 stream_pool& pool() {
   static auto* const all = new stream_pool([](int) { return make_stream(); });
   return *all;

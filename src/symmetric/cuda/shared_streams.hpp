@@ -6,21 +6,21 @@
 
 namespace untax::gpu {
 
-/// What a stream is for. Ranks that share a GPU have one of each kind, whatever operators they
-/// have.
+/// The use of a stream. A rank that shares a GPU has one stream for each use, which all its
+/// operators share.
 enum class stream_use : int {
-  own,   ///< an operator's, for callers who give none
-  side,  ///< for what runs beside a caller's stream
+  own,   ///< of an operator, if the caller passes no stream
+  side,  ///< for work beside a caller's stream
   kinds,
 };
 
-/// From now on the streams of this process are those of ranks that share GPUs; `world::local_gpus`
-/// says so.
+/// From now on `stream_for` gives each rank its streams, since ranks share GPUs.
+/// `world::local_gpus` causes this.
 void share_streams() noexcept;
-/// A stream of the current device: of its own, or, where ranks share GPUs, the one that the calling
-/// thread has for this use, since a rank is a thread. Throws `internal` if there is none to be had.
+/// A stream of the current device. It is a new one or, if ranks share GPUs, the one of the calling
+/// thread (a rank) for this use. Throws `internal` if none can be created.
 [[nodiscard]] std::shared_ptr<CUstream_st> stream_for(stream_use use);
-/// How many streams there are for ranks that share `device`.
+/// The number of streams for ranks that share `device`.
 [[nodiscard]] int shared_streams(int device);
 
 }  // namespace untax::gpu

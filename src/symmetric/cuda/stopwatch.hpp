@@ -20,9 +20,9 @@ class stopwatch {
   }
 
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_.get(); }
-  /// What is asked of the stream from now on counts.
+  /// Starts the clock: work that is enqueued from now on counts.
   void start() const { require(cudaEventRecord(begin_, stream()), "cannot time a stream"); }
-  /// Seconds that the stream took for what it was asked since `start`. Waits for it; throws
+  /// The seconds that the stream took for the work since `start`. Waits for this work. Throws
   /// `internal` if it failed.
   [[nodiscard]] double stop() const {
     require(cudaEventRecord(end_, stream()), "cannot time a stream");

@@ -9,7 +9,7 @@
 
 namespace untax::gpu {
 
-/// Whether what is asked of the stream becomes part of a graph. The default stream is in none.
+/// Whether the stream is being captured into a graph. The default stream never is.
 [[nodiscard]] inline bool captures(cudaStream_t stream) {
   if (stream == nullptr || stream == cudaStreamLegacy) return false;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -17,10 +17,10 @@ namespace untax::gpu {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// A stream of the current device that waits for no other, as the legacy default stream would.
+/// A stream of the current device that does not synchronise with the legacy default stream.
 class stream {
  public:
-  /// Throws `internal` if there is none to be had.
+  /// Throws `internal` if none can be created.
   explicit stream(stream_use use = stream_use::own) : stream_(stream_for(use)) {}
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
@@ -32,8 +32,8 @@ class stream {
   std::shared_ptr<CUstream_st> stream_;
 };
 
-/// Has what is asked of `stream` from now on begin behind what the default stream of the current
-/// device has. Throws `internal`.
+/// Makes work that is enqueued on `stream` from now on wait for the present work of the default
+/// stream of the current device. Throws `internal`.
 inline void follow_default(cudaStream_t stream) {
   cudaEvent_t there = nullptr;
   require(cudaEventCreateWithFlags(&there, cudaEventDisableTiming), "no event");
@@ -42,8 +42,8 @@ inline void follow_default(cudaStream_t stream) {
   require(cudaStreamWaitEvent(stream, there, 0), "cannot follow the default stream");
 }
 
-/// A stream for what runs beside a caller's stream. What it does between `fork` and `join` begins
-/// after what the caller's stream has before, and is part of its capture, if there is one.
+/// A stream for work beside a caller's stream. Work between `fork` and `join` begins after the work
+/// that the caller's stream has at `fork`, and is part of its capture, if there is one.
 class side_stream {
  public:
   side_stream() {

@@ -8,16 +8,16 @@
 
 namespace untax::gpu {
 
-/// How memory on `device` is made: pinned, and, if `shared`, with a POSIX descriptor.
+/// The properties of memory on `device`: pinned, and with a POSIX descriptor if `shared`.
 [[nodiscard]] CUmemAllocationProp properties(int device, bool shared);
 
-/// Owns memory on a device that is not mapped anywhere yet, or a share of it.
+/// Owns memory on a device, or a share of another process's memory. It is not mapped by itself.
 class allocation {
  public:
   allocation() = default;
-  /// Throws `out_of_memory`, which says how much the device has.
+  /// Throws `out_of_memory` with the free memory of the device.
   [[nodiscard]] static allocation make(int rank, int device, std::size_t bytes, bool shared);
-  /// From a descriptor that another process exported, and which stays the caller's.
+  /// Imports a descriptor that another process exported. The caller keeps the descriptor.
   [[nodiscard]] static allocation import(int rank, int descriptor);
 
   allocation(allocation&& other) noexcept;
@@ -41,9 +41,9 @@ class address_range {
   address_range& operator=(const address_range&) = delete;
   ~address_range();
 
-  /// Maps part `part`, which keeps the memory alive.
+  /// Maps `memory` as part `part`. The mapping keeps the memory alive.
   void map(int part, const allocation& memory);
-  /// Lets `devices` read and write the part, once it is mapped.
+  /// Lets `devices` read and write a part that is mapped.
   [[nodiscard]] CUresult allow(int part, const std::vector<int>& devices) const;
 
   [[nodiscard]] std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_); }

@@ -41,7 +41,7 @@ int places_of(const flash_decode_problem& p) {
       std::clamp<std::int64_t>(rotated_bytes / (2 * cache_bytes(p)) + 1, 1, most_places));
 }
 
-/// What one rank has. Its GPU is the current device.
+/// The data and operators of one rank. Its GPU has to be the current device.
 class rank_work {
  public:
   rank_work(world& w, const flash_decode_problem& problem, stream_ref stream)
@@ -183,7 +183,7 @@ class attention_benchmark {
     return [this, number](int rank, int i, cudaStream_t s) { at(rank)->run(number, i, s); };
   }
 
-  /// All patterns combine in the same order, so that there is one right result.
+  /// Checks the results, which have to be equal: all patterns combine in the same order.
   void verify(const std::vector<pattern_case>& all) {
     std::vector<std::uint16_t> right;
     for (const pattern_case& one : all) {
@@ -196,7 +196,7 @@ class attention_benchmark {
         w.check();
       });
       if (right.empty()) right = found[0];
-      // What was poisoned is all ones.
+      // Elements that are still poisoned have all bits set.
       const bool written = std::ranges::count(right, std::uint16_t{0xffff}) == 0;
       if (written && std::ranges::all_of(found, [&](const auto& bits) { return bits == right; }))
         continue;

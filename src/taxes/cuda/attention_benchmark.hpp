@@ -5,18 +5,18 @@
 
 namespace untax {
 
-/// Times flash_decode in its patterns, and attention alone, in turn, on the same keys; caches go
-/// round in more memory than other caches hold. All results have to be the same bits. `link_rate`:
-/// bytes a second that a rank sends, with its spread.
+/// Times flash_decode in its patterns, and attention alone, in turn and on the same keys. Runs use
+/// KV caches at different places, in more memory than hardware caches hold. The bits of all results
+/// have to be equal. `link_rate` is in bytes per second that a rank sends.
 [[nodiscard]] tax_row measure_device_attention(gpu_team& team, const layer_operation& op,
                                                int repeats, const spread& link_rate);
 
-/// Symmetric memory of each rank that it takes.
+/// The symmetric memory that this needs at each rank, in bytes.
 [[nodiscard]] std::size_t heap_for_attention(const layer_operation& op, int ranks);
 
-/// Seconds that so many bytes take at a rate.
+/// The seconds for `bytes` bytes at `rate` bytes per second.
 [[nodiscard]] inline spread seconds_at(double bytes, const spread& rate) {
-  // The higher the rate the less the time.
+  // p10 and p90 change places, since a higher rate means less time.
   return {bytes / rate.median, bytes / rate.p90, bytes / rate.p10};
 }
 

@@ -21,7 +21,7 @@ spread benchmark_case::time() const { return spread_of(seconds); }
 void capture(gpu_team& team, const std::vector<benchmark_case*>& all, int times) {
   for (benchmark_case* one : all) {
     if (one->eager) continue;
-    // What a first run alone would do has been done before it is captured.
+    // One run before the capture, for what only a first run does.
     team.together([&](world& w) { one->run(w.rank(), 0, team.stream_of(w.rank())); });
     team.finish();
     one->graphs.emplace(team.size());

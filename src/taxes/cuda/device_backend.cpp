@@ -43,7 +43,7 @@ std::size_t heap_for_all(const std::vector<layer_operation>& operations, int ran
          link_bytes;
 }
 
-/// GPUs of this process, one thread each.
+/// Measures on the GPUs of this process.
 class device_backend final : public tax_backend {
  public:
   device_backend(const ablation_options& options, const std::vector<layer_operation>& operations)
@@ -98,7 +98,7 @@ class device_backend final : public tax_backend {
     row.link = seconds_at(sent, link_rate_);
     for (const pattern_figure& f : by->measure(problem)) {
       if (!f.time) continue;
-      // The bound is what nothing beats, so the quicker of both counts.
+      // The bound is a lower limit, so the faster of the two counts.
       const bool alone = f.by == library_gemm_alone || f.by == own_gemm_alone;
       if (alone && (row.compute.median == 0 || f.time->median < row.compute.median))
         row.compute = *f.time;

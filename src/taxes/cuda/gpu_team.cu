@@ -11,8 +11,8 @@
 namespace untax {
 namespace {
 
-/// Opens for all ranks at once, and only when what is to be measured is in their queues: one thread
-/// launches it, one rank after the other.
+/// A gate that opens for all ranks at once. One thread launches the measured work, one rank after
+/// the other, so the gate opens only after a delay, when all of it is in the queues.
 __global__ void start_gate(device_world world, device_barrier barrier, std::uint64_t delay_ns) {
   auto warp = world.warp(0);
   if (!barrier.arrive_and_wait(warp, "start of a measurement")) return;
@@ -51,7 +51,7 @@ gpu_team::gpu_team(int ranks, std::size_t heap_bytes)
     gpu::require(cudaEventCreate(&m.begin), "making an event");
     gpu::require(cudaEventCreate(&m.end), "making an event");
     members_.push_back(m);
-    // Loaded before a kernel of another rank can wait for it.
+    // Loads the kernel now, before a kernel of another rank can wait for it.
     cudaFuncAttributes attributes;
     gpu::require(cudaFuncGetAttributes(&attributes, start_gate), "loading a kernel");
   }
@@ -100,7 +100,7 @@ void gpu_team::together(const std::function<void(world&)>& body) {
       }
     });
   } catch (const error& e) {
-    // Those that run may wait for the one at least that does not.
+    // Threads that run may wait for a rank whose thread could not be started.
     worlds_.back().fail(e.code(), e.what());
     join_all();
     throw;
@@ -144,7 +144,7 @@ double gpu_team::timed_eagerly(const std::function<void(int, cudaStream_t)>& lau
 
 double gpu_team::timed(const std::vector<int>& ranks,
                        const std::function<void(int, cudaStream_t)>& launch) {
-  // All ranks meet, also those that have nothing to do afterwards.
+  // All ranks pass the gate, also those without work.
   for (int rank = 0; rank < size(); ++rank) {
     use(rank);
     open_gate(rank, 200'000);

@@ -17,11 +17,11 @@ class device_world;
 
 namespace untax {
 
-/// The GPUs of this machine as ranks, driven by one thread: for measurements, where who launches
-/// what and when has to be known.
+/// The GPUs of this machine as ranks that one thread drives. It is for measurements, which have to
+/// control which rank launches what, and when.
 class gpu_team {
  public:
-  /// `ranks` 0 means all, and two at least. Throws `unsupported` if there are fewer GPUs.
+  /// `ranks` 0 means all GPUs, and at least two. Throws `unsupported` if there are fewer.
   gpu_team(int ranks, std::size_t heap_bytes);
   gpu_team(const gpu_team&) = delete;
   gpu_team& operator=(const gpu_team&) = delete;
@@ -29,14 +29,14 @@ class gpu_team {
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(worlds_.size()); }
   [[nodiscard]] std::string device_name() const;
-  /// What kernels of a rank are given; gpu_team.cuh has it.
+  /// The argument for kernels of a rank; defined in gpu_team.cuh.
   [[nodiscard]] device_world world_of(int rank) const;
   [[nodiscard]] cudaStream_t stream_of(int rank) const {
     return members_[static_cast<std::size_t>(rank)].stream;
   }
   void use(int rank) const;
 
-  /// `count` zeroed elements at every rank: the handle of each.
+  /// Allocates `count` zeroed elements at every rank. Returns the handle of each rank.
   template <class T>
   [[nodiscard]] std::vector<symmetric<T>> allocate(std::size_t count, const char* label) {
     std::vector<symmetric<T>> made;
@@ -47,20 +47,20 @@ class gpu_team {
     return made;
   }
 
-  /// Calls `body(world)` for all ranks at once, a thread each: for calls that wait for each other.
+  /// Calls `body(world)` for all ranks at once, each in a thread: for collective calls.
   void together(const std::function<void(world&)>& body);
 
-  /// Calls `launch(rank, stream)` for each of `ranks`, which is to launch kernels on that GPU, and
-  /// returns the seconds that each took, the longest. The kernels start together.
+  /// Calls `launch(rank, stream)`, which launches kernels on that GPU, for each of `ranks`. The
+  /// kernels start together. Returns the seconds of the slowest rank.
   double timed(const std::vector<int>& ranks,
                const std::function<void(int rank, cudaStream_t stream)>& launch);
-  /// The same, each rank with a thread of its own that launches while the kernels run, as programs
-  /// do that launch eagerly: what `launch` takes to launch is part of the time.
+  /// As `timed` for all ranks, but each rank has a thread that launches while the kernels run, as
+  /// eager programs do. So the time includes the launches.
   double timed_eagerly(const std::function<void(int rank, cudaStream_t stream)>& launch);
-  /// The same as `timed` without a clock.
+  /// As `timed`, but without a gate and without timing.
   void run(const std::vector<int>& ranks,
            const std::function<void(int rank, cudaStream_t stream)>& launch);
-  /// Throws what stopped the kernels of a rank, or what CUDA says.
+  /// Waits for all ranks. Throws what stopped the kernels of a rank, or an error of CUDA.
   void finish();
 
  private:

@@ -11,7 +11,7 @@
 namespace untax {
 namespace {
 
-/// About what one run takes.
+/// A rough estimate of the seconds of one run.
 double seconds_of(std::int64_t rows, const gemm_share& share) {
   const auto m = static_cast<double>(rows);
   const double weights =
@@ -28,7 +28,7 @@ overlap_measurement::overlap_measurement(gpu_team& team, const operator_entry& e
       settings_(std::move(settings)),
       work_(static_cast<std::size_t>(team.size())),
       communicators_(work_.size()) {
-  // All operators share it, so that it is made once.
+  // It is kept here, so that all operators share one communicator.
   team_.together([&](world& w) {
     communicators_[static_cast<std::size_t>(w.rank())] = bulk::communicator_of(w);
   });
@@ -67,7 +67,7 @@ std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& pro
 std::size_t overlap_measurement::heap_for_any(const std::vector<gemm_problem>& problems, int ranks,
                                               std::size_t patterns) {
   std::size_t most = 0;
-  // Of the operator that takes most.
+  // The operator that needs the largest heap.
   const operator_entry entry = gemm_all_reduce_entry();
   for (const gemm_problem& p : problems) most = std::max(most, device_heap_for(entry, p, ranks));
   return most * (patterns + 1) + (std::size_t{64} << 20U);
@@ -100,7 +100,7 @@ void overlap_measurement::plan_all(std::vector<pattern_figure>& figures,
   }
 }
 
-/// The number of the operator, or -1 if it refuses.
+/// Plans an operator at all ranks. Returns its number, or -1 if it refuses.
 int overlap_measurement::plan(pattern_figure& figure, pattern how) {
   int number = -1;
   try {

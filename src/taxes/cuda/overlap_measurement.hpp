@@ -11,17 +11,17 @@
 
 namespace untax {
 
-/// What is measured at each problem.
+/// The measurements for each problem.
 struct overlap_settings {
-  std::vector<pattern> patterns;  ///< beside bulk_library, which is always measured
+  std::vector<pattern> patterns;  ///< in addition to bulk_library, which is always measured
   int repeats = 20;
-  bool eager = true;        ///< bulk_library, launched eagerly, too
-  bool parts = true;        ///< the GEMMs and what NCCL sends alone, too
+  bool eager = true;        ///< also bulk_library, launched eagerly
+  bool parts = true;        ///< also the GEMMs alone, and NCCL alone
   bool check_after = true;  ///< results are checked before the timed runs, and after them
 };
 
-/// Times a GEMM operator of GPUs in its patterns, captured in graphs, in turn, on the same
-/// matrices; weights go round in more memory than caches hold.
+/// Times the patterns of a GEMM operator on GPUs in turn, captured in graphs, on the same matrices.
+/// Weights are at different places, in more memory than caches hold.
 class overlap_measurement {
  public:
   /// `team` and `entry` have to outlive it.
@@ -30,17 +30,17 @@ class overlap_measurement {
   overlap_measurement& operator=(const overlap_measurement&) = delete;
   ~overlap_measurement();
 
-  /// A pattern that refuses is in the result without a time. Elements have 16 bits.
+  /// A pattern that refuses the problem is in the result without a time. Elements have 16 bits.
   [[nodiscard]] std::vector<pattern_figure> measure(const gemm_problem& problem);
 
-  /// Symmetric memory of each rank that it takes for the largest of `problems`.
+  /// The symmetric memory, in bytes, that each rank needs for the largest of `problems`.
   [[nodiscard]] static std::size_t heap_for_any(const std::vector<gemm_problem>& problems,
                                                 int ranks, std::size_t patterns);
 
  private:
   struct pattern_case {
     std::size_t figure = 0;
-    int number = -1;  ///< of the operator; -1: it is none, but a part
+    int number = -1;  ///< number of the operator; -1: a part of one, alone
     benchmark_case it;
   };
 

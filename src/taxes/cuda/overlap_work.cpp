@@ -58,7 +58,7 @@ void overlap_work::plan_parts(stream_ref stream) {
   }
 }
 
-/// Of all partial results, in their type. Owners have equal parts, as NCCL wants it.
+/// NCCL's reduction of all partial results, in their type. NCCL needs equal parts at all owners.
 void overlap_work::plan_reduction() {
   const sharding rows{problem_.m, world_->size()};
   const bool everywhere = entry_.sums_to == reduce_target::everywhere;
@@ -76,7 +76,7 @@ void overlap_work::plan_reduction() {
   };
 }
 
-/// Of A where the operator gathers it, else of the columns of C.
+/// NCCL's gather: of A if the operator gathers it, else of the columns of C.
 void overlap_work::plan_gather() {
   const gemm_problem& p = problem_;
   const auto size = static_cast<std::int64_t>(size_of(p.type));

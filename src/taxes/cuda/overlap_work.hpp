@@ -21,30 +21,30 @@
 
 namespace untax {
 
-/// What one rank has for one problem: inputs, a reference, and everything that is run on them. The
-/// GPU of the rank is the current device.
+/// The work of one rank for one problem: inputs, a reference result, and what is run on them. The
+/// GPU of the rank has to be the current device.
 class overlap_work {
  public:
-  /// Collective, as its end is, and as `plan` and `plan_parts` are.
+  /// Collective, as are the destructor, `plan` and `plan_parts`.
   overlap_work(world& w, const operator_entry& entry, const gemm_problem& problem,
                stream_ref stream);
 
-  /// Makes an operator; its number. Throws what its constructor throws.
+  /// Makes an operator and returns its number. Throws what its constructor throws.
   int plan(pattern how);
-  /// Makes the GEMM of one rank, by untax and by cuBLASLt, and what NCCL would send.
+  /// Makes the GEMM of one rank, by untax and by cuBLASLt, and NCCL's transfer.
   void plan_parts(stream_ref stream);
 
-  /// Launches run `i` of operator `number`; runs take weights at different places in turn.
+  /// Launches run `i` of operator `number`. Consecutive runs use weights at different places.
   void run(int number, int i, stream_ref stream) const;
   void run_own_gemm(int i, stream_ref stream) const;
   void run_library_gemm(int i, stream_ref stream) const;
   void run_transfer(stream_ref stream) const;
 
-  /// Poisons the result of an operator, calls `launch`, whose last run is to be run 0 of the
-  /// operator, and returns the relative error. Collective. Waits.
+  /// Poisons the result of an operator, calls `launch`, and returns the relative error. The last
+  /// run that `launch` starts has to be run 0. Collective. Waits for the result.
   [[nodiscard]] double error_of(int number, stream_ref stream,
                                 const std::function<void()>& launch) const;
-  /// What an operator is, where `automatic` was asked for.
+  /// The pattern of an operator; if `automatic` was asked for, the chosen one.
   [[nodiscard]] pattern pattern_of(int number) const;
   [[nodiscard]] const std::string& explanation_of(int number) const;
 
@@ -65,11 +65,11 @@ class overlap_work {
   std::optional<device_reference> right_;
   std::optional<gpu::gemm> own_gemm_;
   std::optional<bulk::library_gemm> library_gemm_;
-  bulk::scratch multiplied_;  ///< what a GEMM alone multiplies
-  bulk::scratch product_;     ///< where it puts the result
+  bulk::scratch multiplied_;  ///< A of a GEMM alone
+  bulk::scratch product_;     ///< C of a GEMM alone
   std::function<void(stream_ref)> transfer_;
   std::optional<bulk::slab_gather> gather_;
-  std::shared_ptr<bulk::communicator> ranks_;  ///< that reduce
+  std::shared_ptr<bulk::communicator> ranks_;  ///< for reductions
   bulk::scratch sent_;
   bulk::scratch received_;
   std::vector<planned> ops_;

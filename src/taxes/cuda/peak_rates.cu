@@ -18,7 +18,7 @@ constexpr int blocks = 132 * 8;
 constexpr int threads = 256;
 constexpr int at_once = 8;
 
-/// Reads all of it; what it writes, never, only keeps the reads alive.
+/// Reads all but a small rest. The store, which does not happen, keeps the loads alive.
 __global__ void read_all(const uint4* from, std::size_t count, std::uint32_t* never) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   std::uint32_t mixed = 0;

@@ -12,8 +12,8 @@ class rank_graphs {
  public:
   explicit rank_graphs(int ranks) : graphs_(static_cast<std::size_t>(ranks)) {}
 
-  /// Records what `launch` does, `times` times, on the stream of a rank, whose GPU is the current
-  /// device; makes the graph ready to start.
+  /// Captures `times` calls of `launch` on the stream of a rank, whose GPU has to be the current
+  /// device, and makes the graph ready to launch.
   void capture(int rank, cudaStream_t stream, int times, const std::function<void(int i)>& launch);
   void launch(int rank, cudaStream_t stream) const;
 

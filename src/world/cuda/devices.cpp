@@ -79,7 +79,7 @@ void look(device_survey& found) {
   found.runtime = cuda_version(runtime);
 }
 
-// Whether a world of all of them can be made and run our kernels.
+// Whether a world of all these devices can be made and can run our kernels.
 bool measurable(const device_survey& found) {
   bool all = found.devices.size() > 1;
   for (std::size_t i = 0; i < found.devices.size(); ++i) {

@@ -21,7 +21,7 @@ class energy_meter::driver {
     device_ = nvml_.at(bus.data());
   }
 
-  /// What a function says of the device, in thousandths.
+  /// The result of an NVML function for the device, divided by 1000.
   template <class Value>
   [[nodiscard]] std::optional<double> ask(const char* function) const {
     auto* const call = nvml_.find<int(nvml_library::device, Value*)>(function);

@@ -5,7 +5,7 @@
 
 namespace untax::gpu {
 
-/// The energy that the current device has used, as its driver counts it, some tens of times a
+/// The energy that the current device has used. The driver updates its counter some tens of times a
 /// second.
 class energy_meter {
  public:
@@ -14,9 +14,9 @@ class energy_meter {
   energy_meter& operator=(const energy_meter&) = delete;
   ~energy_meter();
 
-  /// Joules since the driver was loaded; nothing if the driver does not say.
+  /// Joules since the driver was loaded; nothing if the driver does not report them.
   [[nodiscard]] std::optional<double> joules() const;
-  /// Watts that the device is held to; nothing if the driver does not say.
+  /// The enforced power limit in watts; nothing if the driver does not report it.
   [[nodiscard]] std::optional<double> limit() const;
 
  private:

@@ -5,7 +5,7 @@
 
 namespace untax::gpu {
 
-/// What NVIDIA's management library says, where it is installed.
+/// Facts from NVIDIA's management library, if it is installed.
 struct management_facts {
   std::string driver;      ///< version of the driver; empty: not known
   std::vector<int> links;  ///< by device: NVLinks that are up; -1: not known

@@ -6,8 +6,8 @@
 
 namespace untax::gpu {
 
-/// The management library of NVIDIA's driver, found when it is asked for, so that neither its
-/// header nor the library is needed. Its functions return 0 for success.
+/// The management library of NVIDIA's driver. It is loaded at run time, so neither its header nor
+/// the library is needed to build or start. Its functions return 0 for success.
 class nvml_library {
  public:
   using device = void*;
@@ -23,16 +23,16 @@ class nvml_library {
     if (stop_ != nullptr) stop_();
   }
 
-  /// Whether there is one that works.
+  /// Whether the library is installed and has been initialised.
   [[nodiscard]] bool works() const noexcept { return stop_ != nullptr; }
 
-  /// Null if the library has no such function.
+  /// The function `name`; null if the library has none.
   template <class Function>
   [[nodiscard]] Function* find(const char* name) const {
     return handle_ ? reinterpret_cast<Function*>(dlsym(handle_.get(), name)) : nullptr;
   }
 
-  /// The GPU at an address of the PCI bus; null if there is none.
+  /// The GPU at a PCI bus address; null if there is none.
   [[nodiscard]] device at(const char* bus) const {
     auto* const by_bus = find<int(const char*, device*)>("nvmlDeviceGetHandleByPciBusId_v2");
     device found = nullptr;

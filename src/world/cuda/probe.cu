@@ -26,7 +26,7 @@ __global__ void pull(std::uint64_t* to, const std::uint64_t* from) {
   get(device_grid(), to, from, words);
 }
 
-// One thread of two GPUs: the one that `begins` signals first. Signals `from` + 1 to `last`.
+// One thread on each of two GPUs; that with `begins` signals first. Signals `from` + 1 to `last`.
 __global__ void exchange(device_control state, std::uint64_t* mine, std::uint64_t* theirs, int peer,
                          bool begins, std::uint64_t from, std::uint64_t last) {
   waiting<device_thread> self(state, 0);
@@ -37,7 +37,7 @@ __global__ void exchange(device_control state, std::uint64_t* mine, std::uint64_
   }
 }
 
-// The first of the runs warms up.
+// The first launch is a warm-up and is not timed.
 template <class Launch>
 double bytes_per_second(const stopwatch& watch, const Launch& launch) {
   launch();
@@ -74,14 +74,14 @@ void measure(world& w, std::vector<std::vector<peer_facts>>& peers) {
       const int other = self == first ? second : first;
       const bool begins = self == first;
       const auto peer = static_cast<std::size_t>(other);
-      // Each pair comes twice; its signals count on.
+      // Each pair is measured twice, and the counters go on from the first time.
       const std::uint64_t before = first < second ? 0 : round_trips + 1;
       const auto run = [&](std::uint64_t least, std::uint64_t most) {
         exchange<<<1, 1, 0, watch.stream()>>>(state, counters.local(peer),
                                               counters.at(other, static_cast<std::size_t>(self)),
                                               other, begins, least, most);
       };
-      run(before, before + 1);  // both kernels are there once it has ended
+      run(before, before + 1);  // after it, both kernels have run once
       watch.start();
       run(before + 1, before + 1 + round_trips);
       const double time = watch.stop();

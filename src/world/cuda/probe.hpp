@@ -6,7 +6,7 @@
 
 namespace untax::gpu {
 
-/// Fills in the rates and times between all GPUs, which have to reach each other. Throws
+/// Measures the rates and signal times between all GPUs, which have to reach each other. Throws
 /// `untax::error`.
 void measure_links(std::vector<std::vector<peer_facts>>& peers);
 

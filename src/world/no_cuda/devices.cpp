@@ -15,7 +15,7 @@ std::string text_of(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
-/// Where nvcc is, or nothing: on the PATH, or where the build looks for it.
+/// The path of nvcc, on the PATH or where the build looks for it; empty if there is none.
 std::string compiler_for_gpus() {
   std::string folders = text_of("PATH");
   for (const char* root : {"CUDA_HOME", "CUDA_PATH"}) folders += ":" + text_of(root) + "/bin";
