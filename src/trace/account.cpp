@@ -23,6 +23,8 @@ std::vector<const run_account*> typical(const std::vector<run_account>& runs) {
           sorted.end() - static_cast<std::ptrdiff_t>(edge)};
 }
 
+/// The causes of the time of some runs, the largest first, and at least one: a run that took no
+/// time has none, so its cause is 0 seconds of idling.
 std::vector<trace_cause> causes_of(const std::vector<const run_account*>& runs) {
   std::map<std::tuple<trace_part, int, int>, double> seconds;
   for (const run_account* run : runs) {
@@ -34,6 +36,7 @@ std::vector<trace_cause> causes_of(const std::vector<const run_account*>& runs) 
   std::vector<trace_cause> causes;
   for (const auto& [what, time] : seconds)
     causes.push_back({std::get<0>(what), std::get<1>(what), std::get<2>(what), time});
+  if (causes.empty()) causes.push_back({trace_part::idle});
   std::ranges::stable_sort(causes, std::greater<>(), &trace_cause::seconds);
   return causes;
 }

@@ -93,6 +93,11 @@ class reader {
       op.label = one.at("label");
       op.ranks = small(one.at("ranks"), 1, trace_format::processes_of_world - 1);
       op.rank = small(one.at("rank"), 0, op.ranks - 1);
+      for (const traced_operator& other : record_.operators) {
+        if (other.id == op.id && other.ranks != op.ranks)
+          refuse(fmt::format("{} has {} ranks, and at another rank {}", op.name, op.ranks,
+                             other.ranks));
+      }
       op.workers.resize(static_cast<std::size_t>(small(one.at("workers"), 0, 1 << 16)));
       op.lost = one.at("lost");
       for (const json& k : one.at("kernels"))
@@ -146,6 +151,7 @@ class reader {
     span.end =
         span.kind == trace_kind::signal ? span.begin : span.begin + nanoseconds(event.at("dur"));
     span.number = arguments.at("number");
+    if (span.number < 0) refuse("a number below 0: " + event.dump());
     const bool of_caller = span.kind == trace_kind::run || span.kind == trace_kind::stage;
     if (of_caller != (thread == 0)) refuse("an event of another thread: " + event.dump());
     if (of_caller) span.count = small(arguments.at("count"), 1, 1 << 16);

@@ -32,7 +32,11 @@ class locked_file {
       : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     if (descriptor_ < 0) refuse(path_, "written");
     while (flock(descriptor_, LOCK_EX) != 0) {
-      if (errno != EINTR) refuse(path_, "locked");
+      if (errno == EINTR) continue;
+      const int failure = errno;
+      close(descriptor_);
+      errno = failure;
+      refuse(path_, "locked");
     }
   }
   locked_file(const locked_file&) = delete;

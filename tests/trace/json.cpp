@@ -98,6 +98,9 @@ TEST(trace_json, what_is_damaged_is_refused) {
           [&](json& d) { first_of(d, "f", "signal")["ts"] = 0; });
   refused("a length that is negative", [&](json& d) { first_of(d, "X", "kernel")["dur"] = -1; });
   refused("two events that overlap", [](json& d) { end_within_the_next(d.at("traceEvents")); });
+  refused("ranks that differ", [](json& d) { d["otherData"]["operators"][0]["ranks"] = 60; });
+  refused("a kernel of no number",
+          [&](json& d) { first_of(d, "X", "kernel")["args"]["number"] = -1; });
   refused("events out of order", [&](json& d) { first_of(d, "X", "kernel")["ts"] = 8e12; });
   EXPECT_THROW((void)trace_from_json("[]"), error);
   EXPECT_THROW((void)trace_from_json("{"), error);
