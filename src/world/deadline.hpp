@@ -11,9 +11,13 @@ class deadline {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// `limit` from now; 0 is never.
-  explicit deadline(std::chrono::milliseconds limit)
-      : at_(limit.count() > 0 ? clock::now() + limit : clock::time_point::max()) {}
+  /// `limit` from now. 0 is never, and so is more than the clock counts.
+  explicit deadline(std::chrono::milliseconds limit) {
+    const auto now = clock::now();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(clock::time_point::max() - now);
+    if (limit.count() > 0 && limit < left) at_ = now + limit;
+  }
 
   [[nodiscard]] bool passed() const { return clock::now() >= at_; }
   /// Milliseconds until then, rounded up, and at most `most`. -1 (wait for ever) if there is
@@ -28,7 +32,7 @@ class deadline {
   }
 
  private:
-  clock::time_point at_;
+  clock::time_point at_ = clock::time_point::max();
 };
 
 }  // namespace untax

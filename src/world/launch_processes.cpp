@@ -53,9 +53,9 @@ program program_of(const process_launch& launch, int rank, const launch_place& p
 }
 
 /// The running ranks.
-class worker_warps {
+class rank_processes {
  public:
-  explicit worker_warps(const process_launch& launch)
+  explicit rank_processes(const process_launch& launch)
       : launch_(launch), place_(prescribed_place(launch)), limit_(launch.limit) {
     for (int rank = 0; rank < launch.ranks; ++rank) {
       members_.emplace_back(program_of(launch, rank, place_));
@@ -71,7 +71,7 @@ class worker_warps {
       read_output(false);
       pass_on_interrupts();
       bury_dead();
-      if (limit_.passed() || (grace_ && grace_->passed())) kill_all();
+      if (!killed_ && (limit_.passed() || (grace_ && grace_->passed()))) kill_all();
     }
     read_output(true);
     return std::move(result_);
@@ -85,8 +85,9 @@ class worker_warps {
       entries.push_back({members_[i].output_number(), POLLIN, 0});
     }
     // Polls at least ten times a second, for kernels that do not signal the end of a child.
-    poll(entries.data(), entries.size(),
-         std::min(limit_.poll_time(100ms), grace_ ? grace_->poll_time(100ms) : 100));
+    const int time =
+        killed_ ? 100 : std::min(limit_.poll_time(100ms), grace_ ? grace_->poll_time(100ms) : 100);
+    poll(entries.data(), entries.size(), time);
   }
 
   void read_output(bool last) {
@@ -132,6 +133,7 @@ class worker_warps {
   }
 
   void kill_all() {
+    killed_ = true;
     for (std::size_t i = 0; i < members_.size(); ++i) {
       if (buried_[i]) continue;
       result_.ends[i].killed = true;
@@ -146,6 +148,7 @@ class worker_warps {
   std::vector<child_process> members_;
   std::size_t running_ = 0;
   std::vector<bool> buried_;
+  bool killed_ = false;
   launch_result result_;
   deadline limit_;
   std::optional<deadline> grace_;  // set when a rank has failed or a signal has come
@@ -174,7 +177,7 @@ launch_result launch_processes(const process_launch& launch) {
   }
   if (launch.command.empty())
     throw error(errc::invalid_argument, "there is no command to start the ranks with");
-  return worker_warps(launch).wait();
+  return rank_processes(launch).wait();
 }
 
 }  // namespace untax

@@ -25,6 +25,17 @@ std::chrono::milliseconds limit(const environment& env, const environment_variab
   return std::chrono::milliseconds(env.number_or_fallback(v, 0, longest_ms));
 }
 
+std::chrono::milliseconds limit(const std::optional<std::chrono::milliseconds>& given,
+                                std::chrono::milliseconds fallback, std::string_view name) {
+  if (!given) return fallback;
+  if (given->count() < 0 || given->count() > longest_ms) {
+    throw error(errc::invalid_argument,
+                fmt::format("{} is {} ms; it can be 0, which is for ever, to {}, a year", name,
+                            given->count(), longest_ms));
+  }
+  return *given;
+}
+
 memory_kind memory_of(const environment& env) {
   const std::string name = env.text(variable::memory).value_or(variable::memory.fallback);
   for (const memory_kind kind : {memory_kind::host, memory_kind::cuda, memory_kind::automatic}) {
@@ -71,8 +82,8 @@ settings settings::of(const world_options& options, const environment& env) {
   s.heap_bytes = options.heap_bytes.value_or(s.heap_bytes);
   s.heap_guards = options.heap_guards.value_or(s.heap_guards);
   s.memory = options.memory.value_or(s.memory);
-  s.wait_limit = options.wait_limit.value_or(s.wait_limit);
-  s.join_limit = options.join_limit.value_or(s.join_limit);
+  s.wait_limit = limit(options.wait_limit, s.wait_limit, "wait_limit");
+  s.join_limit = limit(options.join_limit, s.join_limit, "join_limit");
   s.device = options.device;
   return s;
 }

@@ -1,6 +1,7 @@
 // Settings of worlds, from options and the environment: every limit, on both of its sides.
 #include "src/world/settings.hpp"
 
+#include <limits>
 #include <map>
 #include <string>
 
@@ -92,6 +93,12 @@ TEST(settings, options_are_stronger_than_the_environment) {
   EXPECT_EQ(s.wait_limit, 3ms);
   EXPECT_EQ(s.join_limit, 4ms);
   EXPECT_EQ(s.ranks_per_gpu, 1);
+  for (const std::int64_t limit : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
+    world_options odd;
+    odd.wait_limit = std::chrono::milliseconds(limit);
+    expect_error(error_of([&] { (void)of({}, odd); }), errc::invalid_argument,
+                 {"wait_limit is " + std::to_string(limit) + " ms", "a year"});
+  }
   for (const int ranks : {0, 9}) {
     options.ranks_per_gpu = ranks;
     expect_error(error_of([&] {
