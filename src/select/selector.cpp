@@ -22,6 +22,14 @@ void require_fit(const decision_tree& tree, const char* which, std::size_t featu
   }
 }
 
+void require_count(std::span<const double> given, std::size_t needed, const char* what) {
+  if (given.size() != needed) {
+    throw error(errc::invalid_argument,
+                fmt::format("{} values are given for the {} features; there are {} of these",
+                            given.size(), what, needed));
+  }
+}
+
 }  // namespace
 
 selector::selector(schema what, decision_tree known, decision_tree gathered, decision_tree gather,
@@ -58,16 +66,19 @@ int selector::guarded(int candidate, std::span<const double> inputs) const {
 }
 
 int selector::by_known(std::span<const double> known, double iterations) const {
+  require_count(known, features_.given_known(), "known");
   const std::vector<double> values = inputs(known, iterations);
   return guarded(known_.choice(values), values);
 }
 
 int selector::by_gathered(std::span<const double> given, double iterations) const {
+  require_count(given, features_.given(), "known and gathered");
   const std::vector<double> values = inputs(given, iterations);
   return guarded(gathered_.choice(values), values);
 }
 
 bool selector::gathers(std::span<const double> known, double iterations) const {
+  require_count(known, features_.given_known(), "known");
   return features_.given() > features_.given_known() &&
          gather_.choice(inputs(known, iterations)) == 1;
 }
@@ -83,6 +94,7 @@ choice selector::choose(std::span<const double> known, double iterations,
 
 std::string selector::explain(std::span<const double> given, double iterations) const {
   const bool all = given.size() == features_.given();
+  if (!all) require_count(given, features_.given_known(), "known");
   const auto known = given.first(features_.given_known());
   std::string text;
   const auto walk = [&](const decision_tree& tree, const std::vector<double>& values) {

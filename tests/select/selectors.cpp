@@ -67,6 +67,30 @@ TEST(selectors, are_held_against_a_group_of_candidates) {
             std::string::npos);
 }
 
+TEST(selectors, refuse_another_number_of_values_than_there_are_features) {
+  const selector s = emitted_selector();
+  const std::size_t known = s.features().given_known();
+  const std::size_t all = s.features().given();
+  ASSERT_LT(known, all);
+  for (const std::size_t count : {known - 1, known + 1, all - 1, all + 1}) {
+    const std::vector<double> values(count, 1000.0);
+    const std::string wrong = std::to_string(count) + " values are given";
+    if (count != known) {
+      EXPECT_NE(refusal([&] { (void)s.by_known(values, 10); }).find(wrong), std::string::npos);
+      EXPECT_NE(refusal([&] {
+                  (void)s.choose(values, 10, [] { return std::vector<double>(); });
+                }).find(wrong),
+                std::string::npos);
+    }
+    if (count != all) {
+      EXPECT_NE(refusal([&] { (void)s.by_gathered(values, 10); }).find(wrong), std::string::npos);
+    }
+    if (count != known && count != all) {
+      EXPECT_NE(refusal([&] { (void)s.explain(values, 10); }).find(wrong), std::string::npos);
+    }
+  }
+}
+
 TEST(selectors, learn_what_is_to_be_known) {
   const judgement found = evaluate(train(sample(1, 2000)), sample(2, 2000));
   const auto way = [&](const std::string& name, double iterations) {
