@@ -3,8 +3,7 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <mutex>
-#include <vector>
+#include <new>
 
 namespace untax {
 namespace {
@@ -21,12 +20,17 @@ std::uint64_t process_generation() noexcept {
 }
 
 void leave_behind(const void* p) noexcept {
-  try {
-    // Never destroyed: the listed objects stay reachable, so they are not reported as leaks.
-    static auto* const left = new std::vector<const void*>;
-    left->push_back(p);
-  } catch (const std::bad_alloc&) {
-    return;
+  // A list without a lock, since a thread that held one may not exist in this process. It is never
+  // freed: what it lists stays reachable, so it is not reported as a leak.
+  struct entry {
+    const void* object;
+    entry* next;
+  };
+  static std::atomic<entry*> all = nullptr;
+  auto* const one = new (std::nothrow) entry{p, all.load(std::memory_order_relaxed)};
+  if (one == nullptr) return;
+  while (!all.compare_exchange_weak(one->next, one, std::memory_order_release,
+                                    std::memory_order_relaxed)) {
   }
 }
 

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include <locale.h>
+
 #include <untax/select/table.hpp>
 
 namespace untax::sparse {
@@ -32,6 +34,13 @@ std::string shown(std::string_view text) {
   std::string made;
   for (const char c : text.substr(0, most_shown)) made += c >= ' ' && c <= '~' ? c : '?';
   return "\"" + made + (text.size() > most_shown ? "...\"" : "\"");
+}
+
+/// strtod as in the locale "C", whatever the program's is.
+double in_the_language_of_c(const std::string& text) {
+  // Never freed: the program may parse until it ends.
+  static const locale_t c = newlocale(LC_ALL_MASK, "C", nullptr);
+  return strtod_l(text.c_str(), nullptr, c);
 }
 
 class reader {
@@ -173,8 +182,7 @@ class reader {
     double value = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     // Underflow gives the nearest number; overflow is refused below.
-    if (code == std::errc::result_out_of_range)
-      value = std::strtod(std::string(text).c_str(), nullptr);
+    if (code == std::errc::result_out_of_range) value = in_the_language_of_c(std::string(text));
     if (code == std::errc::invalid_argument || end != text.data() + text.size() ||
         !std::isfinite(value))
       refuse(fmt::format("the value is {}; it has to be a finite number", shown(written)));

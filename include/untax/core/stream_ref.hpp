@@ -6,9 +6,9 @@ namespace untax {
 
 /// A CUDA stream, named without CUDA's headers; a cudaStream_t converts to it implicitly. It is
 /// empty in worlds of the host, which have no streams: operators throw `unsupported` for another
-/// one there. In a world of GPUs an empty one makes a run blocking: the run starts after the work in the default stream, and
-/// returns when its result is complete. A caller that wants to launch on the default stream passes
-/// cudaStreamLegacy.
+/// one there. In a world of GPUs an empty one makes a run blocking: the run starts after the work
+/// in the default stream, and returns when its result is complete. A caller that wants to launch on
+/// the default stream passes cudaStreamLegacy.
 struct stream_ref {
   void* handle = nullptr;
 

@@ -92,7 +92,8 @@ class kernel {
   [[nodiscard]] std::vector<int> coordinates(int block) const;
   /// The number of steps of a block, at least 1.
   [[nodiscard]] int steps(int block) const;
-  /// Whether all blocks have the same number of steps.
+  /// Whether blocks have the same number of steps, as far as 200 of them say that are spread
+  /// evenly from the first to the last.
   [[nodiscard]] bool has_equal_steps() const noexcept { return has_equal_steps_; }
   /// The accesses of a block.
   [[nodiscard]] std::vector<access> accesses(int block) const;

@@ -39,7 +39,7 @@ struct effort {
 struct outcome {
   traffic all;
   std::vector<traffic> operands;  ///< reads and writes of each operand, on either side of a cache
-  std::vector<traffic> domains;
+  std::vector<traffic> domains;   ///< of the simulated part, for rates
   /// The reads of all operands, and which of them the near side of a cache had: what hardware
   /// counters count.
   traffic near_reads;

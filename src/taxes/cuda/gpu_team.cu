@@ -114,6 +114,7 @@ void gpu_team::together(const std::function<void(world&)>& body) {
 void gpu_team::open_gate(int rank, std::uint64_t delay_ns) {
   start_gate<<<1, 32, 0, stream_of(rank)>>>(
       world_of(rank), device_barrier(gate_[static_cast<std::size_t>(rank)]), delay_ns);
+  gpu::require(cudaGetLastError(), "opening the start gate");
 }
 
 double gpu_team::longest_of(const std::vector<int>& ranks) const {
