@@ -27,11 +27,8 @@ void leave_behind(const void* p) noexcept {
     entry* next;
   };
   static std::atomic<entry*> all = nullptr;
-  auto* const one = new (std::nothrow) entry{p, all.load(std::memory_order_relaxed)};
-  if (one == nullptr) return;
-  while (!all.compare_exchange_weak(one->next, one, std::memory_order_release,
-                                    std::memory_order_relaxed)) {
-  }
+  auto* const one = new (std::nothrow) entry{p, nullptr};
+  if (one != nullptr) one->next = all.exchange(one, std::memory_order_relaxed);
 }
 
 }  // namespace untax
