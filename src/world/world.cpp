@@ -124,6 +124,7 @@ void world::throw_failure(wait_outcome outcome, std::string_view operator_name) 
 }
 
 void world::fail(errc code, const std::string& text) noexcept {
+  if (member_->forked()) return;  // a forked child is no rank
   try {
     member_->state.stop({rank(), rank(), code, without_rank(text, rank())});
   } catch (const std::bad_alloc&) {

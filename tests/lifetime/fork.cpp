@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <untax/sparse/spmv.hpp>
 #include <untax/world/launch.hpp>
 
 #include "samples.hpp"
@@ -87,6 +88,7 @@ TEST(forked_world, is_no_part_of_the_world_and_says_so) {
                       const bool all = refused([&] { w.barrier(); }) &&
                                        refused([&] { (void)w.allocate<int>(1, "x"); }) &&
                                        refused([&] { sample<all_reduce>::run(op); });
+                      w.fail(errc::internal, "only the child has failed");
                       return all ? 0 : 3;
                     }),
                     0);
@@ -95,6 +97,33 @@ TEST(forked_world, is_no_part_of_the_world_and_says_so) {
         sample<all_reduce>::run(op);
       },
       small_world());
+}
+
+TEST(forked_product, refuses_to_wait_for_threads_that_stayed_in_the_parent) {
+  const std::vector<std::int32_t> offsets = {0, 1, 2};
+  const std::vector<std::int32_t> columns = {1, 0};
+  const std::vector<double> values = {2, 3};
+  const sparse::csr_view<double, std::int32_t> matrix{2, 2, offsets, columns, values};
+  const std::vector<double> x = {1, 10};
+  std::vector<double> y(2);
+  for (const int threads : {1, 3}) {
+    std::optional<sparse::spmv<double, std::int32_t>> product(std::in_place, matrix,
+                                                              sparse::spmv_kernel::coo, threads);
+    EXPECT_EQ(status_of_child([&] {
+                const auto run = [&] { product->run(1, x, 0, y); };
+                if (threads == 1) {
+                  run();
+                } else if (error_of(run).code() != errc::unsupported) {
+                  return 3;
+                }
+                product.reset();
+                return 0;
+              }),
+              0);
+    product->run(1, x, 0, y);
+    EXPECT_EQ(y, (std::vector<double>{20, 3}));
+    EXPECT_EQ(error_of([&] { product->run(1, y, 0, y); }).code(), errc::invalid_argument);
+  }
 }
 
 }  // namespace

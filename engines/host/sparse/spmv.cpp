@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "engines/host/sparse/kernel.hpp"
@@ -63,6 +64,7 @@ struct spmv<Value, Offset>::state {
   spmv_kernel which;
   int threads;
   host::team team;
+  std::uint64_t generation = process_generation();
   double setup_seconds = 0;
   std::unique_ptr<kernel<Value>> work;
 
@@ -77,7 +79,7 @@ struct spmv<Value, Offset>::state {
 template <class Value, class Offset>
 spmv<Value, Offset>::spmv(const csr_view<Value, Offset>& matrix, spmv_kernel kernel, int threads) {
   require_valid(matrix);
-  state_ = std::make_unique<state>(matrix, kernel, threads);
+  state_ = make_process_owned<state>(matrix, kernel, threads);
   const auto begin = std::chrono::steady_clock::now();
   state_->work = made(matrix, kernel);
   state_->setup_seconds =
@@ -98,6 +100,14 @@ void spmv<Value, Offset>::run(Value alpha, std::span<const Value> x, Value beta,
         errc::invalid_argument,
         fmt::format("spmv of {} x {}: x has {} elements and y {}; {} and {} are right",
                     state_->rows, state_->cols, x.size(), y.size(), state_->cols, state_->rows));
+  }
+  const std::less<const Value*> before;
+  if (before(x.data(), y.data() + y.size()) && before(y.data(), x.data() + x.size()))
+    throw error(errc::invalid_argument, "spmv: x and y overlap; they have to lie apart");
+  if (state_->threads > 1 && state_->generation != process_generation()) {
+    throw error(errc::unsupported,
+                "spmv: this is a forked process, and the threads of the product stayed in the "
+                "process that made it; make another one here");
   }
   state_->work->run({state_->team, state_->threads, alpha, x, beta, y});
 }

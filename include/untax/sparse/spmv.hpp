@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memory>
 #include <span>
 
+#include <untax/core/process_owned.hpp>
 #include <untax/sparse/csr.hpp>
 #include <untax/sparse/ways.hpp>
 
@@ -32,7 +32,8 @@ class spmv {
 
   /// y = alpha A x + beta y. If beta is 0, y is not read. x has as many elements as A has columns,
   /// y as many as rows, and they do not overlap. It returns when y is complete. Throws
-  /// `invalid_argument` for other sizes. Calls must not run at the same time.
+  /// `invalid_argument` for other sizes, and if x and y overlap; `unsupported` in a process that
+  /// was forked later, if there are several threads. Calls must not run at the same time.
   void run(Value alpha, std::span<const Value> x, Value beta, std::span<Value> y);
 
   /// The seconds that the constructor took to convert, without the start of threads.
@@ -41,7 +42,7 @@ class spmv {
 
  private:
   struct state;
-  std::unique_ptr<state> state_;
+  process_owned<state> state_;
 };
 
 /// The same product by one thread, each row with a compensated sum of products without rounding
