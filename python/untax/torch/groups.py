@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import weakref
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from ..errors import InvalidArgument, OutOfMemory
 from ..operators import Operator, kinds
 from ..world import World
 
-_worlds_made: dict[str, int] = {}
+_worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by group: names come back
 _given: dict[World, str] = {}
 _numbers = itertools.count()  # so that no name comes back, which a compiled graph may still have
 _engines: dict[tuple[str, str], Engine] = {}
@@ -40,10 +41,27 @@ def name_of(group: Any) -> str:
     return group if isinstance(group, str) else group_of(group).group_name
 
 
+def _found(key: tuple[str, str]) -> Engine | None:
+    """The engine for a name and a device. torch gives names anew after `destroy_process_group`, and then the engine is that
+    of another group, perhaps with other ranks: it ends here."""
+    engine = _engines.get(key)
+    if engine is None or engine.group is None:
+        return engine
+    try:
+        now = c10d._resolve_process_group(key[0])
+    except RuntimeError:  # nobody has this name
+        now = None
+    if now is not None and engine.group() is now:
+        return engine
+    _engines.pop(key, None)
+    engine.world.close()
+    return None
+
+
 def ranks_of(group_name: str) -> int:
     """How many ranks the group of a name has."""
     for device in ("cpu", "cuda"):
-        if (engine := _engines.get((group_name, device))) is not None:
+        if (engine := _found((group_name, device))) is not None:
             return engine.world.size
     return c10d._get_group_size_by_name(group_name)
 
@@ -51,7 +69,7 @@ def ranks_of(group_name: str) -> int:
 def rank_of(group_name: str) -> int:
     """Which of them this process, or thread, is."""
     for device in ("cpu", "cuda"):
-        if (engine := _engines.get((group_name, device))) is not None:
+        if (engine := _found((group_name, device))) is not None:
             return engine.world.rank
     return group_of(group_name).rank()
 
@@ -63,7 +81,7 @@ def make_world(group: Any = None, **options: Any) -> World:
     if options.get("memory") == "cuda" and options.get("device") is None:
         options["device"] = torch.cuda.current_device()
     store = c10d._get_process_group_store(group)
-    number = _worlds_made[group.group_name] = _worlds_made.get(group.group_name, -1) + 1
+    number = _worlds_made[group] = _worlds_made.get(group, -1) + 1
     rank, ranks = group.rank(), group.size()
 
     def exchange(mine: bytes) -> list[bytes]:
@@ -90,12 +108,14 @@ def _key(kind: str, problem: dict[str, Any]) -> tuple[Any, ...]:
 
 class Engine:
     """A world, and the operators of the last problems that were run on it, as many as the symmetric heap has room for.
-    All ranks of a group run the same, so all of them forget the same."""
+    All ranks of a group run the same, so all of them forget the same. `group` is the process group, if the world is of one.
+    """
 
     capacity = 128
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, group: Any = None) -> None:
         self.world = world
+        self.group = None if group is None else weakref.ref(group)  # weak, so that torch can end it
         self._planned: dict[tuple[Any, ...], Operator] = {}
         self._too_large: set[tuple[Any, ...]] = set()  # for the heap
         self.known = _core.KnownCalls()
@@ -159,12 +179,13 @@ def engine_of(group_name: str, device: str, index: int | None = None) -> Engine:
     """The engine of a group for tensors of a kind of device; the first time its world is made, which is collective, on the
     GPU with this index, or the current one."""
     key = (group_name, device)
-    engine = _engines.get(key)
+    engine = _found(key)
     if engine is None:
         if group_name in _given.values():
             raise InvalidArgument(f"{group_name} has its heaps in memory of another device than {device}")
         where = {"memory": "cuda", "device": index} if device == "cuda" else {"memory": "host"}
-        engine = _engines[key] = Engine(make_world(group_name, **where))
+        group = group_of(group_name)
+        engine = _engines[key] = Engine(make_world(group, **where), group)
     return engine
 
 
@@ -185,6 +206,10 @@ def world_of(group: Any = None, device: str = "cpu") -> World:
 
 def explain() -> list[str]:
     """What was chosen for each operator that is planned, and why."""
+    for key, engine in list(_engines.items()):
+        if engine.world.closed:  # by whoever made it
+            _engines.pop(key, None)
+            _given.pop(engine.world, None)
     return [text for engine in list(_engines.values()) for text in engine.explain()]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..errors import InvalidArgument
 from . import tensors
 from .groups import rank_of, ranks_of
 
@@ -51,14 +52,15 @@ def _fake_exchange(x: Tensor, group_name: str) -> Tensor:
 
 
 def _fake_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str) -> Tensor:
-    gather_dim, ranks = gather_dim % a.dim(), ranks_of(group_name)
+    gather_dim, ranks = tensors.dimension("gather_dim", gather_dim, a), ranks_of(group_name)
     last = gather_dim == a.dim() - 1
     shape = [*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1] * (ranks if last else 1))]
     return a.new_empty(shape) if last else _placed(a, _with_dim(shape, gather_dim, shape[gather_dim] * ranks), gather_dim)
 
 
 def _fake_matmul_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str) -> Tensor:
-    scatter_dim %= a.dim()
+    tensors.require_sum(reduce_op)
+    scatter_dim = tensors.dimension("scatter_dim", scatter_dim, a)
     shape = [*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1])]
     shape[scatter_dim] = tensors.share_of(shape[scatter_dim], scatter_dim, ranks_of(group_name))
     if scatter_dim == a.dim() - 1:
@@ -117,10 +119,21 @@ def _define_out(schema: str, run: Callable[..., Any], *outs: str) -> None:
     given = ", ".join(f"Tensor({letter}!) {out}" for letter, out in zip("ab", outs, strict=False))
     _library.define(f"{name}.out({inputs}, *, {given}) -> ()")
 
+    def refuse_gradients(named: dict[str, Any]) -> None:
+        for out in outs:
+            if torch.is_grad_enabled() and named[out].requires_grad:
+                raise InvalidArgument(f"{out} requires a gradient, and what is written into a given tensor has no "
+                                      "derivative; give one that requires none, or call this within torch.no_grad()")
+
     def write(*arguments: Any, **named: Any) -> None:
+        refuse_gradients(named)
         run(*arguments, **named)
+        for out in outs:  # torch counts versions, to refuse derivatives that need what was overwritten
+            if not named[out].is_inference():  # which has no version
+                torch.autograd.graph.increment_version(named[out])
 
     def fake(*arguments: Any, **named: Any) -> None:
+        refuse_gradients(named)
         made = _fakes[name](*arguments, **{key: value for key, value in named.items() if key not in outs})
         for one, out in zip([made] if len(outs) == 1 else made, outs, strict=True):
             tensors.fits(one, tuple(one.shape), named[out])

@@ -89,8 +89,13 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
     # What is needed as a whole, or several times, is gathered once.
     what = "A is asked for" if return_A else "rows are few for several weights"
     _calls[name, f"by untax, gathered first, since {what}"] += 1
-    whole = tensors.all_gather(A, gather_dim % A.dim(), group_name)
-    return whole if return_A else None, [torch.matmul(whole, b) for b in Bs]
+    outermost = tensors.dimension("gather_dim", gather_dim, A)
+    whole = tensors.all_gather(A, outermost, group_name)
+    # All results lie as torch's own do, since what torch compiles relies on their strides.
+    if outermost == A.dim() - 1:
+        whole, outermost = whole.contiguous(), 0
+    products = [torch.matmul(whole.movedim(outermost, 0), b).movedim(0, outermost) for b in Bs]
+    return whole if return_A else None, products
 
 
 def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: int,  # noqa: N803
@@ -107,8 +112,9 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
         others = symm_mem._fused_matmul_reduce_scatter if A.is_cuda else symm_mem._fused_matmul_reduce_scatter_fallback
         return others(A, B, reduce_op, scatter_dim, group_name)
     _calls[name, "by untax, fused"] += 1
-    # Partial results in the type of the operands, as torch's own implementation sends them.
-    return tensors.matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name, partials=A.dtype)
+    # Partial results in the type of the operands, as torch's own implementation sends them; and contiguous, as its result
+    # is, since what torch compiles relies on strides.
+    return tensors.matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name, partials=A.dtype).contiguous()
 
 
 def install(rows_worth_a_copy: int | None = 2048) -> None:

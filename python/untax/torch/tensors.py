@@ -45,6 +45,20 @@ def share_of(extent: int, dim: int, ranks: int) -> int:
     return extent // ranks
 
 
+def dimension(name: str, dim: int, t: Tensor) -> int:
+    """`dim` as counted from the first. One that `t` has not is refused: a remainder would be another dimension."""
+    if not -t.dim() <= dim < t.dim():
+        right = f"it has to be from {-t.dim()} to {t.dim() - 1}" if t.dim() > 0 else "there is none"
+        raise InvalidArgument(f"{name} is {dim}; {right}, since a has {t.dim()} dimensions")
+    return dim % t.dim()
+
+
+def require_sum(reduce_op: str) -> None:
+    """Refuses what the kernels that multiply and scatter do not reduce by."""
+    if reduce_op not in ("sum", "avg"):
+        raise InvalidArgument(f"reduce_op is {reduce_op!r}; it can be sum, avg")
+
+
 def columns_of(a: Tensor, b: Tensor, k: int) -> int:
     """How many columns b of [k, n] has."""
     _require_alike(a, b=b)
@@ -156,7 +170,7 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, *,
     what = "all_gather_matmul", gather_dim
     if out is None and (made := engine.known.again(what, a, b)) is not None:
         return made
-    ranks, gather_dim = engine.world.size, gather_dim % a.dim()
+    ranks, gather_dim = engine.world.size, dimension("gather_dim", gather_dim, a)
     n = columns_of(a, b, a.shape[-1] * (ranks if gather_dim == a.dim() - 1 else 1))
     if gather_dim == a.dim() - 1:
         if out is not None:
@@ -186,7 +200,8 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     what = "matmul_reduce_scatter", reduce_op, scatter_dim, partials
     if out is None and (made := engine.known.again(what, a, b)) is not None:
         return made
-    ranks, scatter_dim = engine.world.size, scatter_dim % a.dim()
+    require_sum(reduce_op)
+    ranks, scatter_dim = engine.world.size, dimension("scatter_dim", scatter_dim, a)
     columns = columns_of(a, b, a.shape[-1])
     # Rows of the product are scattered; columns are rows of the transposed product.
     last = scatter_dim == a.dim() - 1
@@ -264,8 +279,10 @@ def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
         torch.add(all_reduce(x, "sum", group_name), residual, out=made[1])
         made[0].copy_(torch.nn.functional.rms_norm(made[1], (hidden,), weight, eps))
     elif x.numel() > 0:
+        # The library takes an epsilon of 0 for none given, and puts its own there; so the least normal number stands for 0.
+        least = torch.finfo(torch.float32).tiny
         op = _engine(x, group_name).planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
-                                            epsilon=eps)
+                                            epsilon=least if 0 <= eps < least else eps)
         parts, residual = (aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
         weight = aligned(weight.contiguous())
         op._core.run_norm(operand_of(parts), operand_of(residual), operand_of(weight), operand_of(made[1].view(-1, hidden)),
