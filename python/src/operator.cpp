@@ -185,7 +185,8 @@ std::vector<std::string> operator_names() {
 void bind_operator(nb::module_& m) {
   m.def("operator_names", operator_names);
   m.def("version", untax_version);
-  m.def("plan", plan);
+  // A world is not destroyed while operators are left, so the last reference to it goes after them.
+  m.def("plan", plan, nb::keep_alive<0, 1>());
   nb::class_<planned>(m, "Operator")
       .def_prop_ro("kind", [](const planned& p) { return untax_operator_kind(p.open()); })
       .def_prop_ro("pattern", [](const planned& p) { return untax_operator_pattern(p.open()); })

@@ -13,14 +13,18 @@ namespace untax::python {
 
 namespace nb = nanobind;
 
-/// Owns an operator of the C ABI. Whoever made it keeps the world.
+/// Owns an operator of the C ABI. Python keeps the world as long as the operator.
 class planned {
  public:
   planned(untax_operator* op, const plan_entry& entry, bool on_gpu)
       : handle_(op), entry_(&entry), on_gpu_(on_gpu) {}
   planned(const planned&) = delete;
   planned& operator=(const planned&) = delete;
-  ~planned() { untax_operator_destroy(handle_); }
+  /// Waits for other ranks on GPUs, which may be threads of this interpreter.
+  ~planned() {
+    const nb::gil_scoped_release others_run;
+    untax_operator_destroy(handle_);
+  }
 
   [[nodiscard]] untax_operator* open() const {
     if (handle_ == nullptr) refuse("this operator is closed");

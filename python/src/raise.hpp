@@ -12,10 +12,14 @@ namespace untax::python {
 
 namespace nb = nanobind;
 
-/// Throws untax.Error, or what of its kind there is for the status, as a Python exception.
+/// Throws untax.Error, or what of its kind there is for the status, as a Python exception. The text
+/// may be no UTF-8: what is too long for the library ends anywhere, also inside a character.
 [[noreturn]] inline void raise(std::int32_t status, const std::string& text, std::int32_t suspect) {
+  const nb::object said =
+      nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  if (!said.is_valid()) nb::raise_python_error();
   const nb::object made =
-      nb::module_::import_("untax.errors").attr("made")(untax_status_name(status), text, suspect);
+      nb::module_::import_("untax.errors").attr("made")(untax_status_name(status), said, suspect);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   throw nb::python_error();
 }

@@ -120,6 +120,9 @@ layout rows_in(const char* name, const Array& a) {
            " elements apart; they have to lie side by side");
   }
   if (l.rows > 1) l.stride = a.stride(0);
+  // The C ABI reads a stride of 0 as rows that follow each other, which would be memory of others.
+  if (l.rows > 1 && l.cols > 0 && l.stride == 0)
+    refuse("all rows of " + std::string(name) + " lie at the same place; they have to lie apart");
   return l;
 }
 

@@ -14,7 +14,11 @@ class world {
   explicit world(untax_world* w) : handle_(w) {}
   world(const world&) = delete;
   world& operator=(const world&) = delete;
-  ~world() { untax_world_destroy(handle_); }
+  /// May wait for other ranks, which may be threads of this interpreter.
+  ~world() {
+    const nb::gil_scoped_release others_run;
+    untax_world_destroy(handle_);
+  }
 
   /// Raises InvalidArgument if it was closed.
   [[nodiscard]] untax_world* open() const;

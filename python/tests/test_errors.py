@@ -1,10 +1,13 @@
 """What is refused, and what ranks hear whose peers fail."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -20,6 +23,11 @@ def test_errors_have_a_kind_a_text_and_a_suspect():
         untax.World.threads(0)
     assert caught.value.suspect == -1 and isinstance(caught.value, ValueError)
     assert caught.value.code == "invalid_argument"
+
+
+def one_row(rows, cols):
+    """Rows that are all the same memory, which may be written."""
+    return np.lib.stride_tricks.as_strided(np.ones(cols, f32), (rows, cols), (0, 4))
 
 
 @pytest.mark.parametrize("wrong, text", [
@@ -38,6 +46,10 @@ def test_errors_have_a_kind_a_text_and_a_suspect():
     (lambda w: untax.AllGatherGemm(w, 4, 4, 4, "fp32")(np.ones(16, f32), np.ones((4, 4), f32)), "has 1 dimensions"),
     (lambda w: untax.AllGatherGemm(w, 4, 2, 4, "fp32")(np.ones((4, 4), f32), np.ones((4, 2), f32).T), "columns of weights"),
     (lambda w: untax.AllGatherGemm(w, 4, 3, 4, "fp32")(np.ones((4, 4), f32), np.ones((4, 4), f32)), "weights is 4 x 4"),
+    (lambda w: untax.AllGatherGemm(w, 4, 2, 4, "fp32")(np.broadcast_to(np.ones(4, f32), (4, 4)), np.ones((2, 4), f32)),
+     "all rows of a lie at the same place"),
+    (lambda w: untax.AllGatherGemm(w, 4, 2, 4, "fp32")(np.ones((4, 4), f32), np.ones((2, 4), f32), one_row(4, 2)),
+     "all rows of out lie at the same place"),
 ])
 def test_what_cannot_be_is_refused_with_the_reason(wrong, text):
     with untax.World.threads(1)[0] as world:
@@ -52,6 +64,12 @@ def test_a_result_that_may_not_be_written_is_refused():
     out.flags.writeable = False
     with untax.World.threads(1)[0] as world, pytest.raises(untax.InvalidArgument, match="may be written"):
         untax.AllReduce(world, 4, "fp32").run(np.ones(4, f32), out)
+
+
+def test_rows_that_cannot_overlap_may_have_any_stride():
+    with untax.World.threads(1)[0] as world:
+        op = untax.AllGatherGemm(world, 1, 2, 4, "fp32")
+        assert (op(np.broadcast_to(np.ones(4, f32), (1, 4)), np.ones((2, 4), f32)) == 4).all()
 
 
 def test_ranks_that_plan_different_things_hear_of_it():
@@ -77,6 +95,46 @@ def test_a_rank_that_raises_is_named_by_the_others():
     assert heard == [1, 1]
 
 
+class Mute(Exception):
+    """An error that has no text."""
+
+    def __str__(self):
+        raise LookupError("no text")
+
+
+@pytest.mark.parametrize("error, text", [
+    (FileNotFoundError(os.fsdecode(b"weights-\xff.bin")), r"FileNotFoundError: weights-\udcff.bin"),
+    (Mute(), "Mute: its __str__ raised LookupError"),
+])
+def test_an_error_whose_text_is_none_is_raised_and_told_to_the_others(error, text):
+    told, worlds = [], []
+
+    def body(world):
+        worlds.append(world)
+        if world.rank == 1:
+            raise error
+        with pytest.raises(untax.Aborted) as caught:
+            world.barrier()
+        told.append(str(caught.value))
+
+    with pytest.raises(type(error)) as caught:
+        untax.run_threads(2, body)
+    assert caught.value is error
+    assert len(told) == 1 and text in told[0]
+    assert all(world.closed for world in worlds)
+
+
+@pytest.mark.parametrize("before", range(3))
+def test_a_text_that_was_cut_inside_a_character_is_raised(before):
+    def body(world):
+        if world.rank == 1:
+            return world.fail("." * before + "\N{EURO SIGN}" * 5000)  # three bytes each, and more than the library keeps
+        with pytest.raises(untax.Aborted, match="\N{EURO SIGN}{9}"):
+            world.barrier()
+
+    untax.run_threads(2, body)
+
+
 def test_a_rank_that_leaves_is_named_by_the_others():
     def body(world):
         if world.rank == 2:
@@ -86,6 +144,47 @@ def test_a_rank_that_leaves_is_named_by_the_others():
         assert caught.value.suspect == 2
 
     untax.run_threads(3, body)
+
+
+def test_a_world_that_goes_with_its_last_operator_is_destroyed():
+    worlds = untax.World.threads(2, wait_limit=10)
+
+    def leave():
+        op = untax.FlashAttention(worlds.pop(), batch=1, heads=1, kv_heads=1, head_dim=8, queries=1, keys=1, dtype="fp32")
+        assert op.world.rank == 1
+
+    leave()
+    gc.collect()
+    with worlds[0] as world, pytest.raises(untax.PeerLost) as caught:  # and no Timeout
+        world.barrier()
+    assert caught.value.suspect == 1
+
+
+@pytest.mark.parametrize("made", ["worlds", "operators"])
+def test_other_threads_run_while_the_garbage_collector_closes_what_was_left(made):
+    worlds = [untax.World.threads(1, heap_bytes=1 << 25)[0] for _ in range(20 if made == "worlds" else 1)]
+    for world in worlds:
+        np.asarray(world.allocate(1 << 20))[:] = 1  # what is then unmapped, which takes a while
+    left = worlds if made == "worlds" else [untax.AllReduce(worlds[0], 64, "fp32") for _ in range(300)]
+    del world
+    heard, start, usual = [], threading.Lock(), sys.getswitchinterval()
+    start.acquire()
+    other = threading.Thread(target=lambda: start.acquire() and heard.append(True))
+    other.start()
+    sys.setswitchinterval(1000)  # so that it runs only where this thread lets it
+    try:
+        start.release()
+        woken = time.perf_counter() + 0.05
+        while time.perf_counter() < woken:
+            pass
+        assert not heard
+        while left and not heard:
+            left.pop()
+    finally:
+        ran = bool(heard)
+        sys.setswitchinterval(usual)
+        other.join()
+    assert ran
 
 
 def test_what_was_closed_says_so():

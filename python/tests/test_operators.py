@@ -5,6 +5,7 @@ import pytest
 
 import untax
 from untax import _core, operators
+from untax.types import address_of
 
 
 def shard(total, ranks, rank, step=1):
@@ -265,6 +266,54 @@ def test_collectives(seed, dtype):
         assert (in_place == x.sum(0)).all()
 
     untax.run_threads(ranks, body)
+
+
+class Elsewhere:
+    """An array of a GPU, as cupy has them."""
+
+    def __init__(self, array):
+        self.shape, self.dtype, self.flags, self.data = array.shape, array.dtype, array.flags, self
+        self.ptr, self.__cuda_array_interface__ = array.ctypes.data, array.__array_interface__
+
+
+@pytest.mark.parametrize("wrong, text", [
+    (lambda fits: np.frombuffer(bytes(fits.nbytes), fits.dtype).reshape(fits.shape), "read-only"),
+    (lambda fits: fits.view(f"i{fits.itemsize}"), "of int"),
+    (lambda fits: np.asfortranarray(fits) if fits.ndim > 1 else np.repeat(fits, 2)[::2], "side by side"),
+    (lambda fits: np.concatenate([fits, fits]), "it has to be ("),
+    (Elsewhere, "lies on a GPU, and the heaps of this world lie in host memory"),
+    (memoryview, "is a memoryview; it has to be an array of numpy, cupy or torch"),
+])
+def test_what_is_written_at_an_address_is_looked_at_before(wrong, text):
+    q = np.ones((3, 16), np.float32)
+    with untax.World.threads(1)[0] as world:
+        attention = untax.FlashAttention(world, batch=1, heads=2, kv_heads=2, head_dim=8, queries=3, keys=3, dtype="fp32")
+        norm = untax.AllReduceNorm(world, 3, 16, "fp32")
+        bytes_of_rows = untax.AllReduceNorm(world, 3, 16, "fp32", output="e4m3_per_token")
+        arguments = q, q, q[0]
+        for name, run, fits in (
+                ("log_sums", lambda log_sums: attention(q, q, q, log_sums=log_sums), np.zeros((3, 2), np.float32)),
+                ("out", lambda out: norm(*arguments, out=out), np.zeros((3, 16), np.float32)),
+                ("out", lambda out: bytes_of_rows(*arguments, out=out), np.zeros((3, 16), np.uint8)),
+                ("scales", lambda scales: bytes_of_rows(*arguments, scales=scales), np.zeros(3, np.float32))):
+            with pytest.raises(untax.InvalidArgument) as caught:
+                run(wrong(fits))
+            assert name in str(caught.value) and text in str(caught.value)
+            assert not fits.any()
+            run(fits)
+            assert fits.any()
+            own = OnlyInterface(np.zeros_like(fits))
+            run(own)
+            assert (np.asarray(own) == fits).all()
+        own = world.allocate((3, 16), "fp32")
+        assert norm(*arguments, out=own)[0] is own and (np.asarray(own) == norm(*arguments)[0]).all()
+
+
+def test_what_is_written_at_an_address_lies_where_the_world_does():
+    x = np.zeros(4, np.float32)
+    assert address_of("scales", Elsewhere(x), (4,), ("fp32",), True) == x.ctypes.data
+    with pytest.raises(untax.InvalidArgument, match="scales lies in host memory, and the heaps of this world lie on GPUs"):
+        address_of("scales", x, (4,), ("fp32",), True)
 
 
 class OnlyInterface:

@@ -1,5 +1,6 @@
 """The package itself: memory, worlds of processes, the command, the taxes."""
 
+import ctypes
 import subprocess
 import sys
 
@@ -7,6 +8,13 @@ import numpy as np
 import pytest
 
 import untax
+from untax.types import as_operand
+
+
+def bits_of(memory):
+    """Elements of bf16 in host memory, as numbers of 16 bits."""
+    count = int(np.prod(memory.shape))
+    return np.frombuffer((ctypes.c_uint16 * count).from_address(memory.address), np.uint16)
 
 
 def test_memory_is_shared_by_ranks_and_seen_by_numpy():
@@ -21,6 +29,68 @@ def test_memory_is_shared_by_ranks_and_seen_by_numpy():
             world.allocate(1 << 40)
 
     untax.run_threads(2, body)
+
+
+def test_memory_of_what_is_closed_is_refused():
+    a = np.ones((4, 8), np.float32)
+
+    def body(world):
+        op = untax.GemmAllScatter(world, 4, 8, 8, "fp32")
+        with pytest.raises(untax.InvalidArgument, match="gemm_all_scatter's own"):
+            op.result.free()
+        return op(a, np.ones((8, 8), np.float32)[: 8 if world.rank == 0 else 0]), world.allocate((2, 3))
+
+    for memory in sum(untax.run_threads(2, body), ()):
+        for use in (np.asarray, untax.Memory.torch, lambda m: m.at(0), as_operand):
+            with pytest.raises(untax.InvalidArgument, match="closed"):
+                use(memory)
+    with untax.World.threads(1)[0] as world:
+        with untax.GemmAllReduce(world, 4, 8, 8, "fp32") as op:
+            result = op.result
+        with pytest.raises(untax.InvalidArgument, match="gemm_all_reduce, closed"):
+            untax.AllReduce(world, 32, "fp32").run(np.ones(32, np.float32), result)
+
+
+def test_results_of_peers_are_found():
+    def body(world):
+        op = untax.GemmAllScatter(world, 4, 8, 8, "fp32")
+        np.asarray(op.result)[:] = world.rank
+        world.barrier()
+        assert (np.asarray(op.result.at(1 - world.rank)) == 1 - world.rank).all()
+        world.barrier()
+
+    untax.run_threads(2, body)
+
+
+def test_memory_in_bf16_is_an_operand():
+    one = 0x3F80  # as bf16 has it; numpy has no bf16
+
+    def body(world):
+        a, b, c, flat = (world.allocate(shape, "bf16") for shape in ((4, 8), (8, 8), (4, 8), 32))
+        for m in (a, b):
+            bits_of(m)[:] = one
+        untax.GemmAllReduce(world, 4, 8, 8 * world.size, "bf16").run(a, b, c)
+        assert (bits_of(c) == 0x4180).all()  # 16
+        untax.AllReduce(world, 32, "bf16").run(a, flat)
+        assert (bits_of(flat) == 0x4000).all()  # 2
+        with pytest.raises(untax.InvalidArgument, match="c is 1 x 32"):
+            untax.GemmAllReduce(world, 4, 8, 8 * world.size, "bf16").run(a, b, flat)
+
+    untax.run_threads(2, body)
+
+
+class OnGpu:
+    """What memory looks for in the world that it is of."""
+
+    closed, device = False, 3
+
+
+def test_memory_of_a_gpu_is_not_read_by_the_host():
+    memory = untax.Memory(OnGpu(), 1 << 40, (2, 3), "fp32")
+    for read in (np.asarray, untax.Memory.torch):
+        with pytest.raises(untax.InvalidArgument, match="GPU 3"):
+            read(memory)
+    assert as_operand(memory) == (1 << 40, 2, 3, 0, 0)
 
 
 def test_an_exchange_is_asked_once_and_what_it_raises_is_raised():

@@ -106,7 +106,9 @@ class FlashAttention(Operator):
         shape = (q.shape[0], self._heads)
         if log_sums is True:
             log_sums = empty_like(q, shape, "float32")
-        address = 0 if log_sums is None else address_of("log_sums", log_sums, shape, 4)
+        address = 0
+        if log_sums is not None:
+            address = address_of("log_sums", log_sums, shape, ("fp32",), self.world.device >= 0)
         begins = as_operand(query_begins), as_operand(key_begins), self._begins
         self._core.run_attention(as_operand(q), as_operand(keys), as_operand(values), as_operand(out), begins, address,
                                  stream_number(stream))

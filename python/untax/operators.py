@@ -16,7 +16,7 @@ from typing import Any
 from .attention import FlashAttention, FlashDecode, MergePartialAttention
 from .errors import InvalidArgument
 from .planned import Operator
-from .types import address_of, as_operand, empty_like, item_sizes, number_of, stream_number, type_names, type_number
+from .types import address_of, as_operand, empty_like, number_of, stream_number, type_names, type_number
 from .world import Memory, World
 
 _reductions = ("sum", "max", "min")
@@ -102,10 +102,7 @@ def _count(a: Any) -> int:
 
 
 def _symmetric(out: Any) -> Any:
-    if not isinstance(out, Memory):
-        return as_operand(out)
-    rows, cols = out.shape
-    return (out.address, rows, cols, 0, type_number(out.dtype))
+    return out._rows() if isinstance(out, Memory) else as_operand(out)
 
 
 class GemmReduceScatter(_Gemm):
@@ -173,11 +170,12 @@ class AllReduceNorm(Operator):
         fp8 = "float8_e4m3fn" if hasattr(a, "data_ptr") else "uint8"
         if out is None:
             out = empty_like(a, shape, fp8 if self._output else None)
-        size = 1 if self._output else item_sizes[self.operand("x")[1]]
-        addresses = [address_of("out", out, shape, size), 0]
+        kinds = ("uint8", "float8_e4m3fn") if self._output else (self.operand("x")[1],)
+        on_gpu = self.world.device >= 0
+        addresses = [address_of("out", out, shape, kinds, on_gpu), 0]
         if self._output == 2:
             scales = empty_like(a, shape[:1], "float32") if scales is None else scales
-            addresses[1] = address_of("scales", scales, shape[:1], 4)
+            addresses[1] = address_of("scales", scales, shape[:1], ("fp32",), on_gpu)
         self._core.run_norm(as_operand(a), as_operand(residual), as_operand(weight), as_operand(x),
                             (*addresses, float(scale)), stream_number(stream))
         return (out, x, scales) if self._output == 2 else (out, x)

@@ -74,14 +74,40 @@ def empty_like(model: Any, shape: tuple[int, ...], dtype: str | None = None) -> 
     raise InvalidArgument(f"a result like a {type(model).__name__} cannot be made here; pass out=")
 
 
-def address_of(what: str, given: Any, shape: tuple[int, ...], size: int) -> int:
-    """Where an array of this shape lies whose elements have `size` bytes, whatever they are, and lie side by side."""
-    torch = hasattr(given, "data_ptr")
-    found = tuple(given.shape), given.element_size() if torch else given.dtype.itemsize
-    if found != (shape, size) or not (given.is_contiguous() if torch else given.flags.c_contiguous):
-        raise InvalidArgument(f"{what} is {found[0]} with elements of {found[1]} bytes; it has to be {shape}, with elements "
-                              f"of {size} bytes that lie side by side")
-    return int(given.data_ptr() if torch else given.__array_interface__["data"][0])
+def _place(given: Any) -> tuple[int, bool, bool, str]:
+    """Where an array lies, whether its elements lie side by side and may be written, and on which kind of device."""
+    if hasattr(given, "_place"):  # Memory
+        address, device = given._place()
+        return address, True, True, device
+    if hasattr(given, "data_ptr"):  # of torch
+        return given.data_ptr(), given.is_contiguous(), True, given.device.type
+    if hasattr(given, "__cuda_array_interface__"):  # of cupy
+        return given.data.ptr, given.flags.c_contiguous, True, "cuda"
+    address, read_only = given.__array_interface__["data"]
+    return address, given.flags.c_contiguous, not read_only, "cpu"
+
+
+def address_of(what: str, given: Any, shape: tuple[int, ...], kinds: tuple[str, ...], on_gpu: bool) -> int:
+    """Where an array lies that a run writes, by its address alone: nobody behind this looks at what it is. It has to have
+    this shape and elements of one of these kinds, side by side, and to lie where the heaps of its world do."""
+    if not hasattr(given, "_place"):
+        given = as_operand(given)
+    if not any(hasattr(given, known) for known in ("_place", "data_ptr", "flags")):
+        raise InvalidArgument(f"{what} is a {type(given).__name__}; it has to be an array of numpy, cupy or torch")
+    word = str(given.dtype).rpartition(".")[2]
+    found, kind = tuple(given.shape), _aliases.get(word, word)
+    if found != shape or kind not in kinds:
+        raise InvalidArgument(f"{what} is {found} of {kind}; it has to be {shape} of {' or '.join(kinds)}")
+    address, side_by_side, may_be_written, device = _place(given)
+    if device != ("cuda" if on_gpu else "cpu"):
+        places = {"cuda": "on a GPU", "cpu": "in host memory"}
+        raise InvalidArgument(f"{what} lies {places.get(device, 'on ' + device)}, and the heaps of this world lie "
+                              + ("on GPUs" if on_gpu else "in host memory"))
+    if not may_be_written:
+        raise InvalidArgument(f"{what} is a {type(given).__name__} that is read-only; it has to be one that may be written")
+    if not side_by_side:
+        raise InvalidArgument(f"elements of {what} have to lie side by side, in their order")
+    return int(address)
 
 
 def as_operand(given: Any) -> Any:
@@ -91,6 +117,8 @@ def as_operand(given: Any) -> Any:
                               "of torch.ops.untax")
     if given is None or hasattr(given, "__dlpack__") or isinstance(given, tuple):
         return given
+    if hasattr(given, "_operand"):  # Memory
+        return given._operand()
     if hasattr(given, "__array_interface__"):
         import numpy
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 from . import _core
 from .errors import Aborted, InvalidArgument
-from .types import DEFAULT_STREAM, item_sizes, number_of, type_name
+from .types import DEFAULT_STREAM, item_sizes, number_of, type_name, type_number
 
 _memories = ("default", "host", "cuda", "automatic")
 
@@ -146,7 +147,7 @@ class World:
 
     def fail(self, text: str) -> None:
         """Tells the other ranks that this one has failed: all their waits end, with `text` as the reason."""
-        self._core.fail(text)
+        self._core.fail(text.encode("utf-8", "backslashreplace").decode())  # a lone surrogate is no UTF-8
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = "fp32", label: str = "memory of Python") -> Memory:
         """Collective. Symmetric memory at every rank, at the same offset. Nothing is cleared, and nobody waits.
@@ -181,46 +182,92 @@ class World:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        if error is not None and not self.closed:
-            self.fail(f"{type(error).__name__}: {error}")
-        self.close()
+        try:
+            if error is not None and not self.closed:
+                self.fail(_said(error))
+        finally:
+            self.close()
 
     def __repr__(self) -> str:
         return "<untax.World, closed>" if self.closed else f"<untax.World of {self.kind}, rank {self.rank} of {self.size}>"
 
 
-class Memory:
-    """Elements in the memory of a rank. It stays until `free`, or until its world is closed.
+def _said(error: BaseException) -> str:
+    """Kind and text of an error, also of one whose own `__str__` raises, which is not to hide it."""
+    try:
+        text = str(error)
+    except Exception as of_text:  # noqa: BLE001 - whatever it is, the ranks are to hear of the first one
+        text = f"its __str__ raised {type(of_text).__name__}"
+    return f"{type(error).__name__}: {text}"
 
-    numpy takes it by `numpy.asarray` (fp32, fp16), torch by `torch()`; operators take it as it is.
+
+class Memory:
+    """Elements in the memory of a rank. It stays until `free`, or until what it is of is closed: a world, or an operator.
+
+    numpy takes it by `numpy.asarray` (fp32, fp16), torch by `torch()`, both in host memory; operators take it as it is.
     """
 
     def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: str) -> None:
         self._owner, self.address, self.shape, self.dtype = owner, address, shape, dtype
+        self._world: World = getattr(owner, "world", owner)
+
+    def _require_open(self) -> None:
+        if self._owner.closed:
+            raise InvalidArgument(f"this memory of {self.shape} went with its owner, {self._owner!r}; copy it before that is "
+                                  "closed, by numpy.array(memory) or memory.torch().clone()")
+
+    def _require_host(self, reader: str) -> None:
+        """Refuses what a CPU must not read: memory that is gone, and memory of a GPU."""
+        self._require_open()
+        if self._world.device >= 0:
+            raise InvalidArgument(f"this memory of {self.shape} lies on GPU {self._world.device}, where {reader} cannot read "
+                                  "it; pass it to an operator of its world")
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
+        self._require_host("numpy")
         if self.dtype == "bf16":
             raise InvalidArgument("numpy has no bf16; torch() takes it")
         return {"version": 3, "shape": self.shape, "typestr": "<f4" if self.dtype == "fp32" else "<f2",
                 "data": (self.address, False)}
 
+    def _place(self) -> tuple[int, str]:
+        """Where it lies, and on which kind of device, as torch names these."""
+        self._require_open()
+        return self.address, "cuda" if self._world.device >= 0 else "cpu"
+
+    def _rows(self) -> tuple[int, int, int, int, int]:
+        """It as the extension takes addresses; what is no matrix is one row."""
+        self._require_open()
+        rows, cols = self.shape if len(self.shape) == 2 else (1, math.prod(self.shape))
+        return self.address, rows, cols, 0, type_number(self.dtype)
+
+    def _operand(self) -> Any:
+        """An array, where numpy has one, whose dimensions are then checked; else an address."""
+        if self.dtype == "bf16" or self._place()[1] != "cpu":
+            return self._rows()
+        import numpy
+
+        return numpy.asarray(self)
+
     def at(self, peer: int) -> Memory:
         """What rank `peer` has in its symmetric memory at the same offset."""
-        return Memory(self._owner, self._owner._core.translate(self.address, peer), self.shape, self.dtype)
+        self._require_open()
+        return Memory(self._owner, self._world._core.translate(self.address, peer), self.shape, self.dtype)
 
     def free(self) -> None:
-        """Collective. No rank may touch it any more."""
-        self._owner._core.free(self.address)
+        """Collective. No rank may touch it any more. What is an operator's own is refused: it goes with that."""
+        if self._owner is not self._world:
+            raise InvalidArgument(f"this memory of {self.shape} is {self._owner.name}'s own, which frees it; close that")
+        self._world._core.free(self.address)
 
     def torch(self) -> Any:
         """A tensor on this memory, of the host."""
+        self._require_host("a tensor of the host")
         import torch
 
         kind = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.dtype]
-        elements = 1
-        for extent in self.shape:
-            elements *= extent
+        elements = math.prod(self.shape)
         if elements == 0:
             return torch.empty(self.shape, dtype=kind)
         memory = (ctypes.c_char * (elements * item_sizes[self.dtype])).from_address(self.address)
