@@ -94,8 +94,7 @@ class device_gather final : public device_operator {
     if (how_ != pattern::copy_engine) return;
     io_.next_use = io_.done + 1;
     constexpr std::uint64_t first = 1;
-    launcher_.require(cudaMemcpy(io_.next_use, &first, sizeof first, cudaMemcpyHostToDevice),
-                      "cannot prepare the signals of copy engines");
+    gpu::upload(io_.next_use, &first, sizeof first, "cannot prepare the signals of copy engines");
   }
 
   void list_chunks() {

@@ -24,14 +24,23 @@ gpu::flash_shape shape_of(const flash_attention_problem& p) {
 /// On the GPU of a rank, which is the current one.
 class device_backend final : public flash_attention_backend {
  public:
-  device_backend(const flash_attention_problem& problem, int rank, order::attention_order order)
-      : rank_(rank), runner_(shape_of(problem), order) {}
+  device_backend(world& w, const flash_attention_problem& problem, order::attention_order order)
+      : rank_(w.rank()),
+        reachable_(flash_attention_name, w.rank(), w.device()),
+        runner_(shape_of(problem), order) {}
 
   void run(const flash_attention_operands& o, stream_ref given) override {
     require_rows("q", o.q);
     require_rows("keys", o.keys);
     require_rows("values", o.values);
     require_rows("out", as_const(o.out));
+    reachable_.require(0, "q", o.q.data);
+    reachable_.require(1, "keys", o.keys.data);
+    reachable_.require(2, "values", o.values.data);
+    reachable_.require(3, "out", o.out.data);
+    reachable_.require(4, "log_sums", o.log_sums);
+    reachable_.require(5, "query_begins", o.query_begins);
+    reachable_.require(6, "key_begins", o.key_begins);
     const stream_ref stream = own_.unless(given);
     runner_.run({.query_rows = static_cast<int>(o.q.rows),
                  .key_rows = static_cast<int>(o.keys.rows),
@@ -66,6 +75,7 @@ class device_backend final : public flash_attention_backend {
   }
 
   int rank_;
+  reachable_arguments reachable_;
   own_stream own_;
   gpu::flash_runner runner_;
 };
@@ -75,7 +85,7 @@ class device_backend final : public flash_attention_backend {
 process_owned<flash_attention_backend> device_flash_attention(
     world& w, const flash_attention_problem& problem, order::attention_order order) {
   w.use_device();
-  return make_process_owned<device_backend>(problem, w.rank(), order);
+  return make_process_owned<device_backend>(w, problem, order);
 }
 
 }  // namespace untax

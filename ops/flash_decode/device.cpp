@@ -8,6 +8,7 @@
 #include "engines/bulk/communicator.hpp"
 #include "engines/gpu/attention/attention_runner.hpp"
 #include "engines/gpu/launch/whole_run.hpp"
+#include "ops/common/own_stream.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
 
@@ -29,7 +30,8 @@ std::uintptr_t address(const void* p) {
 class device_backend final : public attention_backend {
  public:
   device_backend(world& w, const flash_decode_problem& problem, const flash_decode_plan& plan)
-      : world_(&w),
+      : world_(&w.stable_view()),
+        reachable_(flash_decode_name, w.rank(), w.device()),
         shape_(device_shape(problem)),
         plan_(plan),
         shard_(shape_.rows() * shape_.words()),
@@ -45,6 +47,12 @@ class device_backend final : public attention_backend {
     require_aligned("keys", shard.keys, 16);
     require_aligned("values", shard.values, 16);
     require_aligned("out", as_const(out), 8);
+    reachable_.require(0, "q", q.data);
+    reachable_.require(1, "keys", shard.keys.data);
+    reachable_.require(2, "values", shard.values.data);
+    reachable_.require(3, "out", out.data);
+    reachable_.require(4, "lengths", shard.lengths);
+    reachable_.require(5, "page_table", shard.page_table);
     const gpu::attention_operands operands{.queries = q.data,
                                            .keys = shard.keys.data,
                                            .values = shard.values.data,
@@ -89,6 +97,7 @@ class device_backend final : public attention_backend {
   }
 
   world* world_;
+  reachable_arguments reachable_;
   gpu::attention_shape shape_;
   flash_decode_plan plan_;
   std::int64_t shard_;

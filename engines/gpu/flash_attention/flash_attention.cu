@@ -17,6 +17,7 @@
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax::gpu {
@@ -89,8 +90,7 @@ class flash_runner::launcher {
     const std::size_t bytes = table.size() * sizeof(std::int32_t);
     if (bytes == 0) return;
     void* const order = order_.allocate(bytes, "flash_attention");
-    gpu::require(cudaMemcpy(order, table.data(), bytes, cudaMemcpyHostToDevice),
-                 "cannot store an order of tiles");
+    upload(order, table.data(), bytes, "cannot store an order of tiles");
     a_.order = static_cast<const std::int32_t*>(order);
   }
 
@@ -134,9 +134,8 @@ class flash_runner::launcher {
                       "and 1",
                       queues.of_sm.size(), queues.second, num_sms_here(), a_.tiles.count()));
     void* const of_sm = queues_.allocate(queues.of_sm.size(), "flash_attention");
-    gpu::require(
-        cudaMemcpy(of_sm, queues.of_sm.data(), queues.of_sm.size(), cudaMemcpyHostToDevice),
-        "cannot store queues of multiprocessors");
+    upload(of_sm, queues.of_sm.data(), queues.of_sm.size(),
+           "cannot store queues of multiprocessors");
     a_.positions.queue_of_sm = static_cast<const std::uint8_t*>(of_sm);
     a_.positions.second = queues.second;
   }

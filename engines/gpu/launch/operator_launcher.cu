@@ -27,6 +27,8 @@ operator_launcher::~operator_launcher() {
   try {
     world_->use_device();
     if (ends_with_others(*world_)) {
+      // Before the barrier: freeing waits for kernels of ranks that share the GPU.
+      own_memory_.clear();
       world_->barrier();
       return;
     }
@@ -51,7 +53,7 @@ std::uint64_t* operator_launcher::own_words(int count) {
 const void* operator_launcher::copy_of(const void* data, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   void* const copy = own_memory_.emplace_back().allocate(bytes, name_.c_str());
-  require(cudaMemcpy(copy, data, bytes, cudaMemcpyHostToDevice), "cannot hand a table over");
+  upload(copy, data, bytes, "cannot hand a table over");
   return copy;
 }
 

@@ -24,7 +24,7 @@ class scratch_memory {
   scratch_memory& operator=(const scratch_memory&) = delete;
   ~scratch_memory();
 
-  /// To be called once. Sets every byte to `value`. Synchronises the device. Throws
+  /// To be called once. Returns when every byte is `value`, and waits for no kernel. Throws
   /// `out_of_memory`, with a message that names `owner`.
   void* allocate(std::size_t bytes, const char* owner, int value = 0);
 

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <memory>
 
 #include "src/symmetric/cuda/driver.hpp"
@@ -40,6 +41,14 @@ inline void follow_default(cudaStream_t stream) {
   const std::unique_ptr<CUevent_st, decltype(&cudaEventDestroy)> kept(there, cudaEventDestroy);
   require(cudaEventRecord(there, cudaStreamLegacy), "cannot follow the default stream");
   require(cudaStreamWaitEvent(stream, there, 0), "cannot follow the default stream");
+}
+
+/// Copies `bytes` of the host to memory of the current device, for kernels of any stream: returns
+/// when they are there. Throws `internal`, with `problem`.
+inline void upload(void* to, const void* from, std::size_t bytes, const char* problem) {
+  require(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), problem);
+  // Pageable memory may only have been staged, and streams that do not block would not wait for it.
+  require(cudaStreamSynchronize(cudaStreamLegacy), problem);
 }
 
 /// A stream for work beside a caller's stream. Work between `fork` and `join` begins after the work
