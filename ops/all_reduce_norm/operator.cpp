@@ -120,9 +120,9 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
   const auto refuse = [&](const std::string& text) {
     throw error(errc::invalid_argument, fmt::format("rank {}: {}: {}", plan_.rank, name, text));
   };
-  if (results.out == nullptr)
+  if (results.out == nullptr && size.rows > 0)
     refuse(fmt::format("out is null; it has to hold {} x {} elements", size.rows, size.cols));
-  if (problem_.output == norm_output::e4m3_per_token && results.scales == nullptr)
+  if (problem_.output == norm_output::e4m3_per_token && results.scales == nullptr && size.rows > 0)
     refuse(fmt::format("scales is null; it has to hold {} elements", size.rows));
   if (problem_.output == norm_output::e4m3 && !(inputs.scale > 0))
     refuse(fmt::format("scale is {}; it has to be positive", inputs.scale));
@@ -154,8 +154,7 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
 /// The kernel reads and writes 16 bytes at a time.
 void all_reduce_norm::check_on_device(const norm_inputs& inputs,
                                       const norm_results& results) const {
-  const auto usable = [&](std::string_view what, const void* data) {
-    constexpr std::uintptr_t alignment = 16;
+  const auto usable = [&](std::string_view what, const void* data, std::uintptr_t alignment) {
     const auto refuse = [&](const std::string& text) {
       throw error(errc::invalid_argument,
                   fmt::format("rank {}: {}: {} {}", plan_.rank, name, what, text));
@@ -174,11 +173,13 @@ void all_reduce_norm::check_on_device(const norm_inputs& inputs,
                               "have to follow each other without gaps",
                               plan_.rank, name, rows->cols, rows->stride));
   }
-  usable("in", inputs.in.data);
-  usable("residual", inputs.residual.data);
-  usable("weight", inputs.weight);
-  usable("x", results.x);
-  usable("out", results.out);
+  usable("in", inputs.in.data, 16);
+  usable("residual", inputs.residual.data, 16);
+  usable("weight", inputs.weight, 16);
+  usable("x", results.x, 16);
+  usable("out", results.out, 16);
+  if (problem_.output == norm_output::e4m3_per_token)
+    usable("scales", results.scales, sizeof(float));
 }
 
 void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results,
@@ -188,7 +189,8 @@ void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results
       rows_of_run(name, plan_.rank, "in", inputs.in.rows, problem_.tokens, plans_.get());
   check(inputs, results, tokens);
   const protocol_plan& plan = plans_ && tokens > 0 ? plans_->at(tokens) : plan_;
-  const bool into_own = results.x == own.x && results.out == own.out;
+  const bool into_own = results.x == own.x && results.out == own.out &&
+                        (own.scales == nullptr || results.scales == own.scales);
   const bool by_way_of_own = plan.phases == 2 && !into_own;
   const norm_results& at = by_way_of_own ? own : results;
   if (by_way_of_own) {
@@ -197,6 +199,10 @@ void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results
     const const_matrix room(own.x, dtype::bf16, 1,
                             static_cast<std::int64_t>(room_of(problem_).bytes / 2));
     apart.apart("in", inputs.in, room);
+    apart.apart("weight", {inputs.weight, problem_.type, 1, problem_.hidden}, room);
+    // A rank reads of its own x only rows that it writes itself.
+    if (inputs.residual.data != own.x || inputs.residual.stride != problem_.hidden)
+      apart.apart("residual, which is not the operator's own x,", inputs.residual, room);
   }
   if (device_) {
     if (plans_ && tokens != tokens_) note_rows(*world_, name, tokens, stream);

@@ -30,6 +30,23 @@ void require_option(std::string_view operator_name, int rank, std::string_view w
                   rank, operator_name, what, value, most));
 }
 
+/// Tiles, panels and counters have int numbers. A protocol has at most 8 counters for each tile and
+/// panel of each rank.
+void require_countable(std::string_view operator_name, const local_gemm& gemm,
+                       const protocol_plan& plan) {
+  const auto of = [](std::int64_t size, std::int64_t part) {
+    return static_cast<double>(std::max<std::int64_t>(ceil_div(size, part), 1));
+  };
+  const double counted = of(gemm.rows, plan.tile_m) * of(gemm.cols, plan.tile_n) *
+                         of(gemm.depth, plan.panel_k) * plan.world * 8;
+  if (counted <= std::numeric_limits<std::int32_t>::max()) return;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {}: tiles of {} x {} and panels of {} split {} x {} x {} into "
+                          "too many; options tile_m, tile_n and panel_k have to be larger",
+                          plan.rank, operator_name, plan.tile_m, plan.tile_n, plan.panel_k,
+                          gemm.rows, gemm.cols, gemm.depth));
+}
+
 std::int64_t columns_of_tile(const local_gemm& gemm, int workers) {
   const std::int64_t share = round_up<std::int64_t>(ceil_div<std::int64_t>(gemm.cols, workers), 16);
   std::int64_t most = 2048;
@@ -86,6 +103,7 @@ made_plan make_plan(const world& w, std::string_view operator_name, const local_
   plan.tile_n = std::min(std::max<std::int64_t>(gemm.cols, 1),
                          options.tile_n > 0 ? options.tile_n : columns_of_tile(gemm, plan.workers));
   plan.panel_k = options.panel_k > 0 ? options.panel_k : 2048;
+  require_countable(operator_name, gemm, plan);
 
   std::string why = "as asked";
   if (options.how == pattern::automatic) {

@@ -1,7 +1,6 @@
 #include "ops/plan_check/check.hpp"
 
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,5 @@
 #include "tests/plans/cases.hpp"
 
-#include <utility>
 
 #include <untax/core/error.hpp>
 
