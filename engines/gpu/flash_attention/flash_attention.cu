@@ -17,8 +17,8 @@
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "src/symmetric/cuda/driver.hpp"
-#include "src/symmetric/cuda/stream.hpp"
 #include "src/symmetric/cuda/launching.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::gpu {
 namespace {
