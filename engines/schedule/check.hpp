@@ -27,8 +27,8 @@ struct schedule_report {
 /// * nothing races: any two accesses to the same element, one of them a write, are ordered by that
 ///   graph, those of the caller between epochs included;
 /// * it is complete: every element of every c is completed exactly once in each epoch, from chains
-///   of multiplications that cover the columns of b exactly once, reading only what was written in
-///   the same epoch;
+///   of multiplications that cover the columns of b exactly once, and sums that take each rank
+///   once, in rank order, reading only what was written in the same epoch;
 /// * every rectangle and every counter index is within bounds.
 ///
 /// Reports all that is wrong; the later checks run only when the earlier ones found nothing.

@@ -105,12 +105,12 @@ void execution::carry_out(const step_position& at, const step& s, lane& l, int l
   l.now[static_cast<std::size_t>(lane_index)] = ++l.time;
   memory_.carry_out(at, lane_index, l.time, l.now);
   if (s.publish.named()) {
-    const bool known = orders(at, s, channel_verb::publish);
-    raise(s.publish.consumer, s.publish.ready, s.publish.use, known ? l.now : nothing_);
+    raise({s.publish.consumer, s.publish.ready, s.publish.use}, at, lane_index,
+          orders(at, s, channel_verb::publish));
   }
   if (s.retire.named() && s.retire.free >= 0) {
-    const bool known = orders(at, s, channel_verb::retire);
-    raise(s.retire.producer, s.retire.free + s.reader, s.retire.use, known ? l.now : nothing_);
+    raise({s.retire.producer, s.retire.free + s.reader, s.retire.use}, at, lane_index,
+          orders(at, s, channel_verb::retire));
   }
 }
 
@@ -125,16 +125,38 @@ void execution::learn(const need& n, vector_clock& now) const {
   join(now, c.clocks[static_cast<std::size_t>(first - c.values.begin())]);
 }
 
-void execution::raise(int rank, int index, std::uint64_t value, const vector_clock& now) {
-  counter& c = counters_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)];
-  // Each epoch may have a writer of its own. A later one must not overtake an earlier one.
-  if (!c.values.empty() && c.values.back() > value) {
-    problems_->add(
-        fmt::format("counter {} of rank {} may be raised to {} before it is raised to {}", index,
-                    rank, c.values.back(), value));
-  }
-  c.values.push_back(value);
-  c.clocks.push_back(now);
+void execution::raise(const need& to, const step_position& at, int lane_index, bool teaches) {
+  counter& c = counters_[static_cast<std::size_t>(to.rank)][static_cast<std::size_t>(to.index)];
+  const lane& l = lanes_[static_cast<std::size_t>(lane_index)];
+  // Each epoch may have a writer of its own. A later one must not overtake an earlier one, whatever
+  // the order in which this execution happens to carry them out.
+  const bool falls = !c.values.empty() && c.values.back() > to.value;
+  if (falls || !c.raised.before(l.now)) report_overtaking(to, at);
+  c.values.push_back(falls ? c.values.back() : to.value);
+  c.clocks.push_back(teaches ? l.now : nothing_);
+  if (falls) return;
+  c.raised = {.lane = lane_index, .time = l.time};
+  c.raised_by = at;
+}
+
+/// Reports that the raise at hand and the last one of the counter may come in the wrong order.
+void execution::report_overtaking(const need& to, const step_position& at) {
+  const counter& c =
+      counters_[static_cast<std::size_t>(to.rank)][static_cast<std::size_t>(to.index)];
+  struct one_raise {
+    std::uint64_t value;
+    const step_position* by;
+  };
+  one_raise lower{c.values.back(), &c.raised_by};
+  one_raise higher{to.value, &at};
+  if (lower.value > higher.value) std::swap(lower, higher);
+  const auto who = [&](const one_raise& r) {
+    return describe(plans_[static_cast<std::size_t>(r.by->rank)], *r.by);
+  };
+  problems_->add(fmt::format(
+      "counter {} of rank {} may be raised to {} before it is raised to {}: {} has to happen "
+      "before {}",
+      to.index, to.rank, higher.value, lower.value, who(lower), who(higher)));
 }
 
 void execution::end_stage(int rank) {

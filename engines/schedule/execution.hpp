@@ -32,8 +32,10 @@ class execution {
 
  private:
   struct counter {
-    std::vector<std::uint64_t> values;  // in the order in which they were reached
+    std::vector<std::uint64_t> values;  // ascending, in the order in which they were reached
     std::vector<vector_clock> clocks;   // the writer's clock at each of them
+    event raised;                       // the raise to the last of them
+    step_position raised_by;
   };
   /// A worker slot of a rank; the workers of one stage after another run in it.
   struct lane {
@@ -54,7 +56,10 @@ class execution {
   bool advance_lane(int rank, int index);
   void carry_out(const step_position& at, const step& s, lane& l, int lane_index);
   void learn(const need& n, vector_clock& now) const;
-  void raise(int rank, int index, std::uint64_t value, const vector_clock& now);
+  /// Lane `lane_index` raises a counter in its step `at`. `teaches`: who waits for it knows then
+  /// what the lane knows.
+  void raise(const need& to, const step_position& at, int lane_index, bool teaches);
+  void report_overtaking(const need& to, const step_position& at);
   [[nodiscard]] bool orders(const step_position& at, const step& s, channel_verb verb) const;
   void end_stage(int rank);
   void start_stage(int rank);

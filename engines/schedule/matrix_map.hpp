@@ -30,15 +30,29 @@ struct event {
 /// (row - down, col - right) of `of`.
 struct origin {
   operand of = operand::none;  ///< a, or product, that is a x b^T; none: not known
-  int rank = -1;               ///< whose operand; -1: of all ranks, combined
+  int rank = -1;               ///< whose operand; of a sum, the first rank of it
   std::int64_t down = 0;
   std::int64_t right = 0;
+  bool sum = false;  ///< whether ranks are combined here, if only one so far
+  int ranks = 1;     ///< how many they are; they follow each other
 
   [[nodiscard]] bool known() const noexcept { return of != operand::none; }
+  /// The rank that a sum takes next, as ranks are combined in their order.
+  [[nodiscard]] int next() const noexcept { return rank + ranks; }
+  [[nodiscard]] bool is_of_all(int world) const noexcept { return rank == 0 && ranks == world; }
   /// The origin of the same elements after they were moved from `from` to `to`.
   [[nodiscard]] origin moved(const place& from, const place& to) const noexcept {
-    return known() ? origin{of, rank, down - from.row + to.row, right - from.col + to.col}
-                   : origin{};
+    if (!known()) return {};
+    origin there = *this;
+    there.down += to.row - from.row;
+    there.right += to.col - from.col;
+    return there;
+  }
+  /// The origin of a sum that begins with these elements.
+  [[nodiscard]] origin begun() const noexcept {
+    origin first = *this;
+    first.sum = known();
+    return first;
   }
   [[nodiscard]] bool operator==(const origin&) const = default;
 };

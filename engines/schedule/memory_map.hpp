@@ -19,7 +19,8 @@ namespace untax::schedule {
 /// * elements of c that are completed twice in an epoch, or never;
 /// * elements that are moved, added or stored together with elements of another origin, such as
 ///   those that an earlier tile left in a room; rows and columns of a that are multiplied into
-///   other rows of c, or with other columns of b, than their neighbours.
+///   other rows of c, or with other columns of b, than their neighbours;
+/// * sums over ranks that leave a rank out, take one twice, or do not take them in rank order.
 ///
 /// The caller takes part: before each epoch of a rank it writes a, and afterwards it reads c and
 /// writes something else there.
@@ -59,9 +60,11 @@ class memory_map {
   /// The origin of a rectangle. Reports a problem unless all its elements have the same one.
   [[nodiscard]] origin origin_in(const place& at, std::int64_t rows, std::int64_t cols,
                                  const event& by);
-  /// The origin of two that are combined. They may differ only in the rank.
+  /// The origin of two that are combined. They may differ only in the ranks, and those of `other`
+  /// come next.
   [[nodiscard]] origin combined(const origin& one, const origin& other, const event& by);
-  /// Checks that all elements of c from one rank have been moved by the same distance.
+  /// Checks that all elements of c from one rank have been moved by the same distance, and that
+  /// sums there are of all ranks.
   void expect_in_place(const place& at, const origin& from, const event& by);
   /// Checks the operands of c: a row of a belongs to one row of c, a column of a to one column of
   /// b, and a row of b to one column of c.
@@ -70,7 +73,8 @@ class memory_map {
   [[nodiscard]] std::size_t known_of(int rank, const event& by) const;
   [[nodiscard]] private_tiles& private_of(const event& by);
   [[nodiscard]] const rank_plan& plan_of(const event& by) const;
-  [[nodiscard]] static std::string text_of(const origin& from, const place& at);
+  [[nodiscard]] std::string text_of(const origin& from, const place& at) const;
+  [[nodiscard]] int world() const noexcept { return static_cast<int>(plans_.size()); }
 
   /// Records an event and returns its id.
   int name(const step_position& at, bool caller);

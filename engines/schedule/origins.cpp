@@ -25,7 +25,7 @@ origin memory_map::origin_of(const step& s, const event& by) {
     case action::add: {
       const origin addend = origin_in(s.from, s.rows, s.cols, by).moved(s.from, place{});
       origin& sum = private_of(by).sum;
-      sum = s.first ? addend : combined(sum, addend, by);
+      sum = s.first ? addend.begun() : combined(sum, addend, by);
       return {};
     }
     case action::reduce: {
@@ -33,10 +33,12 @@ origin memory_map::origin_of(const step& s, const event& by) {
       for (std::int64_t i = 0; i < s.depth; ++i) {
         const place at = addend(s, i);
         const origin one = origin_in(at, s.rows, s.cols, by).moved(at, s.to);
-        all = i == 0 ? one : combined(all, one, by);
+        all = i == 0 ? one.begun() : combined(all, one, by);
       }
       return all;
     }
+    case action::normalise:  // what lies behind the sums is made of the same rows
+      return origin_in(s.from, s.rows, s.cols, by).moved(s.from, s.to);
     default:
       return {};
   }
@@ -62,32 +64,49 @@ origin memory_map::origin_in(const place& at, std::int64_t rows, std::int64_t co
 }
 
 origin memory_map::combined(const origin& one, const origin& other, const event& by) {
-  origin both = one;
-  both.rank = other.rank;
-  if (both != other) {
-    problems_->add(
-        fmt::format("{} combines {} with {}", text_of(by), text_of(one, {}), text_of(other, {})));
+  const auto wrong = [&](const std::string& why) {
+    problems_->add(fmt::format("{} combines {} with {}{}", text_of(by), text_of(one, {}),
+                               text_of(other, {}), why));
+  };
+  origin same_place = other;
+  same_place.rank = one.rank;
+  same_place.sum = one.sum;
+  same_place.ranks = one.ranks;
+  if (one != same_place) {
+    wrong("");
+  } else if (one.known() && other.rank != one.next()) {
+    wrong(": each rank is taken once, in rank order, " +
+          (one.next() == world() ? "and none is left" : fmt::format("and next is {}", one.next())));
   }
-  both.rank = -1;
+  // What is wrong has been reported. What follows is judged as if all ranks so far had been right.
+  origin both = one.begun();
+  if (!one.known()) return both;
+  if (other.known()) both.rank = std::min(one.rank, other.rank);
+  const int next = other.known() ? std::max(one.next(), other.next()) : one.next() + 1;
+  both.ranks = next - both.rank;
   return both;
 }
 
 void memory_map::expect_in_place(const place& at, const origin& from, const event& by) {
   if (!from.known()) return;
+  const auto wrong = [&](const std::string& belongs) {
+    problems_->add(fmt::format("{} puts {} at row {}, column {} of c of rank {}, where {} belongs",
+                               text_of(by), text_of(from, at), at.row, at.col, at.rank, belongs));
+  };
+  if (from.sum && !from.is_of_all(world())) return wrong("the sum of all ranks");
   auto& seen = seen_in_c_[known_of(at.rank, by)];
-  const auto known = std::ranges::find_if(
-      seen, [&](const origin& o) { return o.of == from.of && o.rank == from.rank; });
+  const auto known = std::ranges::find_if(seen, [&](const origin& o) {
+    return o.of == from.of && o.rank == from.rank && o.sum == from.sum;
+  });
   if (known == seen.end()) {
     seen.push_back(from);
   } else if (*known != from) {
-    problems_->add(fmt::format("{} puts {} at row {}, column {} of c of rank {}, where {} belongs",
-                               text_of(by), text_of(from, at), at.row, at.col, at.rank,
-                               text_of(*known, at)));
+    wrong(text_of(*known, at));
   }
 }
 
 void memory_map::expect_factor(const step& s, const origin& from, const event& by) {
-  if (from.of != operand::a || from.rank < 0) return;
+  if (from.of != operand::a || from.sum) return;
   const std::pair rows_and_depth{s.to.row - s.from.row + from.down,
                                  s.weights.col - s.from.col + from.right};
   auto& known = factors_[known_of(from.rank, by)];
@@ -126,11 +145,14 @@ const rank_plan& memory_map::plan_of(const event& by) const {
 }
 
 /// "row 3, column 0 of the product of rank 1"
-std::string memory_map::text_of(const origin& from, const place& at) {
+std::string memory_map::text_of(const origin& from, const place& at) const {
   if (!from.known()) return "nothing that is known";
+  const std::string whose = from.sum && from.is_of_all(world()) ? "all ranks"
+                            : from.ranks == 1
+                                ? fmt::format("rank {}", from.rank)
+                                : fmt::format("ranks {}..{}", from.rank, from.next() - 1);
   return fmt::format("row {}, column {} of {} of {}", at.row - from.down, at.col - from.right,
-                     from.of == operand::product ? "the product" : "a",
-                     from.rank < 0 ? "all ranks" : fmt::format("rank {}", from.rank));
+                     from.of == operand::product ? "the product" : "a", whose);
 }
 
 }  // namespace untax::schedule

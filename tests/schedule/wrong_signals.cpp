@@ -1,9 +1,11 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/schedule/broken.hpp"
 #include "tests/schedule/exchange.hpp"
+#include "tests/schedule/relay.hpp"
 
 // Schedules with wrong signals have to be refused, and the text has to say what is wrong.
 
@@ -73,6 +75,27 @@ TEST(check_signals, refuses_a_counter_that_falls) {
   auto plans = two_ranks();
   std::swap(plans[0].steps({0, 0}, 1).front().publish, plans[0].steps({0, 0}, 3).front().publish);
   expect_problem(plans, {"counter 0 of rank 1 is lowered"});
+}
+
+// Where epochs differ, a counter may have another writer in the next one, but not before the last
+// one has raised it: neither if the ranks happen to be executed in that order, nor if they do not.
+TEST(check_signals, refuses_a_writer_that_may_overtake_the_last_one) {
+  for (const relay_senders senders : {relay_senders{0, 1}, relay_senders{1, 0}}) {
+    const auto step_of = [&](std::uint64_t epoch) {
+      return fmt::format("rank {}, kernel relay, worker 0, epoch {}, step 0 (copy)",
+                         senders.of(epoch), epoch);
+    };
+    expect_problem(relay_plans(senders, false),
+                   {"counter 0 of rank 2 may be raised to 2 before it is raised to 1: ", step_of(1),
+                    "has to happen before", step_of(2)});
+  }
+}
+
+TEST(check_signals, takes_writers_of_which_the_next_one_knows_the_last_one) {
+  for (const relay_senders senders : {relay_senders{0, 1}, relay_senders{1, 0}}) {
+    const auto report = schedule::check_schedule(relay_plans(senders, true));
+    EXPECT_TRUE(report.ok()) << report.problems.front();
+  }
 }
 
 TEST(check_signals, refuses_a_signal_given_twice) {
