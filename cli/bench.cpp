@@ -31,6 +31,7 @@
 #include "names.hpp"
 #include "ops/common/registry.hpp"
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "pattern_table.hpp"
 #include "run_request.hpp"
 #include "spmv.hpp"
@@ -228,6 +229,10 @@ int run_suite(std::size_t suite, const bench_options& options) {
 int carry_out(const CLI::App& verb, const bench_options& options) {
   const std::size_t suite = place_in("the suite", options.suite, bench_suites());
   refuse_foreign_options(verb, options.suite);
+  refuse_same_paths({{"--json", options.json},
+                     {"--trace", options.trace},
+                     {"--schema", options.spmv.schema},
+                     {"--twins", options.spmv.twins}});
   if (options.rank_counts.size() > 1 && suite != 8 && suite != 10) {
     throw error(errc::invalid_argument,
                 fmt::format("--ranks is there {} times; the suite {} takes it once",

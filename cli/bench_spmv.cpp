@@ -63,6 +63,15 @@ std::vector<sparse::named_profile> profiles_for(const spmv_bench_request& reques
   return some;
 }
 
+/// The names of the matrices in the table `text`, which is that of the file `path`.
+std::vector<std::string> names_in(const std::string& text, const std::string& path) {
+  try {
+    return bench::names_in_table(text);
+  } catch (const error& e) {
+    throw error(e.code(), fmt::format("{}: {}; --resume adds to such a table", path, e.what()));
+  }
+}
+
 /// How far elements of twin number `i` are from the diagonal; 0: anywhere.
 std::int64_t band_of_twin(const spmv_bench_request& request, const sparse::row_profile& like,
                           std::size_t i) {
@@ -248,12 +257,14 @@ void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request) {
                   "of spmv: of a twin, or of a stencil's matrix")
       ->check(between(1, std::numeric_limits<std::int32_t>::max()))
       ->capture_default_str();
-  verb.add_option("--band", request.band,
-                  "of spmv: how far a twin's elements are from the diagonal; 0: anywhere")
-      ->check(at_least(0));
+  auto* const band =
+      verb.add_option("--band", request.band,
+                      "of spmv: how far a twin's elements are from the diagonal; 0: anywhere")
+          ->check(at_least(0));
   verb.add_flag("--mixed-bands", request.mixed_bands,
                 "of spmv: twins' elements are anywhere, or an 8th, a 64th or a 512th of their "
-                "columns from the diagonal, by turns");
+                "columns from the diagonal, by turns")
+      ->excludes(band);
   verb.add_option("--threads", request.threads, "of spmv; 0: one for each processor")
       ->check(between(0, 1024));
   verb.add_option("--backend", request.backend, "of spmv: host, or cuda, which is one GPU")
@@ -282,7 +293,7 @@ int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::st
   std::set<std::string> done;
   if (request.resume && std::filesystem::exists(json)) {
     before = select::text_of_file(json);
-    for (std::string& name : bench::names_in_table(before)) done.insert(std::move(name));
+    for (std::string& name : names_in(before, json)) done.insert(std::move(name));
   }
   // On a GPU twins are made during measurements; on the host this would disturb threads.
   inputs all(request, done, options.on_gpu, options.on_gpu ? options.threads : 0);

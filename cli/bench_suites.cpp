@@ -1,21 +1,9 @@
 #include "bench_suites.hpp"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-
-#include <untax/core/error.hpp>
-
-#include "names.hpp"
+#include "option_use.hpp"
 
 namespace untax::cli {
 namespace {
-
-/// Options, and the suites that have them. All others are of every suite.
-struct option_use {
-  std::vector<const char*> options;
-  std::vector<std::string> suites;
-};
 
 const std::vector<option_use>& uses() {
   static const std::vector<option_use> all = {
@@ -128,15 +116,7 @@ const std::vector<std::string>& bench_suites() {
 const char* bench_footer() { return footer; }
 
 void refuse_foreign_options(const CLI::App& verb, const std::string& suite) {
-  for (const option_use& use : uses()) {
-    if (std::ranges::find(use.suites, suite) != use.suites.end()) continue;
-    for (const char* option : use.options) {
-      if (verb.count(option) == 0) continue;
-      throw error(errc::invalid_argument,
-                  fmt::format("{} means nothing to the suite {}; it is for {}", option, suite,
-                              alternatives(use.suites)));
-    }
-  }
+  refuse_foreign_options(verb, uses(), "the suite ", suite);
 }
 
 }  // namespace untax::cli

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -20,6 +23,7 @@
 #include "ops/flash_decode/workload.hpp"
 #include "ops/merge_partial_attention/device_schedule.hpp"
 #include "ops/merge_partial_attention/workload.hpp"
+#include "option_use.hpp"
 #include "output.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
@@ -108,13 +112,31 @@ std::string table_of(const check_report& report, int columns, text_style how) {
   return text;
 }
 
+/// Operators that are checked only as protocols.
+std::vector<std::string> operators_without_plans() {
+  std::vector<std::string> names = {attention_entry().name};
+  for (const auto& entry : collectives()) names.push_back(entry.name);
+  return names;
+}
+
 /// An operator whose plans for GPUs can be checked.
 operator_entry entry_on_gpus(const check_options& options) {
   std::vector<std::string> known;
   for (const auto& entry : operators()) known.push_back(entry.name);
   known.push_back(norm_entry().name);
   known.push_back(merge_entry().name);
-  const std::size_t place = place_in("the operator", *options.operator_name, known);
+  const std::string& name = *options.operator_name;
+  const auto other = operators_without_plans();
+  if (std::ranges::find(other, name) != other.end()) {
+    throw error(errc::invalid_argument,
+                fmt::format("--gpu has no plans of {} to check; it has to be {}", name,
+                            alternatives(known)));
+  }
+  const std::size_t place = place_in("the operator", name, known);
+  if (options.own_heads && known[place] != merge_entry().name) {
+    throw error(errc::invalid_argument, fmt::format("--own-heads means nothing to {}; it is for {}",
+                                                    name, merge_entry().name));
+  }
   if (place < operators().size()) return operators()[place];
   operator_entry entry;
   entry.name = known[place];
@@ -152,8 +174,13 @@ int carry_out_on_gpus(const check_options& options) {
   return report.right() ? 0 : 1;
 }
 
-int carry_out(const check_options& options) {
-  if (options.gpu) return carry_out_on_gpus(options);
+int carry_out(const CLI::App& verb, const check_options& options) {
+  if (options.gpu) {
+    refuse_foreign_options(
+        verb, {{{"--executions", "--quick"}, {"the exploration of protocols, without --gpu"}}}, "",
+        "--gpu");
+    return carry_out_on_gpus(options);
+  }
   for (const int ranks : options.effort.ranks) {
     if (ranks > most_ranks_of_scenarios)
       throw error(errc::invalid_argument,
@@ -210,7 +237,7 @@ void add_check(CLI::App& app, int& status) {
   of_gpu(verb->add_flag("--own-heads", options->own_heads,
                         "of merge_partial_attention, with --gpu: to each rank its heads"));
   verb->footer(footer);
-  verb->callback([options, &status] { status = carry_out(*options); });
+  verb->callback([verb, options, &status] { status = carry_out(*verb, *options); });
 }
 
 }  // namespace untax::cli

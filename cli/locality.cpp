@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -16,7 +17,9 @@
 
 #include "arguments.hpp"
 #include "files.hpp"
+#include "names.hpp"
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -54,6 +57,40 @@ struct locality_options {
   std::string triton;
 };
 
+/// Refuses what `action`, which simulates nothing, would ignore: all options but `own`, and more
+/// than `most` words.
+void refuse_ignored(const CLI::App& verb, const locality_options& o, const std::string& action,
+                    const std::string& own, std::size_t most) {
+  for (const CLI::Option* option : verb.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || name == "KERNEL" || name == "SIZES" || name == own) continue;
+    throw error(errc::invalid_argument,
+                fmt::format("{} means nothing to untax locality {}; leave it out", name, action));
+  }
+  if (o.values.size() <= most) return;
+  throw error(errc::invalid_argument,
+              fmt::format("\"{}\" means nothing to untax locality {}; leave it out", o.values[most],
+                          action));
+}
+
+/// Whether a name of a kernel or of a device is a path.
+bool is_path(const std::string& name) { return name.find_first_of("./") != std::string::npos; }
+
+/// Throws `invalid_argument` for a name that is neither that of a text nor a path.
+void require_known(const char* what, const std::string& name,
+                   const std::vector<locality::named_text>& texts,
+                   const std::vector<std::string>& others) {
+  if (is_path(name)) return;
+  std::vector<std::string> known;
+  for (const locality::named_text& one : texts) known.push_back(one.name);
+  if (std::ranges::find(known, name) != known.end()) return;
+  const std::string names = alternatives(known);
+  known.insert(known.end(), others.begin(), others.end());
+  throw error(errc::invalid_argument,
+              fmt::format("there is no {} \"{}\"; it has to be {}, or the path of a file{}", what,
+                          name, names, did_you_mean(name, known)));
+}
+
 double number_of(const std::string& text, std::size_t from, const std::string& whole) {
   double value = 0;
   const char* end = text.data() + text.size();
@@ -74,7 +111,12 @@ locality::kernel::sizes sizes_of(const locality_options& options) {
   for (const std::string& text : options.values) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) (void)number_of("", 0, text);
-    made[text.substr(0, equals)] = number_of(text, equals + 1, text);
+    const std::string name = text.substr(0, equals);
+    if (!made.emplace(name, number_of(text, equals + 1, text)).second) {
+      throw error(errc::invalid_argument,
+                  fmt::format("the size {} is there twice; give it once, as {} or as an option",
+                              name, text));
+    }
   }
   return made;
 }
@@ -111,20 +153,45 @@ void emit(const locality_options& options, const locality::block_order& order,
   write_file(options.triton, options.triton.empty() ? "" : locality::to_triton(order, k));
 }
 
-void carry_out(const locality_options& options) {
-  if (options.kernel == "list") return list();
+/// A path that is read, for comparison with those that are written; a name is none.
+std::string read_path(const std::string& name) { return is_path(name) ? name : ""; }
+
+void carry_out(const CLI::App& verb, const locality_options& options) {
+  if (options.kernel == "list") {
+    refuse_ignored(verb, options, "list", "", 0);
+    return list();
+  }
   if (options.kernel == "published") {
+    refuse_ignored(verb, options, "published", "", 1);
     const auto figures = locality::published(options.values.empty() ? "" : options.values.front());
     return print(locality::markdown_of(figures));
   }
-  if (options.is_show) return print(locality::kernel_text(options.kernel));
+  require_known("kernel", options.kernel, locality::built_in_kernels(), {"list", "published"});
+  if (options.is_show) {
+    refuse_ignored(verb, options, "--show", "--show", 0);
+    return print(locality::kernel_text(options.kernel));
+  }
+  if (options.is_search && verb.count("--order") > 0) {
+    throw error(errc::invalid_argument,
+                "--order means nothing to untax locality --search, which tries all orders; leave "
+                "it out");
+  }
+  refuse_same_paths({{"--json", options.json},
+                     {"--svg", options.svg},
+                     {"--cpp", options.cpp},
+                     {"--hip", options.hip},
+                     {"--triton", options.triton},
+                     {"KERNEL", read_path(options.kernel)},
+                     {"--device", read_path(options.device)}});
+  const locality::kernel::sizes sizes = sizes_of(options);
   if (options.device.empty()) {
     throw error(errc::invalid_argument,
                 "untax locality needs --device; untax locality list has the names (untax locality "
                 "--help)");
   }
+  require_known("device", options.device, locality::built_in_devices(), {});
   const locality::device d = locality::device_named(options.device);
-  const locality::kernel k = locality::kernel_named(options.kernel, sizes_of(options), d.sector);
+  const locality::kernel k = locality::kernel_named(options.kernel, sizes, d.sector);
   if (options.is_search) {
     const locality::search_result found = locality::search(k, d);
     write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d));
@@ -175,7 +242,7 @@ void add_locality(CLI::App& app) {
     verb->add_option(name, *to, fmt::format("{}; - for stdout", what))->check(writable_file());
   }
   verb->footer(guide);
-  verb->callback([options] { carry_out(*options); });
+  verb->callback([verb, options] { carry_out(*verb, *options); });
 }
 
 }  // namespace untax::cli

@@ -17,6 +17,7 @@
 #include "machine_report.hpp"
 #include "ops/timing/judgement.hpp"
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 
@@ -36,7 +37,17 @@ struct machine_options {
   std::string markdown;
   std::string like;
   int repeats = 20;
+
+  /// Whether a document goes to stdout. Nothing else is printed then.
+  [[nodiscard]] bool to_stdout() const { return out == "-" || json == "-" || markdown == "-"; }
 };
+
+/// Writes the JSON of --json, and says so unless a document goes to stdout.
+void write_shown(const machine_options& options, const std::string& text) {
+  if (options.json.empty()) return;
+  if (options.to_stdout()) return write_text(options.json, text);
+  write_json(options.json, text);
+}
 
 /// Measures this machine: its GPUs, or its cores if it has none.
 timing::machine measure(const machine_options& options) {
@@ -60,19 +71,20 @@ timing::machine measure(const machine_options& options) {
 }
 
 void describe(const timing::machine& m, const machine_options& options) {
-  if (!options.json.empty()) {
-    write_json(options.json, timing::to_json(m));
-    if (options.json == "-") return;
-  }
-  print(text_of(m, width(stream::out), style(stream::out).utf8));
+  write_shown(options, timing::to_json(m));
+  if (!options.to_stdout()) print(text_of(m, width(stream::out), style(stream::out).utf8));
 }
 
 int carry_out(const machine_options& options) {
   if (options.file.empty()) {
     const timing::machine m = measure(options);
     if (!options.out.empty()) write_text(options.out, timing::to_json(m));
-    if (options.out != "-") describe(m, options);
+    describe(m, options);
     return 0;
+  }
+  if (!options.out.empty() && options.fit.empty() && options.judge.empty()) {
+    throw error(errc::invalid_argument,
+                "--out means nothing with FILE alone; leave it out, or add --fit or --judge");
   }
   const timing::machine m = timing::load_machine(options.file);
   if (!options.fit.empty()) {
@@ -96,10 +108,9 @@ int carry_out(const machine_options& options) {
     }
     const judgement found = judge(p, known);
     if (!options.out.empty()) write_text(options.out, summary_of(found, m));
-    if (!options.json.empty()) write_json(options.json, json_of(found, m));
+    write_shown(options, json_of(found, m));
     if (!options.markdown.empty()) write_text(options.markdown, markdown_of(found, m));
-    if (options.json != "-" && options.markdown != "-")
-      print(text_of(found, m, width(stream::out), style(stream::out).utf8));
+    if (!options.to_stdout()) print(text_of(found, m, width(stream::out), style(stream::out).utf8));
     return 0;
   }
   describe(m, options);
@@ -127,7 +138,8 @@ void add_machine(CLI::App& app) {
       verb->add_option(
               "--judge", options->judge,
               "files or folders of measurements; those of more than 2 GPUs are predicted, or "
-              "of 2 on, of a machine to which nothing was fitted")
+              "of 2 on, of a machine to which nothing was fitted; a missed bar does not change "
+              "the exit status")
           ->excludes(fitting)
           ->needs(file);
   verb->add_option("--like", options->like,
@@ -150,7 +162,11 @@ void add_machine(CLI::App& app) {
       "  untax machine machines/h200-8.json --judge bench/results\n"
       "  untax machine machines/h200-8.json --fit bench/results ops/choice/tables --out "
       "machines/h200.calibration.json");
-  verb->callback([options] { carry_out(*options); });
+  verb->callback([options] {
+    refuse_same_paths(
+        {{"--out", options->out}, {"--json", options->json}, {"--markdown", options->markdown}});
+    carry_out(*options);
+  });
 }
 
 }  // namespace untax::cli

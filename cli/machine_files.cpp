@@ -24,11 +24,14 @@ std::string prediction_text(const timing::machine& m, const std::string& file) {
   const std::string by = fmt::format("predicted for {} by untax's timing engine", m.title());
   if (m.judgement.empty()) return by + ", which nobody has judged on such a machine";
   const judgement_summary known = load_judgement(beside(file, m.judgement));
-  return fmt::format("{}, whose error on what was measured{} is {:.1f} %", by,
-                     m.measured && m.device == known.device
-                         ? std::string()
-                         : fmt::format(", of {} x {},", known.ranks, known.device),
-                     100 * known.mean_error);
+  return fmt::format(
+      "{}, whose mean error on what was measured{} is {:.1f} %, and more for single figures "
+      "(docs/timing.md)",
+      by,
+      m.measured && m.device == known.device
+          ? std::string()
+          : fmt::format(", of {} x {},", known.ranks, known.device),
+      100 * known.mean_error);
 }
 
 }  // namespace untax::cli

@@ -16,6 +16,7 @@
 #include "help_formatter.hpp"
 #include "names.hpp"
 #include "output.hpp"
+#include "src/trace/end_trace.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -167,6 +168,7 @@ int report(std::string text, int status) {
 int guarded(int argc, char** argv) {
   try {
     const int status = run(argc, argv);
+    end_trace();  // of UNTAX_TRACE; when the process exits, errors cannot be reported any more
     finish_output();
     return status;
   } catch (const error& e) {

@@ -10,6 +10,15 @@
 namespace untax::cli {
 namespace {
 
+/// Of names of up to so many characters, one edit leaves enough to recognise them.
+constexpr std::size_t longest_short_name = 4;
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 /// The fewest insertions, deletions and replacements that turn `a` into `b` (Levenshtein).
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -32,9 +41,13 @@ std::string nearest(std::string_view text, const std::vector<std::string>& known
   std::string best;
   std::size_t least = std::max<std::size_t>(2, text.size() / 3) + 1;
   for (const std::string& name : known) {
+    if (same_but_for_case(text, name)) return name;
+  }
+  for (const std::string& name : known) {
     // The beginning of a name counts as near, however much is missing.
     const bool begins = text.size() >= 3 && name.starts_with(text);
     const std::size_t edits = begins ? 1 : edits_between(text, name);
+    if (edits > 1 && name.size() <= longest_short_name) continue;
     if (edits < least && edits < name.size()) {
       least = edits;
       best = name;

@@ -14,8 +14,10 @@
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
+#include "output_paths.hpp"
 #include "run_attention.hpp"
 #include "run_help.hpp"
+#include "run_option_check.hpp"
 #include "run_request.hpp"
 #include "spmv.hpp"
 #include "trace.hpp"
@@ -81,25 +83,6 @@ std::vector<pattern> patterns_named(const std::string& text, const trial_subject
   return {all_patterns[place]};
 }
 
-/// Refuses options that the operator does not have, so that none is ignored silently.
-class option_check {
- public:
-  option_check(const CLI::App& verb, std::string name) : verb_(verb), name_(std::move(name)) {}
-
-  void refuse(const std::initializer_list<const char*>& options, const char* reason) const {
-    for (const char* option : options) {
-      if (verb_.count(option) == 0) continue;
-      throw error(
-          errc::invalid_argument,
-          fmt::format("{} means nothing to {}, which {}; leave it out", option, name_, reason));
-    }
-  }
-
- private:
-  const CLI::App& verb_;
-  std::string name_;
-};
-
 /// The backend of the operator. By default it is GPUs if the operator has a kernel for the problem,
 /// elements have 16 bits, and there is a GPU for each rank. If cuda is given, the operator itself
 /// refuses what it cannot do there.
@@ -129,6 +112,8 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
   problem.type = named("--dtype", o.type, types);
   problem.partials = named("--partials", o.partials, types);
   problem.gather = named("--gather", o.gather, axes);
+  if (problem.gather != gather_axis::k)
+    check.refuse({"--panel-k"}, "gathers rows; --panel-k is for --gather k");
   if (problem.partials != dtype::f32 && problem.partials != problem.type) {
     throw error(errc::invalid_argument,
                 fmt::format("--partials is {} and --dtype {}; partial results have to be fp32 or "
@@ -265,6 +250,11 @@ trial_subject subject_named(const CLI::App& verb, const run_options& o) {
 
 run_request request_of(const CLI::App& verb, const run_options& o) {
   run_request request;
+  if (!o.verify && verb.count("--tolerance") > 0) {
+    throw error(errc::invalid_argument,
+                "--tolerance means nothing without --verify; give that, too, or leave it out");
+  }
+  refuse_same_paths({{"--json", o.json}, {"--trace", o.trace}});
   request.work.what = subject_named(verb, o);
   request.work.patterns = patterns_named(o.pattern_name, request.work.what);
   request.work.repeats = o.repeats;

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,9 @@
 #include "arguments.hpp"
 #include "files.hpp"
 #include "names.hpp"
+#include "option_use.hpp"
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -49,6 +53,35 @@ struct select_options {
   select::training_options training;
   std::uint64_t deal = 11;
 };
+
+/// Refuses options that the action would ignore, and files that would be written twice or are read.
+void check_options(const CLI::App& verb, const select_options& o, const std::string& action) {
+  static const std::vector<option_use> uses = {
+      {{"--schema", "--table", "--seed", "--folds", "--depth", "--leaves"}, {"train", "evaluate"}},
+      {{"--selector"}, {"evaluate", "explain", "emit"}},
+      {{"--json", "--svg"}, {"train", "evaluate", "emit"}},
+      {{"--header", "--text", "--namespace"}, {"train", "emit"}},
+      {{"--deal", "--against"}, {"evaluate"}}};
+  refuse_foreign_options(verb, uses, "untax select ", action);
+  if (verb.count("--namespace") > 0 && o.header.empty())
+    throw error(errc::invalid_argument, "--namespace means nothing without --header; leave it out");
+  if (action == "evaluate" && !o.selector.empty()) {
+    for (const char* option : {"--seed", "--folds", "--depth", "--leaves", "--deal"}) {
+      if (verb.count(option) == 0) continue;
+      throw error(errc::invalid_argument,
+                  fmt::format("{} means nothing to untax select evaluate with --selector, which "
+                              "trains nothing; leave it out",
+                              option));
+    }
+  }
+  refuse_same_paths({{"--json", o.json},
+                     {"--header", o.header},
+                     {"--text", o.text},
+                     {"--svg", o.svg},
+                     {"--schema", o.schema},
+                     {"--table", o.table},
+                     {"--selector", o.selector}});
+}
 
 const std::string& needed(const std::string& value, const char* option, const char* action) {
   if (!value.empty()) return value;
@@ -120,18 +153,11 @@ void evaluate(const select_options& options) {
   }
 }
 
-/// Explains the choice for values such as "rows=1000".
-void explain(const select_options& options) {
-  const select::selector chooser = selector_of(options, "explain");
-  std::vector<std::string> names;
-  std::vector<double> given;
-  for (const select::feature& f : chooser.what().features) {
-    if (f.given) names.push_back(f.name);
-  }
-  names.emplace_back("iterations");
-  given.assign(names.size(), std::nan(""));
-  given.back() = 1;
-  for (const std::string& text : options.values) {
+/// The values of `names` in texts such as "rows=1000"; NaN where there is none.
+std::vector<double> values_of(const std::vector<std::string>& texts,
+                              const std::vector<std::string>& names) {
+  std::vector<double> given(names.size(), std::nan(""));
+  for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     double value = 0;
     const char* end = text.data() + text.size();
@@ -142,27 +168,43 @@ void explain(const select_options& options) {
       throw error(errc::invalid_argument,
                   fmt::format("\"{}\" is no value; it has to be NAME=NUMBER", text));
     }
-    given[place_in("the feature", text.substr(0, equals), names)] = value;
-  }
-  const double iterations = given.back();
-  given.pop_back();
-  const auto known = chooser.features().given_known();
-  for (std::size_t i = 0; i < known; ++i) {
-    if (std::isnan(given[i])) {
+    const std::size_t place = place_in("the feature", text.substr(0, equals), names);
+    if (!std::isnan(given[place])) {
       throw error(errc::invalid_argument,
-                  fmt::format("{} is missing; give {}=NUMBER", names[i], names[i]));
+                  fmt::format("{} is there twice; give it once", names[place]));
     }
+    given[place] = value;
   }
-  for (std::size_t i = known; i < given.size(); ++i) {
-    if (std::isnan(given[i])) {
-      given.resize(known);
-      break;
-    }
+  return given;
+}
+
+/// Explains the choice for values such as "rows=1000".
+void explain(const select_options& options) {
+  const select::selector chooser = selector_of(options, "explain");
+  std::vector<std::string> names;
+  for (const select::feature& f : chooser.what().features) {
+    if (f.given) names.push_back(f.name);
   }
+  names.emplace_back("iterations");
+  std::vector<double> given = values_of(options.values, names);
+  const double iterations = std::isnan(given.back()) ? 1 : given.back();
+  given.pop_back();
+  // Gathered features may be left out, all of them.
+  const auto is_given = [](double value) { return !std::isnan(value); };
+  const auto known = chooser.features().given_known();
+  const auto gathered = std::span(given).subspan(known);
+  const bool with_gathered = std::ranges::any_of(gathered, is_given);
+  for (std::size_t i = 0; i < (with_gathered ? given.size() : known); ++i) {
+    if (is_given(given[i])) continue;
+    throw error(errc::invalid_argument,
+                fmt::format("{} is missing; give {}=NUMBER{}", names[i], names[i],
+                            i < known ? "" : ", or none of the features that are gathered"));
+  }
+  if (!with_gathered) given.resize(known);
   print(chooser.explain(given, iterations));
 }
 
-void carry_out(const select_options& options) {
+void carry_out(const CLI::App& verb, const select_options& options) {
   using action = void (*)(const select_options&);
   const std::vector<std::string> names = {"train", "evaluate", "explain", "emit"};
   const std::vector<action> actions = {
@@ -173,6 +215,7 @@ void carry_out(const select_options& options) {
                                                     "--help)",
                                                     names[asked], options.values.front()));
   }
+  check_options(verb, options, names[asked]);
   actions[asked](options);
 }
 
@@ -211,7 +254,7 @@ void add_select(CLI::App& app) {
       ->check(between(1, 1000))
       ->capture_default_str();
   verb->footer(guide);
-  verb->callback([options] { carry_out(*options); });
+  verb->callback([verb, options] { carry_out(*verb, *options); });
 }
 
 }  // namespace untax::cli

@@ -20,6 +20,7 @@
 #include "files.hpp"
 #include "names.hpp"
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -82,6 +83,15 @@ std::string chosen_by(const select::selector& chooser, const sparse::row_profile
   return fmt::format("{}{}",
                      chooser.what().candidates[static_cast<std::size_t>(taken.candidate)].name,
                      taken.gathered ? ", by the lengths of rows" : ", by size alone");
+}
+
+/// The selector of a file. Throws `invalid_argument` if it asks for what is not known of a matrix.
+select::selector selector_of(const std::string& path) {
+  select::selector read = select::read_selector(select::text_of_file(path), path);
+  for (const select::feature& one : read.what().features) {
+    if (one.given) (void)bench::feature_of({}, one.is);
+  }
+  return read;
 }
 
 std::string refusals_of(const spmv_figures& figures) {
@@ -190,8 +200,9 @@ int run_spmv(const CLI::App& verb, const spmv_request& request) {
     throw error(errc::invalid_argument,
                 "--threads means nothing to spmv with --backend cuda; leave it out");
   std::optional<select::selector> chooser;
-  if (!request.selector.empty())
-    chooser = select::read_selector(select::text_of_file(request.selector), request.selector);
+  if (!request.selector.empty()) chooser = selector_of(request.selector);
+  refuse_same_paths(
+      {{"--json", request.json}, {"--matrix", request.matrix}, {"--selector", request.selector}});
   bench::spmv_options options;
   options.kernels = kernels_named(request.kernel, on_gpu);
   options.on_gpu = on_gpu;

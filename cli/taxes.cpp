@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 #include <untax/core/build_info.hpp>
 #include <untax/core/error.hpp>
 #include <untax/core/version.hpp>
+#include <untax/select/table.hpp>
 #include <untax/taxes/ablation.hpp>
 #include <untax/taxes/load.hpp>
 #include <untax/taxes/machine.hpp>
@@ -23,6 +22,7 @@
 #include "arguments.hpp"
 #include "files.hpp"
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "png.hpp"
 #include "src/taxes/predicted_backend.hpp"
 #include "taxes_predicted.hpp"
@@ -59,6 +59,15 @@ CLI::Validator picture_file() {
       "");
 }
 
+/// Accepts paths of files to read; `which` says of what.
+CLI::Validator file_of(const std::string& which) {
+  return CLI::Validator(
+      [which](const std::string& path) {
+        return path.empty() ? "the path is empty; give that of " + which : std::string();
+      },
+      "");
+}
+
 std::string now_iso8601() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -74,14 +83,13 @@ constexpr const char* empty_picture =
 /// The report of --compare; nothing without that option.
 std::optional<tax_report> other_report(const taxes_options& options) {
   if (options.compare.empty()) return std::nullopt;
-  std::ifstream file(options.compare, std::ios::binary);
-  if (!file) {
-    throw error(
-        errc::invalid_argument,
-        fmt::format("--compare: {} cannot be read; give a file that untax taxes --json wrote",
-                    options.compare));
+  std::string text;
+  try {
+    text = select::text_of_file(options.compare);
+  } catch (const error& e) {
+    throw error(e.code(),
+                fmt::format("--compare: {}; give a file that untax taxes --json wrote", e.what()));
   }
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
   try {
     return from_json(text);
   } catch (const error& e) {
@@ -146,31 +154,52 @@ void settle(const CLI::App& verb, taxes_options& options, const prediction_sourc
     options.what.ranks = std::min(source.machine.gpus, usual_ranks_of_machine);
 }
 
+/// Refuses options that do not go with --scale.
+void refuse_with_scale(const CLI::App& verb, const taxes_options& options) {
+  if (!options.plot.empty() || !options.html.empty()) {
+    throw error(errc::invalid_argument,
+                fmt::format("{} shows one number of ranks, and means nothing with --scale; leave "
+                            "one of them out",
+                            options.plot.empty() ? "--html" : "--plot"));
+  }
+  if (verb.count("--compare") > 0) {
+    throw error(errc::invalid_argument,
+                "--compare takes a report of one number of ranks, and means nothing with --scale; "
+                "leave one of them out");
+  }
+  if (verb.count("--tensor-parallel") > 0) {
+    throw error(errc::invalid_argument,
+                "--tensor-parallel (--ranks) means nothing with --scale, which says the numbers of "
+                "ranks; leave one of them out");
+  }
+}
+
+/// Predicts for each number of ranks of --scale, and prints and writes the curve.
+void predict_scale(const CLI::App& verb, const taxes_options& options,
+                   const prediction_source& source) {
+  refuse_with_scale(verb, options);
+  const auto points =
+      scale_of(verb, options.what, source, counts_of(options.scale), options.repeats);
+  const std::string model =
+      options.what.model.empty() ? options.what.operator_name : load_model(options.what.model).name;
+  if (!options.json.empty()) write_text(options.json, json_of(points, source, model));
+  if (options.json == "-") return;
+  print(wrapped(fmt::format("The taxes of {}, {} tokens, by ranks; microseconds of an average "
+                            "layer, {}",
+                            model, options.what.tokens, source.text),
+                width(stream::out)) +
+        "\n" + text_of(points, width(stream::out), style(stream::out).utf8));
+}
+
 int predict(const CLI::App& verb, taxes_options options) {
   const prediction_source source = load_source(options.machine);
   settle(verb, options, source);
-  tax_report report = describe_run(options);
-  report.predicted = source.text;
-  if (!options.scale.empty()) {
-    if (!options.plot.empty() || !options.html.empty()) {
-      throw error(errc::invalid_argument,
-                  fmt::format("{} shows one number of ranks, and means nothing with --scale; leave "
-                              "one of them out",
-                              options.plot.empty() ? "--html" : "--plot"));
-    }
-    const auto points =
-        scale_of(verb, options.what, source, counts_of(options.scale), options.repeats);
-    report.model = options.what.model.empty() ? options.what.operator_name
-                                              : load_model(options.what.model).name;
-    if (!options.json.empty()) write_text(options.json, json_of(points, source, report.model));
-    if (options.json == "-") return 0;
-    print(wrapped(fmt::format("The taxes of {}, {} tokens, by ranks; microseconds of an average "
-                              "layer, {}",
-                              report.model, options.what.tokens, source.text),
-                  width(stream::out)) +
-          "\n" + text_of(points, width(stream::out), style(stream::out).utf8));
+  if (verb.count("--scale") > 0) {
+    predict_scale(verb, options, source);
     return 0;
   }
+  tax_report report = describe_run(options);
+  report.predicted = source.text;
   const taxes_plan plan = plan_of(verb, options.what, report);
   std::int64_t steps = 0;
   progress_bar* shown = nullptr;
@@ -187,6 +216,12 @@ int predict(const CLI::App& verb, taxes_options options) {
 }
 
 int measure(const CLI::App& verb, const taxes_options& options) {
+  if (options.what.ranks > most_measured_ranks) {
+    throw error(errc::invalid_argument,
+                fmt::format("--tensor-parallel: \"{}\" cannot be; it has to be a whole number "
+                            "between 1 and {}, or up to {} with --machine",
+                            options.what.ranks, most_measured_ranks, most_predicted_ranks));
+  }
   tax_report report = describe_run(options);
   const taxes_plan plan = plan_of(verb, options.what, report);
   ablation_options ablation;
@@ -229,22 +264,26 @@ void add_taxes(CLI::App& app, int& status) {
       "taxes", "What bulk-synchronous execution of a model's layers costs, measured here");
   auto options = std::make_shared<taxes_options>();
   add_request_options(*verb, options->what);
-  verb->add_option("--repeat", options->repeats, "timed runs of every variant")
+  verb->add_option("--repeat", options->repeats,
+                   "timed runs of every variant; with --machine 3 simulations unless told")
       ->check(between(1, 10000))
       ->capture_default_str();
   verb->add_option("--workers", options->workers,
                    "computing workers of a rank; 0: as many as the cores allow")
       ->check(between(0, 31))
       ->capture_default_str();
-  auto* machine = verb->add_option(
-      "--machine", options->machine,
-      "predict the times of GPUs of a described machine, such as machines/h200-8.json");
+  auto* machine =
+      verb->add_option(
+              "--machine", options->machine,
+              "predict the times of GPUs of a described machine, such as machines/h200-8.json")
+          ->check(file_of("a description, such as machines/h200-8.json"));
   verb->add_option("--scale", options->scale, "with --machine: for so many ranks each, as 2,4,8")
       ->needs(machine);
   verb->add_option("--json", options->json, "write the report as JSON; - for stdout")
       ->check(writable_file());
   verb->add_option("--compare", options->compare,
-                   "show another report beside this one: a file that --json wrote");
+                   "show another report beside this one: a file that --json wrote")
+      ->check(file_of("a file that untax taxes --json wrote"));
   add_trace_option(*verb, options->trace);
   verb->add_option("--html", options->html, "write the report as one HTML page; - for stdout")
       ->check(writable_file());
@@ -265,15 +304,14 @@ void add_taxes(CLI::App& app, int& status) {
       "  untax taxes --model models/llama-3.1-70b.json --machine machines/h200-8.json --scale "
       "2,4,8");
   verb->callback([verb, options, &status] {
-    if (options->json == "-" && options->html == "-") {
-      throw error(
-          errc::invalid_argument,
-          "--json and --html are both -; stdout takes one of them, so give the other a path");
-    }
+    refuse_same_paths({{"--json", options->json},
+                       {"--html", options->html},
+                       {"--plot", options->plot},
+                       {"--trace", options->trace}});
     // Errors of these options are reported before minutes of measuring.
     (void)other_report(*options);
     if (options->plot.ends_with(".png")) (void)png_of(empty_picture);
-    status = options->machine.empty() ? measure(*verb, *options) : predict(*verb, *options);
+    status = verb->count("--machine") == 0 ? measure(*verb, *options) : predict(*verb, *options);
   });
 }
 

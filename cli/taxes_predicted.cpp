@@ -15,8 +15,6 @@
 namespace untax::cli {
 namespace {
 
-constexpr int most_ranks = 4096;
-
 std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
 
 }  // namespace
@@ -37,8 +35,8 @@ std::vector<int> counts_of(const std::string& text) {
     int count = 0;
     const auto [next, wrong] = std::from_chars(at, end, count);
     const bool last = next == end;
-    if (wrong != std::errc() || count < 2 || count > most_ranks || !(last || *next == ',') ||
-        (!last && next + 1 == end)) {
+    if (wrong != std::errc() || count < 2 || count > most_predicted_ranks ||
+        !(last || *next == ',') || (!last && next + 1 == end)) {
       counts.clear();
       break;
     }
@@ -50,7 +48,7 @@ std::vector<int> counts_of(const std::string& text) {
         errc::invalid_argument,
         fmt::format("--scale is \"{}\"; it has to be numbers of ranks from 2 to {}, such as "
                     "2,4,8",
-                    text, most_ranks));
+                    text, most_predicted_ranks));
   }
   return counts;
 }

@@ -123,8 +123,9 @@ void add_request_options(CLI::App& verb, taxes_request& o) {
   verb.add_option("--backend", o.backend,
                   "host: ranks are threads; cuda: they are GPUs; auto: GPUs if there are enough")
       ->capture_default_str();
-  verb.add_option("--tensor-parallel,--ranks", o.ranks, "ranks that share every layer")
-      ->check(between(1, 16))
+  verb.add_option("--tensor-parallel,--ranks", o.ranks,
+                  "ranks that share every layer; with --machine its GPUs, 8 at most, unless told")
+      ->check(between(1, most_predicted_ranks))
       ->capture_default_str();
   verb.add_option("--tokens", o.tokens, "rows of the activations, all ranks together")
       ->check(between(1, 1 << 20))

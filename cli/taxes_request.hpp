@@ -13,6 +13,10 @@
 
 namespace untax::cli {
 
+/// The most ranks of a prediction, which runs nothing, and of a measurement.
+inline constexpr int most_predicted_ranks = 4096;
+inline constexpr int most_measured_ranks = 16;
+
 /// The options of `untax taxes`, as written on the command line.
 struct taxes_request {
   std::filesystem::path model;

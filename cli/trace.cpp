@@ -15,6 +15,7 @@
 #include "engines/gpu/trace/launch_trace.hpp"
 #include "output.hpp"
 #include "src/taxes/time_text.hpp"
+#include "src/trace/end_trace.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -45,7 +46,7 @@ trace_recording::~trace_recording() {
   if (!active_) return;
   try {
     // After an error, the record may show why it happened.
-    (void)stop_trace();
+    end_trace();
   } catch (const std::exception& e) {
     complain(e.what());
   }

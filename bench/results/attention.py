@@ -133,7 +133,7 @@ def evolution(found, place):
         if d["ranks"] == 1:
             continue
         first = d["problems"][0]
-        text += (f"### {title(d)}\n\nThe steps with heads {first['heads']} / {first['kv_heads']} x {first['head_dim']}, in "
+        text += (f"### {title(d)}, {d['device']}\n\nThe steps with heads {first['heads']} / {first['kv_heads']} x {first['head_dim']}, in "
                  "us:\n")
         for batch in (min(p["batch"] for p in d["problems"]), max(p["batch"] for p in d["problems"])):
             text += f"\nBatch {batch}:\n\n{stairs(d, batch)}"

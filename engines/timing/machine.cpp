@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
+#include <untax/select/table.hpp>
 
 namespace untax::timing {
 namespace {
@@ -216,16 +215,15 @@ machine parse_machine(std::string_view text, const std::string& origin) {
 }
 
 machine load_machine(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    throw error(errc::invalid_argument,
-                fmt::format("{}: cannot be read; it has to be a description of a machine, as those "
-                            "in machines/",
-                            path));
+  std::string text;
+  try {
+    text = select::text_of_file(path);
+  } catch (const error& wrong) {
+    throw error(wrong.code(),
+                fmt::format("{}; a description of a machine, as those in machines/, is needed",
+                            wrong.what()));
   }
-  return parse_machine(text.str(), path);
+  return parse_machine(text, path);
 }
 
 std::string to_json(const machine& m) {

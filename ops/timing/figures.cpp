@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
+#include <untax/select/table.hpp>
 
 namespace untax {
 namespace {
@@ -173,19 +173,32 @@ std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
   return files;
 }
 
+/// The document of a file of measurements. Throws `invalid_argument` if it holds none.
+json document_of(const fs::path& path) {
+  std::string text;
+  try {
+    text = select::text_of_file(path.string());
+  } catch (const error& wrong) {
+    throw error(wrong.code(), fmt::format("{}; give files that `untax bench --json` wrote, or "
+                                          "folders of them",
+                                          wrong.what()));
+  }
+  json in = json::parse(text, nullptr, false);
+  if (in.is_discarded() || !in.is_object()) {
+    throw error(errc::invalid_argument,
+                fmt::format("{}: it is no JSON object; `untax bench --json` writes such files",
+                            path.string()));
+  }
+  return in;
+}
+
 }  // namespace
 
 measurements read_measurements(const std::vector<std::string>& paths, const std::string& device,
                                int least, int most) {
   measurements all;
   for (const fs::path& path : files_of(paths)) {
-    std::ifstream file(path);
-    const json in = json::parse(file, nullptr, false);
-    if (in.is_discarded() || !in.is_object()) {
-      throw error(errc::invalid_argument,
-                  fmt::format("{}: it is no JSON object; `untax bench --json` writes such files",
-                              path.string()));
-    }
+    const json in = document_of(path);
     try {
       const int ranks = ranks_of(in);
       if (ranks < least || ranks > most) continue;

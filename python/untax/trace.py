@@ -17,7 +17,7 @@ class Trace:
 
     `events` is how many events the file holds, `lost` how many older ones did not fit in memory. With ranks as
     processes each of them has it around the same operators, with the same path. No operator may run at its end.
-    Raises InvalidArgument if the file cannot be written, or inside another one. UNTAX_TRACE=trace.json does the same
+    Raises InvalidArgument for a file that cannot be opened, or inside another one. UNTAX_TRACE=trace.json does the same
     for a whole program.
     """
 

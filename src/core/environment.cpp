@@ -24,6 +24,7 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::tune_table,
     &variable::measure,
     &variable::trace,
+    &variable::strict,
     &variable::rank,
     &variable::world_size,
     &variable::rendezvous,

@@ -16,9 +16,13 @@
 namespace untax {
 namespace {
 
-// A list instead of a picture, so that a screen reader says what the bars show.
-std::string waterfall(const tax_breakdown& parts, const tax_breakdown& chance,
-                      const time_unit& unit, std::string_view tax_part::*title_of) {
+// A list instead of a picture, so that a screen reader says what the bars show. Of a prediction the
+// uncertainties are the spread of a few simulations, which says nothing of its error: none is
+// shown.
+std::string waterfall(const tax_report& report, const tax_breakdown& parts,
+                      const tax_breakdown& chance, const time_unit& unit,
+                      std::string_view tax_part::*title_of) {
+  const bool spread = report.predicted.empty();
   const std::vector<waterfall_bar> bars = waterfall_bars(parts, chance, title_of);
   std::string out = "<ol class=\"waterfall\">\n";
   for (const waterfall_bar& bar : bars) {
@@ -38,7 +42,7 @@ std::string waterfall(const tax_breakdown& parts, const tax_breakdown& chance,
         "<span class=\"value\">{6}{7}</span><span class=\"share\">{8}</span></li>\n",
         bar.key, capitalised(bar.title), links, bar.seconds < 0 ? " less" : "", 100 * bar.low(),
         100 * bar.width(), figure_with_unit(bar.seconds, unit),
-        bar.uncertain > 0 && std::isfinite(bar.uncertain)
+        spread && bar.uncertain > 0 && std::isfinite(bar.uncertain)
             ? fmt::format(" <span class=\"chance\">\u00b1{}</span>", figure(bar.uncertain, unit))
             : "",
         percent(bar.seconds / parts.total()));
@@ -130,7 +134,8 @@ std::string card(const tax_report& report, const tax_row& row) {
              "<p class=\"hint\"><code>{}</code> m {}, n {}, k {}, {}</p>\n",
              escaped(row.op.name), row.op.occurrences(), escaped(row.op.operator_name), row.op.m,
              row.op.n, row.op.k, name_of(row.op.type)) +
-         waterfall(row.breakdown(), row.uncertainty(report.repeats), unit, &tax_part::column) +
+         waterfall(report, row.breakdown(), row.uncertainty(report.repeats), unit,
+                   &tax_part::column) +
          steps_table(row, unit) + "</article>\n";
 }
 
@@ -301,7 +306,8 @@ std::string render_html(const tax_report& report) {
       report.one_operator ? escaped(report.model) : "An average layer", escaped(coverage(report)),
       escaped(bound_text(verdict_of(report))));
   out += "<div class=\"panel\">\n" +
-         waterfall(layer, layer_uncertainty(report), unit, &tax_part::title) + "</div></section>\n";
+         waterfall(report, layer, layer_uncertainty(report), unit, &tax_part::title) +
+         "</div></section>\n";
   out +=
       "<section><h2>Each operation</h2>\n<p class=\"hint\">One execution, each on its own "
       "scale.</p>\n<div class=\"cards\">\n";

@@ -182,6 +182,33 @@ void visit_fields(Report& report, Visit&& visit) {
   visit("notes", report.notes);
 }
 
+/// Parses a report, and looks at its format. Throws `invalid_argument` for anything else.
+json document_of(std::string_view text) {
+  json in = json::parse(text.begin(), text.end(), nullptr, false);
+  if (in.is_discarded() || !in.is_object()) {
+    throw error(errc::invalid_argument,
+                "tax report: it is no JSON object; `untax taxes --json` writes such files");
+  }
+  for (const char* field : {"format", "format_version"}) {
+    if (in.contains(field)) continue;
+    throw error(
+        errc::invalid_argument,
+        fmt::format("tax report: \"{}\" is missing; `untax taxes --json` writes it", field));
+  }
+  if (in["format"] != format_name || in["format_version"] != format_version) {
+    throw error(errc::invalid_argument,
+                fmt::format("tax report: format is {} {}; should be \"{}\" {}", in["format"].dump(),
+                            in["format_version"].dump(), format_name, format_version));
+  }
+  return in;
+}
+
+/// What an exception of the JSON library says, without the name of the exception in front.
+std::string_view without_id(std::string_view text) {
+  const std::size_t end = text.find("] ");
+  return end == std::string_view::npos ? text : text.substr(end + 2);
+}
+
 }  // namespace
 
 std::string to_json(const tax_report& report) {
@@ -214,14 +241,8 @@ std::string to_json(const tax_report& report) {
 
 tax_report from_json(std::string_view text) {
   tax_report report;
+  const json in = document_of(text);
   try {
-    const json in = json::parse(text.begin(), text.end());
-    if (in.at("format") != format_name || in.at("format_version") != format_version) {
-      throw error(
-          errc::invalid_argument,
-          fmt::format("tax report: format is {} {}; should be \"{}\" {}", in.at("format").dump(),
-                      in.at("format_version").dump(), format_name, format_version));
-    }
     visit_fields(report, [&](const char* name, auto& field) {
       if (in.contains(name) || !is_optional(name)) in.at(name).get_to(field);
     });
@@ -233,7 +254,8 @@ tax_report from_json(std::string_view text) {
     }
   } catch (const json::exception& wrong) {
     throw error(errc::invalid_argument,
-                fmt::format("tax report: not what `untax taxes --json` writes: {}", wrong.what()));
+                fmt::format("tax report: not what `untax taxes --json` writes: {}",
+                            without_id(wrong.what())));
   }
   check(report);
   return report;

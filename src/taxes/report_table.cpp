@@ -19,6 +19,11 @@ std::string bold(const std::string& text, text_style style) {
   return style.colour ? "\033[1m" + text + "\033[0m" : text;
 }
 
+/// "medians of 20 runs", or "one run".
+std::string counted(int times, const char* what) {
+  return times == 1 ? fmt::format("one {}", what) : fmt::format("medians of {} {}s", times, what);
+}
+
 std::string head(const tax_report& report, int width, text_style style) {
   const char* dot = style.utf8 ? " \u00b7 " : ", ";
   std::string text =
@@ -29,16 +34,16 @@ std::string head(const tax_report& report, int width, text_style style) {
            style);
   if (!report.predicted.empty()) {
     return text + bold(wrapped("Times are " + report.predicted, width), style) +
-           wrapped(fmt::format("untax {} ({}), {}; medians of {} simulations", report.version,
-                               report.commit, report.date, report.repeats),
+           wrapped(fmt::format("untax {} ({}), {}; {}", report.version, report.commit, report.date,
+                               counted(report.repeats, "simulation")),
                    width);
   }
   const std::string place =
       report.gpus.empty()
           ? fmt::format("{}, {} cores, {}", report.cpu, report.cores, report.machine)
           : fmt::format("{}, driver {}, {}", report.gpus, report.driver, report.libraries);
-  text += wrapped(fmt::format("{}; untax {} ({}), {}; medians of {} runs", place, report.version,
-                              report.commit, report.date, report.repeats),
+  text += wrapped(fmt::format("{}; untax {} ({}), {}; {}", place, report.version, report.commit,
+                              report.date, counted(report.repeats, "run")),
                   width);
   return text;
 }

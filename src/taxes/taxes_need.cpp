@@ -86,8 +86,11 @@ std::string advice(const layer_operation& op, const memory_need& need, const mem
                    const ablation_options& options) {
   if (options.backend == memory_kind::cuda)
     return "more GPUs hold it (--tensor-parallel), or one with more memory";
-  if (is_attention(op)) return "fewer --keys or --tokens fit";
-  if (need.weights <= room.bytes) return "fewer --tokens fit";
+  // An operation of a layer has a name of its own; one operator alone has -m instead of --tokens.
+  const bool alone = op.name == op.operator_name;
+  if (is_attention(op))
+    return alone ? "fewer --keys or a smaller -m fit" : "fewer --keys or --tokens fit";
+  if (need.weights <= room.bytes) return alone ? "a smaller -m fits" : "fewer --tokens fit";
   return "a machine with more memory holds its weights, or GPUs do";
 }
 

@@ -13,6 +13,7 @@
 #include <untax/core/error.hpp>
 #include <untax/core/process_owned.hpp>
 
+#include "end_trace.hpp"
 #include "trace_file.hpp"
 
 namespace untax {
@@ -28,9 +29,8 @@ class session {
   session& operator=(const session&) = delete;
   /// The process exits, so an error cannot be reported any more.
   ~session() {
-    if (!running_ || made_in_ != process_generation()) return;
     try {
-      (void)stop();
+      end();
     } catch (const std::exception&) {
       return;
     }
@@ -57,12 +57,17 @@ class session {
     if (!running_) {
       throw error(errc::invalid_argument, "no trace is being recorded; start one first");
     }
-    for (const auto& source : sources_) keep(source->collect());
-    sources_.clear();
-    running_ = false;
-    trace_record record = std::exchange(record_, {});
+    trace_record record = take();
     if (!options_.path.empty()) record = write_trace(options_.path, std::move(record));
     return record;
+  }
+
+  void end() {
+    const std::scoped_lock lock(mutex_);
+    if (!running_ || made_in_ != process_generation()) return;
+    trace_record record = take();
+    if (!options_.path.empty() && !record.operators.empty())
+      (void)write_trace(options_.path, std::move(record));
   }
 
   [[nodiscard]] bool running() const noexcept { return running_; }
@@ -83,6 +88,13 @@ class session {
   }
 
  private:
+  /// What was recorded. Nothing is any more.
+  trace_record take() {
+    for (const auto& source : sources_) keep(source->collect());
+    sources_.clear();
+    running_ = false;
+    return std::exchange(record_, {});
+  }
   void keep(traced_operator op) {
     trace_record one{{std::move(op)}};
     kept_ += one.events();
@@ -139,6 +151,8 @@ thread_local int pauses_of_this_thread = 0;
 void start_trace(const trace_options& options) { the_session().start(options); }
 
 trace_record stop_trace() { return the_session().stop(); }
+
+void end_trace() { the_session().end(); }
 
 bool is_tracing() {
   follow_environment();

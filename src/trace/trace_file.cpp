@@ -18,25 +18,28 @@
 namespace untax {
 namespace {
 
-[[noreturn]] void refuse(const std::string& path, const char* what) {
-  throw error(errc::invalid_argument,
-              fmt::format("the trace {} cannot be {} ({}); give a path in a folder that exists and "
-                          "that you may write to",
-                          path, what, std::generic_category().message(errno)));
+/// Throws `code` for the last failure of the system.
+[[noreturn]] void refuse(errc code, const std::string& path, const char* what) {
+  const std::string reason = std::generic_category().message(errno);
+  const char* const advice = code == errc::internal
+                                 ? "the file is not complete"
+                                 : "give a path in a folder that exists and that you may write to";
+  throw error(code, fmt::format("the trace {} cannot be {} ({}); {}", path, what, reason, advice));
 }
 
-/// An open file under an exclusive lock, so no other rank reads or writes it meanwhile.
+/// An open file under an exclusive lock, so no other rank reads or writes it meanwhile. Its errors
+/// have the code `failure`, but for those of `replace`.
 class locked_file {
  public:
-  explicit locked_file(const std::string& path)
+  locked_file(const std::string& path, errc failure)
       : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) refuse(path_, "written");
+    if (descriptor_ < 0) refuse(failure, path_, "written");
     while (flock(descriptor_, LOCK_EX) != 0) {
       if (errno == EINTR) continue;
-      const int failure = errno;
+      const int reason = errno;
       close(descriptor_);
-      errno = failure;
-      refuse(path_, "locked");
+      errno = reason;
+      refuse(failure, path_, "locked");
     }
   }
   locked_file(const locked_file&) = delete;
@@ -61,11 +64,11 @@ class locked_file {
 
   void replace(const std::string& text) const {
     // A pipe or a device cannot be truncated, and need not be.
-    if (ftruncate(descriptor_, 0) != 0 && errno != EINVAL) refuse(path_, "written");
+    if (ftruncate(descriptor_, 0) != 0 && errno != EINVAL) refuse(errc::internal, path_, "written");
     for (std::size_t done = 0; done < text.size();) {
       const ssize_t put = write(descriptor_, text.data() + done, text.size() - done);
       if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) refuse(path_, "written");
+      if (put <= 0) refuse(errc::internal, path_, "written");
       done += static_cast<std::size_t>(put);
     }
   }
@@ -95,10 +98,10 @@ trace_record written_by_peers(const std::string& text, const trace_record& mine)
 
 }  // namespace
 
-void require_writable(const std::string& path) { locked_file file(path); }
+void require_writable(const std::string& path) { locked_file file(path, errc::invalid_argument); }
 
 trace_record write_trace(const std::string& path, trace_record mine) {
-  const locked_file file(path);
+  const locked_file file(path, errc::internal);
   trace_record all = written_by_peers(file.read_all(), mine);
   std::ranges::move(mine.operators, std::back_inserter(all.operators));
   file.replace(to_trace_json(all));

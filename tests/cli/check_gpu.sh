@@ -53,7 +53,13 @@ refused 'head_dim is 12; on GPUs it has to be a multiple of 8' merge_partial_att
 refused 'gathers nothing' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --gather k
 refused 'sends no partial results' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --partials bf16
 refused 'no pattern that was asked for can pull' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engine --move pull
-refused 'the operator "all_gather" is not known' all_gather -m 8 -n 8 -k 64 --ranks 2 --gpu h200
+refused 'gpu has no plans of all_gather to check; it has to be all_gather_gemm, ' all_gather -m 8 -n 8 -k 64 --ranks 2 --gpu h200
+refused 'gpu has no plans of flash_decode to check' flash_decode -m 8 -n 8 -k 64 --ranks 2 --gpu h200
+refused 'the operator "flash_decod" is not known' flash_decod -m 8 -n 8 -k 64 --ranks 2 --gpu h200
+refused 'own-heads means nothing to all_gather_gemm' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --own-heads
+for option in --quick "--executions 5"; do
+  refused "${option% *} means nothing to --gpu" all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 $option
+done
 refused 'looks at one operator' -m 8 -n 8 -k 64 --ranks 2 --gpu h200
 refused 'one number of ranks' all_gather_gemm -m 8 -n 8 -k 64 --gpu h200
 refused '-m' all_gather_gemm --ranks 2 --gpu h200

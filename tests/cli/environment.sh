@@ -33,4 +33,11 @@ for verb in "taxes --model models/llama-3.2-1b.json" "bench host" "check all_gat
     fi
   done
 done
+
+# The variables that `untax doctor` knows.
+export UNTAX_STRICT=1 UNTAX_STRIKT=1
+timeout $((300 * scale)) "$untax" doctor >"$out" 2>"$err" </dev/null
+unset UNTAX_STRICT UNTAX_STRIKT
+says "$out" 'UNTAX_STRIKT is no variable of untax'
+grep -q 'UNTAX_STRICT is no variable' "$out" && wrong "doctor does not know UNTAX_STRICT"
 finish

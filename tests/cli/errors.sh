@@ -46,6 +46,11 @@ refused 'SUITE' bench
 refused 'between 1 and 3' check --ranks 4
 refused 'did you mean gemm_all_scatter\?' check gemm_all_scater
 
+# Options without effect.
+refused 'panel-k means nothing to all_gather_gemm, which gathers rows' run all_gather_gemm --panel-k 8
+refused 'tolerance means nothing without --verify' run all_gather_gemm --tolerance 1e-3
+refused 'band excludes --mixed-bands' bench spmv --twins x.csv --mixed-bands --band 3
+
 # Words that mean nothing, and words that an option must not swallow.
 refused 'a verb is missing' --
 refused 'the verb "" is not known' ""
@@ -96,6 +101,46 @@ for verb in "run all_gather_gemm" "check gemm_all_scatter" "bench host" "taxes -
   done
 done
 refused 'stdout takes one' taxes --operator all_gather_gemm --json - --html -
+refused 'json and --html are both .*/a; give one of them another path' \
+  taxes --operator all_gather_gemm --json "$folder/a" --html "$folder/./a"
+refused 'html and --plot are both .*/a.svg; give' taxes --operator all_gather_gemm --html "$folder/a.svg" --plot "$folder/a.svg"
+
+# Descriptions, measurements and reports that cannot be read, and options that mean nothing together.
+h200=machines/h200-8.json
+refused 'json and --markdown are both -; stdout takes one' machine $h200 --judge bench/results --json - --markdown -
+refused 'out and --json are both .*/a; give' machine $h200 --judge bench/results --out "$folder/a" --json "$folder/a"
+refused 'out means nothing with FILE alone; leave it out' machine $h200 --out "$folder/a"
+refused '/none: cannot be opened; give files that' machine $h200 --judge "$folder/none"
+refused '/none: cannot be opened; give files that' machine $h200 --fit "$folder/none"
+refused 'a folder; a description of a machine' machine "$folder"
+refused 'a folder; give a file that untax taxes --json wrote' taxes --operator all_gather_gemm --compare "$folder"
+refused 'compare: the path is empty' taxes --operator all_gather_gemm --compare ""
+refused 'machine: the path is empty' taxes --operator all_gather_gemm --machine ""
+refused '"17" cannot be; .*between 1 and 16, or up to 4096 with --machine' taxes --operator all_gather_gemm --ranks 17
+refused 'scale is ""; it has to be' taxes --operator all_gather_gemm --machine $h200 --scale ""
+refused 'tensor-parallel .* means nothing with --scale' taxes --operator all_gather_gemm --machine $h200 --scale 2 --ranks 2
+says "$err" 'leave one of them out'
+echo '{"format": "untax-taxes", "format_version": 1}' >"$folder/report.json"
+refused 'compare: .*key .machine. not found' taxes --operator all_gather_gemm --machine $h200 --compare "$folder/report.json"
+grep -q 'json.exception' "$err" && wrong "an exception of the JSON library is shown"
+refused 'compare: .*no JSON object' taxes --operator all_gather_gemm --compare "$0"
+expect 1 taxes --backend host --operator all_gather_gemm -n 128 -k 128 -m 2000000000
+says "$err" 'a smaller -m fits$'
+
+# Near names: other case first, and no far ones for short names.
+refused 'did you mean bf16\?' taxes --operator all_gather_gemm --dtype BF16
+refused 'rows or k$' taxes --operator all_gather_gemm --gather cols
+refused 'did you mean host\?' taxes --operator all_gather_gemm --backend HOST
+
+# Two outputs, or an output and an input, that are one file.
+cd "$folder" || exit 1
+refused 'json and --trace are both x; give one of them another path' run all_gather_gemm --trace x --json x
+refused 'json and --schema are both \./x' bench spmv --stencils --json ./x --schema "$folder/x"
+refused 'json and --schema are both -; stdout takes one' bench spmv --stencils --json - --schema -
+refused 'json and --trace are both x' bench host --json x --trace x
+refused 'json and --matrix are both x' run spmv --matrix x --json x
+[ -e x ] && wrong "a file was written"
+cd "$OLDPWD" || exit 1
 
 export UNTAX_WAIT_LIMIT_MS=soon
 refused 'UNTAX_WAIT_LIMIT_MS' run all_gather_gemm -m 8 -n 8 -k 8

@@ -70,6 +70,25 @@ write "full remap, axes i kv, i last first" attention heads=6 keys=1280 causal=1
 expect 0 locality published GEMM
 grep '^|.*%' "$out" | grep -vxFf docs/locality.md && wrong "docs/locality.md: run bench/locality/generate.py again"
 
+# refused PATTERN ARGUMENT...: the line on stderr has to match.
+refused() {
+  expect 2 locality "${@:2}"
+  one_line_of_error
+  says "$err" "$1"
+}
+refused 'there is no kernel "gem"; .*; did you mean gemm\?' gem
+refused 'did you mean list\?' lst
+refused 'there is no device "mi300"; .*; did you mean mi300x\?' gemm --device mi300
+refused 'order means nothing to untax locality --search' gemm --device h200 --search --order "as numbered"
+refused 'the size m is there twice' gemm m=100 -m 200
+refused 'the size m is there twice' gemm m=100 m=100
+refused '"extra" means nothing to untax locality list' list extra
+refused 'json means nothing to untax locality list' list --json -
+refused '-m means nothing to untax locality published' published -m 3
+refused 'device means nothing to untax locality --show' gemm --show --device h200
+refused 'svg and --cpp are both' gemm --device h200 --svg "$folder/x" --cpp "$folder/x"
+refused 'svg and --cpp are both -' gemm --device h200 --svg - --cpp -
+refused 'cpp and KERNEL are both' "$folder/mine.txt" --device h200 --cpp "$folder/mine.txt"
 expect 2 locality
 expect 2 locality gemm
 expect 2 locality sort --device h200

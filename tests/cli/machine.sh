@@ -64,6 +64,17 @@ refused '"from" of number "store" is ""; it has to say where' 'm["numbers"]["sto
 refused '2 hosts need network cards' 'm["gpus"] = 16'
 refused '"host_rate" is 0; it has to be above 0' 'm["links"] = "pairs"'
 refused 'its format is "x" 1' 'm["format"] = "x"'
+# JSON on stdout is all that is there; what cannot be is refused before the work.
+for option in --out --json; do
+  expect 0 machine $machine --judge bench/results $option -
+  python3 -m json.tool "$out" >/dev/null || wrong "machine --judge $option - is no JSON"
+done
+expect 0 machine $machine --judge bench/results --out - --json "$folder/judged.json"
+python3 -m json.tool "$out" >/dev/null || wrong "machine --judge --out - --json FILE: stdout is no JSON"
+expect 0 machine --help
+tr -s ' \n' ' ' <"$out" >"$folder/help"
+says "$folder/help" 'a missed bar does not change the exit status'
+
 echo "{" >"$folder/wrong.json"
 expect 2 machine "$folder/wrong.json"
 one_line_of_error
@@ -100,7 +111,7 @@ unset CUDA_VISIBLE_DEVICES
 # untax taxes --machine: the same tables and page, with what they are in front.
 model=models/llama-3.1-70b.json
 expect 0 taxes --model $model --tokens 16 --machine $machine --json "$folder/taxes.json" --html "$folder/taxes.html"
-says "$out" "^Times are predicted for 8 x H200 by untax's timing engine, whose error on what was measured is"
+says "$out" "^Times are predicted for 8 x H200 by untax's timing engine, whose mean error on what was measured is"
 says "$out" '^average layer'
 grep -q 'predicted for 8 x H200 by' "$folder/taxes.html" || wrong "the page does not say that it is predicted"
 python3 - "$folder/taxes.json" <<'PYTHON' || wrong "taxes --machine: the report is not what it should be"
@@ -143,9 +154,14 @@ one_line_of_error
 says "$err" '8 x H200 has 8 GPUs; 16 ranks need as many'
 expect 2 taxes --model $model --machine $machine --backend host
 one_line_of_error
+expect 0 taxes --model $model --tokens 16 --machine machines/gb200-72.json --ranks 32
+says "$out" '^The taxes of .*tensor parallel 32'
 expect 2 taxes --model $model --scale 2,4
 one_line_of_error
-for wrong_scale in '2,' ',2' '1,2' '2,x' '2,,4'; do
+expect 2 taxes --model $model --machine $machine --scale 2,4 --compare "$folder/taxes.json"
+one_line_of_error
+says "$err" 'compare takes a report of one number of ranks.*leave one of them out'
+for wrong_scale in '' '2,' ',2' '1,2' '2,x' '2,,4'; do
   expect 2 taxes --model $model --machine $machine --scale "$wrong_scale"
   one_line_of_error
 done

@@ -40,6 +40,34 @@ expect 2 select explain --selector "$file" width=3
 expect 2 select emit --selector $schema
 expect 2 select emit --selector "$file" nothing
 
+# Options without effect, files that would be written twice or are read, and features that would not be used.
+ignored() {  # PATTERN ARGUMENT...
+  expect 2 select "${@:2}"
+  one_line_of_error
+  says "$err" "$1"
+}
+ignored 'header means nothing to untax select evaluate; it is for train or emit' \
+  evaluate --schema $schema --table $table --header x
+ignored 'folds means nothing to untax select evaluate with --selector' evaluate --selector "$file" --table $table --folds 3
+ignored 'json means nothing to untax select explain' explain --selector "$file" --json x rows=1 cols=1 nnz=1
+ignored 'selector means nothing to untax select train' train --schema $schema --table $table --selector "$file"
+ignored 'against means nothing to untax select train' train --schema $schema --table $table --against csr
+ignored 'namespace means nothing without --header' emit --selector "$file" --namespace x
+ignored 'is missing; .* or none of the features' explain --selector "$file" rows=9 cols=9 nnz=9 row_max=7
+ignored 'rows is there twice' explain --selector "$file" rows=9 rows=8 cols=9 nnz=9
+kept=$(cksum <"$file")
+ignored 'json and --header are both' emit --selector "$file" --json "$folder/x" --header "$folder/x"
+ignored 'json and --selector are both' emit --selector "$file" --json "$file"
+ignored 'header and --text are both -' emit --selector "$file" --header - --text -
+[ "$(cksum <"$file")" = "$kept" ] || wrong "the selector was overwritten"
+
+# The header that docs/select.md asks for compiles with the code that it shows.
+expect 0 select emit --selector "$file" --header "$folder/chooser.hpp" --namespace chooser
+grep -q -- '--header chooser.hpp --namespace chooser ' docs/select.md || wrong "docs/select.md asks for another header"
+echo '#include "chooser.hpp"
+auto kernel = chooser::choose({9, 9, 9}, 1);' | ${CXX:-c++} -std=c++20 "-I$folder" -fsyntax-only -x c++ - ||
+  wrong "the header does not compile"
+
 # Tables and schemas that cannot be used: a sentence each.
 small=$folder/small.json
 refused() {  # TABLE PATTERN

@@ -54,6 +54,18 @@ expect 0 bench spmv --twins impossible.csv --repeat 2
 says "$out" '^twin of A/b +500 '
 says "$err" 'left out: twin of A/none: a twin: rows of 3 to .*; these have to ascend'
 
+# What cannot be used is found before the work, and named.
+echo '{"title": "t", "known": ["width"], "candidates": [{"name": "a", "time": "a"}, {"name": "b", "time": "b"}]}' >odd.json
+printf 'width,a,b\n1,1,2\n2,2,1\n3,1,2\n' >odd.csv
+expect 0 select train --schema odd.json --table odd.csv --folds 2 --json odd-chooser.json
+expect 2 run spmv --matrix m05.mtx.gz --selector odd-chooser.json --repeat 3
+one_line_of_error
+says "$err" 'the selector asks for width'
+echo '[{"name": ' >broken.json
+expect 2 bench spmv --matrices . --json broken.json --resume
+one_line_of_error
+says "$err" '^untax: broken.json: '
+
 printf '%%%%MatrixMarket matrix coordinate complex general\n1 1 0\n' >complex.mtx
 printf '%%%%MatrixMarket matrix coordinate real general\n1 1 5\n1 1 1\n' >short.mtx
 while read -r line; do

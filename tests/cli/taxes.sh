@@ -65,8 +65,12 @@ says "$out" '^other: all_gather_gemm, 1 rank, 8 tokens'
 says "$out" '^launch tax '
 says "$out" '^all_gather_gemm, E4 '
 expect 2 taxes --backend host --operator all_gather_gemm --compare "$folder/small.json"
-says "$err" '^untax: --compare: .*small.json: tax report'
-expect 2 taxes --backend host --operator all_gather_gemm --compare /nowhere/report.json
+says "$err" '^untax: --compare: .*small.json: tax report: "format" is missing; `untax taxes --json` writes it$'
+for other in /nowhere/report.json "$folder"; do
+  expect 2 taxes --backend host --operator all_gather_gemm --compare "$other"
+  one_line_of_error
+  says "$err" 'give a file that untax taxes --json wrote'
+done
 
 # The waterfall alone. Libraries that nobody instrumented draw PNGs, so sanitizers, which are slower, have none.
 small=(taxes --backend host --operator all_gather_gemm --ranks 2 -m 8 -n 16 -k 24 --repeat 2)

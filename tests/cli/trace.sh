@@ -72,6 +72,18 @@ read_trace 2
 UNTAX_TRACE=/nowhere/trace.json expect 2 run gemm_reduce_scatter --ranks 2 $small
 says "$err" 'UNTAX_TRACE is "/nowhere/trace.json": .* cannot be written'
 
+# What was refused leaves a trace alone, and a trace that is lost is an error.
+kept=$(cksum <"$file")
+expect 2 run broadcast --ranks 2 -n 100 --root 5 --trace "$file"
+UNTAX_TRACE=$file expect 2 run broadcast --ranks 2 -n 100 --root 5
+[ "$(cksum <"$file")" = "$kept" ] || wrong "a refused command has replaced a trace"
+for kind in "" --processes; do
+  expect 1 run gemm_reduce_scatter $kind --ranks 2 $small --trace /dev/full
+  says "$err" '^untax: the trace /dev/full cannot be written .*; the file is not complete'
+  UNTAX_TRACE=/dev/full expect 1 run gemm_reduce_scatter $kind --ranks 2 $small
+  says "$err" '^untax: the trace /dev/full cannot be written'
+done
+
 # Beside the ablation.
 expect 0 taxes --backend host --operator all_gather_gemm --ranks 2 $small --trace "$file" --json "$folder/taxes.json" \
   --html "$folder/taxes.html"

@@ -1,6 +1,5 @@
 #include "tests/plans/cases.hpp"
 
-
 #include <untax/core/error.hpp>
 
 #include "tests/errors.hpp"

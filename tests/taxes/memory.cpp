@@ -214,6 +214,23 @@ TEST(taxes_need, the_largest_operation_is_refused_with_what_would_fit) {
   EXPECT_TRUE(contains(refused(with(2, memory_kind::cuda), gib), "more GPUs"));
 }
 
+TEST(taxes_need, of_one_operator_alone_a_smaller_m_is_what_fits) {
+  layer_operation op = operation("all_gather_gemm", 100'000'000, 128, 128);
+  op.name = op.operator_name;
+  const std::string text = error_text(
+      [&] {
+        require_room_for_all(with(2), {op}, {gib, "here"});
+      },
+      errc::out_of_memory);
+  EXPECT_TRUE(contains(text, "is there here; a smaller -m fits")) << text;
+  op = operation("flash_decode", most_of_any, most_of_any, most_of_any);
+  op.attention = {most_of_any, most_of_any, 4096};
+  op.name = op.operator_name;
+  EXPECT_TRUE(
+      contains(error_text([&] { (void)make_tax_backend(with(2), {op}); }, errc::out_of_memory),
+               "fewer --keys or a smaller -m fit"));
+}
+
 TEST(taxes_need, a_cache_that_does_not_fit_is_refused_before_it_is_made) {
   layer_operation op = operation("flash_decode", most_of_any, most_of_any, most_of_any);
   op.attention = {most_of_any, most_of_any, 4096};

@@ -301,6 +301,10 @@ TEST(plot, is_a_picture_of_the_layer_that_needs_nothing_else) {
   EXPECT_TRUE(contains(svg, "<rect class=\"bound\" x=\"250.00\"")) << svg;
   report.predicted = "predicted for 8 x H200 by untax's timing engine";
   EXPECT_TRUE(contains(render_plot(report), "Times are predicted for 8 x H200"));
+  // The spread of a few simulations says nothing of the error of a prediction.
+  EXPECT_FALSE(contains(render_html(report), "class=\"chance\""));
+  report.predicted.clear();
+  EXPECT_TRUE(contains(render_html(report), "class=\"chance\""));
 }
 
 TEST(plot, bars_hang_together_between_0_and_1) {

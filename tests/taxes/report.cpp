@@ -151,11 +151,15 @@ TEST(json, refuses_what_is_not_a_report) {
         R"({"format": "untax-taxes", "format_version": 1})"}) {
     EXPECT_NE(error_text([&] { (void)from_json(text); }), "") << text;
   }
+  EXPECT_NE(error_text([] { (void)from_json("{"); }).find("no JSON object"), std::string::npos);
+  EXPECT_NE(error_text([] { (void)from_json("{}"); }).find("\"format\" is missing"),
+            std::string::npos);
   for (const char* key : {"model", "rows", "repeats", "dtype"}) {
     auto parsed = nlohmann::json::parse(to_json(sample_report()));
     parsed.erase(key);
-    EXPECT_NE(error_text([&] { (void)from_json(parsed.dump()); }).find(key), std::string::npos)
-        << key;
+    const std::string text = error_text([&] { (void)from_json(parsed.dump()); });
+    EXPECT_NE(text.find(key), std::string::npos) << key;
+    EXPECT_EQ(text.find("json.exception"), std::string::npos) << text;
   }
 }
 

@@ -1,5 +1,7 @@
 // Rings of events, and what sessions make of them.
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
 #include <thread>
@@ -10,6 +12,7 @@
 #include <untax/trace/json.hpp>
 
 #include "engines/host/trace.hpp"
+#include "src/trace/end_trace.hpp"
 #include "support.hpp"
 
 namespace untax::testing {
@@ -94,6 +97,31 @@ TEST(trace_session, two_at_a_time_are_refused) {
     EXPECT_EQ(e.code(), errc::invalid_argument);
     EXPECT_NE(std::string(e.what()).find("/nowhere/trace.json"), std::string::npos);
   }
+}
+
+TEST(trace_session, a_file_that_is_full_is_no_wrong_argument) {
+  start_trace({.path = "/dev/full"});
+  try {
+    (void)stop_trace();
+    FAIL() << "no error";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::internal);
+    EXPECT_NE(std::string(e.what()).find("/dev/full"), std::string::npos);
+  }
+}
+
+TEST(trace_session, an_end_without_operators_leaves_the_file_alone) {
+  const std::string path = ::testing::TempDir() + "untax_kept_trace.json";
+  std::ofstream(path) << "kept";
+  start_trace({.path = path});
+  end_trace();
+  end_trace();  // there is none
+  std::ifstream file(path);
+  std::string text;
+  std::getline(file, text);
+  EXPECT_EQ(text, "kept");
+  EXPECT_FALSE(is_tracing());
+  std::filesystem::remove(path);
 }
 
 TEST(trace_session, what_is_made_in_a_pause_is_not_recorded) {

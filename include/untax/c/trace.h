@@ -16,7 +16,8 @@ UNTAX_API int32_t untax_trace_start(const char* path);
 
 /* Ends the trace and writes it. No operator may run meanwhile. `events` and `lost`, which may be
  * NULL, get the number of events in the file, and of those that did not fit in memory.
- * untax_invalid_argument if no trace is being recorded, or if the file cannot be written. */
+ * untax_invalid_argument if no trace is being recorded, untax_internal if the file cannot be
+ * written. */
 UNTAX_API int32_t untax_trace_stop(int64_t* events, int64_t* lost);
 
 #ifdef __cplusplus

@@ -45,7 +45,10 @@ inline constexpr environment_variable measure{
     "UNTAX_MEASURE", "1: where no table has the problem itself, `automatic` times the likely patterns when an operator "
     "of GPUs is made; 0: it goes by tables alone", "1"};
 inline constexpr environment_variable trace{
-    "UNTAX_TRACE", "file that gets a trace of all operators on the host, for Perfetto, when the process exits", ""};
+    "UNTAX_TRACE", "file that gets a trace of all operators, for Perfetto, when the process exits; of those on GPUs in "
+    "a build with UNTAX_KERNEL_TRACE", ""};
+inline constexpr environment_variable strict{
+    "UNTAX_STRICT", "1: what untax.torch cannot take over is an error", ""};
 inline constexpr environment_variable rank{
     "UNTAX_RANK", "this process's rank (set by `untax run --processes`)", ""};
 inline constexpr environment_variable world_size{

@@ -30,8 +30,8 @@ void start_trace(const trace_options& options);
 
 /// Ends the recording and writes the file. Ranks that are processes add their parts to it, one
 /// after the other. It returns what the file holds so far or, without a file, what was recorded
-/// here. No operator may run meanwhile. Throws `invalid_argument` if no trace is being recorded, or
-/// if the file cannot be written.
+/// here. No operator may run meanwhile. Throws `invalid_argument` if no trace is being recorded,
+/// `internal` if the file cannot be written.
 trace_record stop_trace();
 
 /// Whether operators that this thread makes are recorded. Throws `invalid_argument` if the value of
