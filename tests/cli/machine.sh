@@ -41,6 +41,27 @@ done
 diff "$folder/timing.md" docs/timing.md >"$out" ||
   wrong "docs/timing.md is not what --judge says: UNTAX_WRITE_TIMING=1 bash tests/cli/machine.sh COMMAND"
 
+# README's picture is of the page that demo.sh ends with. The picture holds the page's sentence as its description, so that
+# an old one is noticed.
+expect 0 taxes --model models/llama-3.1-70b.json --tokens 16 --machine $machine --html "$folder/page.html"
+sentence=$(sed -n 's|.*<p class="finding">\(.*\)</p>.*|\1|p' "$folder/page.html")
+if [ -n "$write" ] && chromium=$(command -v chromium); then
+  "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,900 \
+    --screenshot="$folder/page.png" "file://$folder/page.html" >"$out" 2>&1 || wrong "Chromium takes no picture"
+fi
+if ! python3 - "$sentence" docs/page.png "$folder/page.png" <<'PYTHON'; then
+import os, struct, sys, zlib
+sentence, picture, taken = sys.argv[1:]
+described = b"tEXtDescription\0" + sentence.encode("latin-1")
+if os.path.exists(taken):
+    png = open(taken, "rb").read()
+    chunk = struct.pack(">I", len(described) - 4) + described + struct.pack(">I", zlib.crc32(described))
+    open(picture, "wb").write(png[:-12] + chunk + png[-12:])
+sys.exit(0 if sentence and described in open(picture, "rb").read() else 1)
+PYTHON
+  wrong "docs/page.png is not of this page: UNTAX_WRITE_TIMING=1 bash tests/cli/machine.sh COMMAND, where Chromium is"
+fi
+
 # refused PATTERN PROGRAM: a description that the Python statements damage is refused in a line that matches.
 refused() {
   python3 - "$machine" "$folder/wrong.json" "$2" <<'PYTHON'
