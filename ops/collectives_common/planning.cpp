@@ -161,8 +161,8 @@ class planner {
     if (on_device_ && options_.chunk_bytes % alignment == 0)
       plan.chunk = round_up<std::int64_t>(plan.chunk, alignment / size());
     const std::int64_t of_part = ceil_div(part, plan.chunk);
-    // Counters have int numbers: up to 8 for each chunk of each rank.
-    if (of_part > std::numeric_limits<std::int32_t>::max() / (8 * std::int64_t{world_})) {
+    // Counters have int numbers: up to 4 for each chunk of each rank.
+    if (of_part > std::numeric_limits<std::int32_t>::max() / (4 * std::int64_t{world_})) {
       refuse(
           fmt::format("chunks of {} elements cut a part of {} into too many; option chunk_bytes "
                       "has to be larger",

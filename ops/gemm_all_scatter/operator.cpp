@@ -95,25 +95,20 @@ matrix gemm_all_scatter::rows_of(matrix c, std::int64_t rows) const {
 }
 
 void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
-  // A capture cannot contain a wait for other ranks.
-  const bool captured = runner_->device && is_captured(stream);
-  // A peer writes to the offset of its own C, so all ranks must have the same offset.
-  const auto text = [&] {
-    return fmt::format("c at offset {} from result(), row stride {}",
-                       static_cast<const std::byte*>(c.data) - runner_->result->local(), c.stride);
-  };
-  // The ledger shows if another rank passes another C this time.
-  if (c.data == agreed_ && c.stride == problem_.n)
-    return captured ? void() : world_->note(name, text());
-  if (world_->owner_of(c.data, c.span_bytes()) != world_->rank()) {
+  if (c.data == agreed_ && c.stride == problem_.n) return;
+  const int rank = world_->rank();
+  if (world_->owner_of(c.data, c.span_bytes()) != rank) {
     throw error(errc::not_symmetric,
                 fmt::format("rank {}: {}: c at {} ({} bytes) does not lie in this rank's symmetric "
-                            "heap, but all ranks write into it; pass result(), or memory from "
-                            "world.allocate",
-                            world_->rank(), name, fmt::ptr(c.data), c.span_bytes()));
+                            "heap, but all ranks write "
+                            "into it; pass result(), or memory from world.allocate",
+                            rank, name, fmt::ptr(c.data), c.span_bytes()));
   }
-  if (captured) return;
-  world_->agree(name, text());
+  // A capture cannot contain a wait for other ranks.
+  if (runner_->device && is_captured(stream)) return;
+  // A peer writes to the offset of its own C, so all ranks must have the same offset.
+  const auto offset = static_cast<const std::byte*>(c.data) - runner_->result->local();
+  world_->agree(name, fmt::format("c at offset {} from result(), row stride {}", offset, c.stride));
   agreed_ = c.stride == problem_.n ? c.data : nullptr;
 }
 

@@ -1,5 +1,4 @@
 // Which memory operators take for results: their own, the caller's, or some of both.
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -81,28 +80,6 @@ TEST(results_elsewhere, a_run_of_no_tokens_needs_no_memory) {
     op.run({none, none, weight.data()}, norm_results{});
     w.barrier();
   });
-}
-
-TEST(results_elsewhere, ranks_that_pass_different_cs_hear_of_it) {
-  world_options patient;
-  patient.wait_limit = std::chrono::seconds(30);
-  const auto e = error_of([&] {
-    run_threads(
-        2,
-        [](world& w) {
-          const gemm_all_scatter_problem problem{8, 16, 8, dtype::f32};
-          gemm_all_scatter op(w, problem, {.how = pattern::fused_sequential, .workers = 1});
-          const auto other = w.allocate<float>(8 * 16, "another C");
-          const std::int64_t cols = gemm_all_scatter::weights_shard(problem, 2, w.rank()).rows;
-          const std::vector<float> a(8 * 8, 1.0F);
-          const std::vector<float> weights(static_cast<std::size_t>(cols) * 8, 1.0F);
-          const matrix c = w.rank() == 1 ? matrix(other.local(), 8, 16) : op.result();
-          op.run({a.data(), 8, 8}, {weights.data(), cols, 8}, c);
-          w.barrier();
-        },
-        patient);
-  });
-  expect_error(e, errc::disagreement, {"c at offset"});
 }
 
 TEST(results_elsewhere, tiles_and_chunks_that_cannot_be_counted_are_refused) {
