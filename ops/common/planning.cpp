@@ -30,15 +30,16 @@ void require_option(std::string_view operator_name, int rank, std::string_view w
                   rank, operator_name, what, value, most));
 }
 
-/// Tiles, panels and counters have int numbers. A protocol has at most 8 counters for each tile and
-/// panel of each rank.
+/// Tiles, panels and counters have int numbers. A protocol has at most 8 counters for each tile of
+/// each rank, or for each panel of a row of tiles.
 void require_countable(std::string_view operator_name, const local_gemm& gemm,
                        const protocol_plan& plan) {
   const auto of = [](std::int64_t size, std::int64_t part) {
     return static_cast<double>(std::max<std::int64_t>(ceil_div(size, part), 1));
   };
-  const double counted = of(gemm.rows, plan.tile_m) * of(gemm.cols, plan.tile_n) *
-                         of(gemm.depth, plan.panel_k) * plan.world * 8;
+  const double counted = of(gemm.rows, plan.tile_m) *
+                         std::max(of(gemm.cols, plan.tile_n), of(gemm.depth, plan.panel_k)) *
+                         plan.world * 8;
   if (counted <= std::numeric_limits<std::int32_t>::max()) return;
   throw error(errc::invalid_argument,
               fmt::format("rank {}: {}: tiles of {} x {} and panels of {} split {} x {} x {} into "
