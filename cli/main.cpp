@@ -16,7 +16,7 @@
 #include "help_formatter.hpp"
 #include "names.hpp"
 #include "output.hpp"
-#include "src/trace/end_trace.hpp"
+#include "src/trace/trace_file.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {

@@ -23,4 +23,14 @@ void refuse_foreign_options(const CLI::App& verb, const std::vector<option_use>&
   }
 }
 
+void option_check::refuse(const std::initializer_list<const char*>& options,
+                          const char* reason) const {
+  for (const char* option : options) {
+    if (verb_.count(option) == 0) continue;
+    throw error(
+        errc::invalid_argument,
+        fmt::format("{} means nothing to {}, which {}; leave it out", option, name_, reason));
+  }
+}
+
 }  // namespace untax::cli

@@ -65,15 +65,9 @@ void check_options(const CLI::App& verb, const select_options& o, const std::str
   refuse_foreign_options(verb, uses, "untax select ", action);
   if (verb.count("--namespace") > 0 && o.header.empty())
     throw error(errc::invalid_argument, "--namespace means nothing without --header; leave it out");
-  if (action == "evaluate" && !o.selector.empty()) {
-    for (const char* option : {"--seed", "--folds", "--depth", "--leaves", "--deal"}) {
-      if (verb.count(option) == 0) continue;
-      throw error(errc::invalid_argument,
-                  fmt::format("{} means nothing to untax select evaluate with --selector, which "
-                              "trains nothing; leave it out",
-                              option));
-    }
-  }
+  if (action == "evaluate" && !o.selector.empty())
+    option_check(verb, "untax select evaluate with --selector")
+        .refuse({"--seed", "--folds", "--depth", "--leaves", "--deal"}, "trains nothing");
   refuse_same_paths({{"--json", o.json},
                      {"--header", o.header},
                      {"--text", o.text},

@@ -15,7 +15,7 @@
 #include "engines/gpu/trace/launch_trace.hpp"
 #include "output.hpp"
 #include "src/taxes/time_text.hpp"
-#include "src/trace/end_trace.hpp"
+#include "src/trace/trace_file.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {

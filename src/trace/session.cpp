@@ -13,7 +13,6 @@
 #include <untax/core/error.hpp>
 #include <untax/core/process_owned.hpp>
 
-#include "end_trace.hpp"
 #include "trace_file.hpp"
 
 namespace untax {

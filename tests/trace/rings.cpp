@@ -12,7 +12,7 @@
 #include <untax/trace/json.hpp>
 
 #include "engines/host/trace.hpp"
-#include "src/trace/end_trace.hpp"
+#include "src/trace/trace_file.hpp"
 #include "support.hpp"
 
 namespace untax::testing {
