@@ -10,8 +10,8 @@
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/all_reduce_norm/protocol.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/device_arguments.hpp"
 #include "ops/common/device_runner.hpp"
-#include "ops/common/own_stream.hpp"
 #include "ops/common/row_plans.hpp"
 
 namespace untax {
@@ -48,6 +48,7 @@ all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& proble
   own_ = w.allocate_owned<std::byte>(room_of(problem).bytes, fmt::format("{} results", name));
   if (w.memory() == memory_kind::cuda) {
     const shown_results results{own_results(), own_->span()};
+    usable_ = std::make_unique<device_arguments>(name, w);
     device_ = plans_ ? all_reduce_norm_for_any_tokens(w, problem, *plans_, results)
                      : all_reduce_norm_on_device(w, problem, plan_.phases, results);
     w.agree(name, "made");
@@ -79,6 +80,7 @@ all_reduce_norm& all_reduce_norm::operator=(all_reduce_norm&& other) noexcept {
   plans_ = std::move(other.plans_);
   engine_ = std::move(other.engine_);
   device_ = std::move(other.device_);
+  usable_ = std::move(other.usable_);
   own_ = std::move(other.own_);
   return *this;
 }
@@ -154,32 +156,16 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
 /// The kernel reads and writes 16 bytes at a time.
 void all_reduce_norm::check_on_device(const norm_inputs& inputs,
                                       const norm_results& results) const {
-  const auto usable = [&](std::string_view what, const void* data, std::uintptr_t alignment) {
-    const auto refuse = [&](const std::string& text) {
-      throw error(errc::invalid_argument,
-                  fmt::format("rank {}: {}: {} {}", plan_.rank, name, what, text));
-    };
-    if (reinterpret_cast<std::uintptr_t>(data) % alignment != 0)  // NOLINT(*-reinterpret-cast)
-      refuse(fmt::format("lies at {}; on GPUs it has to begin at a multiple of {} bytes",
-                         fmt::ptr(data), alignment));
-    if (!reachable_by_device(data))
-      refuse(fmt::format("lies at {}, in memory of the host; it has to be in memory of the GPU",
-                         fmt::ptr(data)));
-  };
-  for (const const_matrix* rows : {&inputs.in, &inputs.residual}) {
-    if (rows->rows > 1 && rows->stride != rows->cols)
-      throw error(errc::invalid_argument,
-                  fmt::format("rank {}: {}: rows of {} elements have a stride of {}; on GPUs they "
-                              "have to follow each other without gaps",
-                              plan_.rank, name, rows->cols, rows->stride));
-  }
-  usable("in", inputs.in.data, 16);
-  usable("residual", inputs.residual.data, 16);
-  usable("weight", inputs.weight, 16);
-  usable("x", results.x, 16);
-  usable("out", results.out, 16);
+  constexpr std::size_t bytes = 16;
+  usable_->require_dense("in", inputs.in);
+  usable_->require_dense("residual", inputs.residual);
+  usable_->require("in", inputs.in.data, bytes);
+  usable_->require("residual", inputs.residual.data, bytes);
+  usable_->require("weight", inputs.weight, bytes);
+  usable_->require("x", results.x, bytes);
+  usable_->require("out", results.out, bytes);
   if (problem_.output == norm_output::e4m3_per_token)
-    usable("scales", results.scales, sizeof(float));
+    usable_->require("scales", results.scales, sizeof(float));
 }
 
 void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results,

@@ -12,6 +12,7 @@
 #include "ops/collectives_common/counted.hpp"
 #include "ops/collectives_common/planning.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/device_arguments.hpp"
 #include "ops/common/plan_agreement.hpp"
 
 namespace untax {
@@ -52,6 +53,7 @@ void collective::start(world& w, const std::string& problem, const program& p,
   tables_ = std::move(tables);
   agree_on_lines(w, name_, {fmt::format("{}, {}", name_of(type_), problem), fields_of(plan_)});
   if (w.memory() == memory_kind::cuda) {
+    usable_ = std::make_unique<device_arguments>(name_, w);
     device_runner_ = make_process_owned<gpu::collective_runner>(w, std::string(name_), kernels());
     // No rank may run while another one still allocates or loads kernels.
     w.agree(name_, "made");
@@ -74,6 +76,7 @@ void collective::start(world& w, const std::string& problem, const counted_progr
   if (w.memory() == memory_kind::cuda) {
     // Peers may access other memory in runs of other counts.
     for (const std::int64_t end : plans_->ends()) show_by(plans_->at(end), by_peers_);
+    usable_ = std::make_unique<device_arguments>(name_, w);
     device_runners_ = make_process_owned<counted_runners>(w, std::string(name_), counted);
     w.agree(name_, "made");
     return;
@@ -181,6 +184,10 @@ bool collective::captures(stream_ref stream) const {
 }
 
 void collective::run_on_device(const void* in, void* out, std::int64_t count, stream_ref stream) {
+  if (count > 0) {
+    usable_->require("in", in);
+    usable_->require("out", out);
+  }
   if (device_runner_) return device_runner_->run(in, out, between_, stream);
   if (count != last_count_) {
     world_->check();

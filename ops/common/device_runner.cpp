@@ -10,7 +10,7 @@ namespace untax {
 namespace {
 
 constexpr std::int64_t multiple = 8;  // elements of 2 bytes
-constexpr std::uintptr_t alignment = 16;
+constexpr std::size_t alignment = 16;
 
 }  // namespace
 
@@ -37,7 +37,10 @@ void require_device_problem(std::string_view operator_name, int rank, dtype type
 
 device_runner::device_runner(world& w, std::string_view operator_name,
                              std::unique_ptr<device_operator> op)
-    : world_(&w.stable_view()), name_(operator_name), op_(std::move(op)) {}
+    : world_(&w.stable_view()),
+      name_(operator_name),
+      arguments_(operator_name, w),
+      op_(std::move(op)) {}
 
 device_runner::~device_runner() {
   if (world_->unwinding()) return;
@@ -53,31 +56,10 @@ device_runner::~device_runner() {
   }
 }
 
-/// Remembers addresses that passed, since the check takes as long as a launch.
 void device_runner::require_usable(std::string_view what, const const_matrix& m) {
   if (m.empty()) return;
-  const auto refuse = [&](const std::string& text) {
-    throw error(errc::invalid_argument,
-                fmt::format("rank {}: {}: {} {}", world_->rank(), name_, what, text));
-  };
-  if (m.rows > 1 && m.stride != m.cols) {
-    refuse(
-        fmt::format("has a row stride of {} and rows of {} elements; on GPUs rows have to "
-                    "follow each other without gaps",
-                    m.stride, m.cols));
-  }
-  if (known_.contains(m.data)) return;
-  if (reinterpret_cast<std::uintptr_t>(m.data) % alignment != 0) {  // NOLINT(*-reinterpret-cast)
-    refuse(fmt::format("lies at {}; on GPUs it has to begin at a multiple of {} bytes",
-                       fmt::ptr(m.data), alignment));
-  }
-  if (!reachable_by_device(m.data)) {
-    refuse(
-        fmt::format("lies at {}, in memory of the host that GPU {} cannot reach; it has to be in "
-                    "memory of the GPU",
-                    fmt::ptr(m.data), world_->device()));
-  }
-  known_.insert(m.data);
+  arguments_.require_dense(what, m);
+  arguments_.require(what, m.data, alignment);
 }
 
 void note_rows(world& w, std::string_view operator_name, std::int64_t rows, stream_ref stream) {

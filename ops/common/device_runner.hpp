@@ -4,12 +4,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 
 #include <untax/core/matrix.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/world/world.hpp>
 
+#include "ops/common/device_arguments.hpp"
 #include "ops/common/device_operator.hpp"
 #include "ops/common/own_stream.hpp"
 
@@ -50,10 +50,10 @@ class device_runner {
 
   world* world_;
   std::string name_;
+  device_arguments arguments_;
   std::int64_t rows_ = -1;  ///< rows of runs, where they vary
   own_stream stream_;
   std::unique_ptr<device_operator> op_;
-  std::unordered_set<const void*> known_;  ///< addresses that passed
 };
 
 }  // namespace untax

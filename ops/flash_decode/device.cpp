@@ -8,7 +8,7 @@
 #include "engines/bulk/communicator.hpp"
 #include "engines/gpu/attention/attention_runner.hpp"
 #include "engines/gpu/launch/whole_run.hpp"
-#include "ops/common/own_stream.hpp"
+#include "ops/common/device_arguments.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
 
@@ -21,17 +21,13 @@ gpu::attention_sink sink_of(pattern how) {
                                            : gpu::attention_sink::ranks;
 }
 
-std::uintptr_t address(const void* p) {
-  return reinterpret_cast<std::uintptr_t>(p);  // NOLINT(*-reinterpret-cast)
-}
-
 /// On the GPU of a rank. In the bulk patterns partial results are gathered between two kernels: by
 /// NCCL, or by all_gather.
 class device_backend final : public attention_backend {
  public:
   device_backend(world& w, const flash_decode_problem& problem, const flash_decode_plan& plan)
       : world_(&w.stable_view()),
-        reachable_(flash_decode_name, w.rank(), w.device()),
+        arguments_(flash_decode_name, w),
         shape_(device_shape(problem)),
         plan_(plan),
         shard_(shape_.rows() * shape_.words()),
@@ -43,16 +39,12 @@ class device_backend final : public attention_backend {
 
   void run(const const_matrix& q, const attention_shard& shard, const matrix& out,
            stream_ref given) override {
-    require_aligned("q", q, 4);
-    require_aligned("keys", shard.keys, 16);
-    require_aligned("values", shard.values, 16);
-    require_aligned("out", as_const(out), 8);
-    reachable_.require(0, "q", q.data);
-    reachable_.require(1, "keys", shard.keys.data);
-    reachable_.require(2, "values", shard.values.data);
-    reachable_.require(3, "out", out.data);
-    reachable_.require(4, "lengths", shard.lengths);
-    reachable_.require(5, "page_table", shard.page_table);
+    arguments_.require_rows("q", q, 4);
+    arguments_.require_rows("keys", shard.keys, 16);
+    arguments_.require_rows("values", shard.values, 16);
+    arguments_.require_rows("out", as_const(out), 8);
+    arguments_.require("lengths", shard.lengths);
+    arguments_.require("page_table", shard.page_table);
     const gpu::attention_operands operands{.queries = q.data,
                                            .keys = shard.keys.data,
                                            .values = shard.values.data,
@@ -85,19 +77,8 @@ class device_backend final : public attention_backend {
     }
   }
 
-  /// Rows are read in units of `bytes`.
-  void require_aligned(std::string_view what, const const_matrix& m, std::size_t bytes) const {
-    const auto stride = static_cast<std::size_t>(m.stride) * size_of(m.type);
-    if (m.empty() || (address(m.data) % bytes == 0 && stride % bytes == 0)) return;
-    throw error(
-        errc::invalid_argument,
-        fmt::format("rank {}: {}: {} lies at {} with {} bytes from row to row; on GPUs both "
-                    "have to be multiples of {}",
-                    plan_.rank, flash_decode_name, what, fmt::ptr(m.data), stride, bytes));
-  }
-
   world* world_;
-  reachable_arguments reachable_;
+  device_arguments arguments_;
   gpu::attention_shape shape_;
   flash_decode_plan plan_;
   std::int64_t shard_;

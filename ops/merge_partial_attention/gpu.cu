@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <string_view>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -10,8 +9,8 @@
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/merge/merge_rows.hpp"
 #include "ops/common/arguments.hpp"
+#include "ops/common/device_arguments.hpp"
 #include "ops/common/device_runner.hpp"
-#include "ops/common/own_stream.hpp"
 #include "ops/merge_partial_attention/backend.hpp"
 #include "ops/merge_partial_attention/device_schedule.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
@@ -29,6 +28,7 @@ class device_merge final : public merge_backend {
       : problem_(problem),
         varying_(varying),
         launcher_(w, name, {.own = true}),
+        usable_(name, w),
         kernel_(gpu::merge_kernel_for(problem.type, w.size())),
         blocks_(planned.blocks) {
     launcher_.require_at_most(gpu::most_ranks);
@@ -100,31 +100,11 @@ class device_merge final : public merge_backend {
       arguments.apart("partial_o", partial_o, result);
       arguments.apart("partial_lse", partial_lse, result);
     }
-    require_rows("partial_o", partial_o);
-    require_rows("out", as_const(out));
-    require_reachable("partial_lse", partial_lse);
-    require_reachable("lse", as_const(lse));
-  }
-  void require_rows(std::string_view what, const const_matrix& m) {
-    constexpr std::int64_t bytes = gpu::merge_rows::chunk_bytes;
-    const std::int64_t stride = m.stride * static_cast<std::int64_t>(size_of(m.type));
-    const auto address = reinterpret_cast<std::uintptr_t>(m.data);
-    if (!m.empty() && (address % bytes != 0 || (m.rows > 1 && stride % bytes != 0))) {
-      refuse(
-          fmt::format("{} lies at {} with {} bytes from row to row; on GPUs both have to be "
-                      "multiples of {}",
-                      what, fmt::ptr(m.data), stride, bytes));
-    }
-    require_reachable(what, m);
-  }
-  /// Remembers addresses that passed, since the check takes as long as a launch.
-  void require_reachable(std::string_view what, const const_matrix& m) {
-    if (m.empty() || known_.contains(m.data)) return;
-    if (!reachable_by_device(m.data)) {
-      refuse(fmt::format("{} lies at {}, in memory of the host; it has to be in memory of the GPU",
-                         what, fmt::ptr(m.data)));
-    }
-    known_.insert(m.data);
+    constexpr std::size_t bytes = gpu::merge_rows::chunk_bytes;
+    usable_.require_rows("partial_o", partial_o, bytes);
+    usable_.require_rows("out", as_const(out), bytes);
+    usable_.require("partial_lse", partial_lse.data);
+    usable_.require("lse", lse.data);
   }
   [[noreturn]] void refuse(const std::string& text) const {
     throw error(errc::invalid_argument,
@@ -142,9 +122,9 @@ class device_merge final : public merge_backend {
   int told_ = -1;  ///< the number of tokens in the ledger, where they vary
   gpu::merge_arguments given_;
   gpu::operator_launcher launcher_;
+  device_arguments usable_;
   gpu::merge_kernel kernel_;
   int blocks_;
-  std::unordered_set<const void*> known_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_reduce_norm/device.hpp"
 #include "ops/collectives_common/device_code.hpp"
+#include "ops/common/device_arguments.hpp"
 #include "ops/common/own_stream.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_reduce_common/device.hpp"

@@ -218,7 +218,7 @@ TEST(gpu_norm_without_kernels, refuses_what_the_kernel_cannot_read_or_write) {
       norm_inputs in = m.inputs();
       (in.*rows).stride = hidden + 8;
       expect_error(error_of([&] { run(in, m.results()); }), errc::invalid_argument,
-                   {"rows of 64 elements have a stride of 72"});
+                   {"has a row stride of 72 and rows of 64 elements"});
     }
     // One row has no neighbour.
     all_reduce_norm single(w, {.tokens = 1, .hidden = hidden}, {.how = sequential});

@@ -66,19 +66,6 @@ class energy_samples {
   host_clock::time_point end_;
 };
 
-/// A CUDA event without timing.
-class event {
- public:
-  event() { gpu::require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "no event"); }
-  event(const event&) = delete;
-  event& operator=(const event&) = delete;
-  ~event() { cudaEventDestroy(event_); }
-  [[nodiscard]] cudaEvent_t get() const noexcept { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
 struct round_figure {
   double seconds = 0;  ///< of one run
   std::optional<double> watts;
@@ -130,7 +117,7 @@ class side_suite {
   l2_sides sides_;
   gpu::energy_meter meter_;
   gpu::stopwatch clock_;
-  event ends_[2];  // of batches
+  gpu::event ends_[2];  // of batches
   std::mt19937 random_{1};
   side_report report_;
 };

@@ -42,8 +42,6 @@ class collective_runner::launcher {
   void run(const void* in, void* out, std::int64_t between, stream_ref stream) {
     auto* const target = launcher_.stream_of(stream);
     whole_run all = launcher_.begin(target);
-    require_reachable("in", in, known_in_);
-    require_reachable("out", out, known_out_);
     run_.in = static_cast<const std::byte*>(in);
     run_.out = static_cast<std::byte*>(out);
     run_.between = between;
@@ -76,21 +74,6 @@ class collective_runner::launcher {
                             w.ranks_per_gpu() > 1 ? " for each rank that shares it" : ""));
   }
 
-  /// Caches the last valid address, since the query takes as long as a launch.
-  void require_reachable(const char* what, const void* p, const void*& known) const {
-    if (p == nullptr || p == known) return;
-    cudaPointerAttributes found{};
-    launcher_.require(cudaPointerGetAttributes(&found, p), "cannot ask about an address");
-    if (found.type == cudaMemoryTypeUnregistered) {
-      throw error(errc::invalid_argument,
-                  fmt::format("rank {}: {}: {} lies at {}, in memory of the host that GPU {} "
-                              "cannot reach; it has to be in memory of the GPU",
-                              launcher_.ranks().rank(), launcher_.name(), what, fmt::ptr(p),
-                              launcher_.ranks().device()));
-    }
-    known = p;
-  }
-
   void launch(int blocks, cudaStream_t stream) {
     void* arguments[] = {code_.first_argument.data(), &run_};
     launcher_.launch({.kernel = code_.kernel,
@@ -103,8 +86,6 @@ class collective_runner::launcher {
   transfer_code code_;
   run_arguments run_;
   std::uint64_t* epochs_ = nullptr;  // per block, in launch order
-  const void* known_in_ = nullptr;
-  const void* known_out_ = nullptr;
   operator_launcher launcher_;
 };
 

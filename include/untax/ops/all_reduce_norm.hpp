@@ -16,6 +16,7 @@
 
 namespace untax {
 
+class device_arguments;
 class device_norm;
 namespace host {
 class engine;
@@ -109,7 +110,8 @@ class all_reduce_norm {
   owned_symmetric<std::byte> own_;          ///< x, then out, then scales
   std::shared_ptr<const row_plans> plans_;  ///< only if runs have different numbers of tokens
   process_owned<host::engine> engine_;
-  process_owned<device_norm> device_;  ///< instead, in a world of GPUs
+  process_owned<device_norm> device_;         ///< instead, in a world of GPUs
+  std::unique_ptr<device_arguments> usable_;  ///< with `device_`
 };
 
 }  // namespace untax

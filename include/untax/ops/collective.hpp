@@ -26,6 +26,7 @@ struct transfer_code;
 struct collective_need;
 struct counted_programs;
 class counted_runners;
+class device_arguments;
 class count_plans;
 enum class touched : std::uint8_t;
 
@@ -109,6 +110,7 @@ class collective {
   process_owned<gpu::collective_runner> device_runner_;  ///< instead, in a world of GPUs
   std::int64_t last_count_ = -1;                         ///< of the last run on GPUs
   process_owned<counted_runners> device_runners_;        ///< instead, on GPUs with different counts
+  std::unique_ptr<device_arguments> usable_;             ///< on GPUs
 };
 
 }  // namespace untax

@@ -53,7 +53,8 @@ class gemm_all_scatter {
   /// multiprocessors, and wait for peers.
   ///
   /// A run on a `c` that is new to it waits for all ranks to compare offsets, but not while its
-  /// stream is being captured.
+  /// stream is being captured. If `c` is new at some ranks only, these throw a `timeout` that names
+  /// a rank that does not compare.
   ///
   /// If the pattern is bulk_library, also as the choice of `automatic`, graphs of a run have to be
   /// destroyed before the operator: NCCL ends no communicator whose calls are in a graph.

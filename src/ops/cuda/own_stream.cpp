@@ -1,4 +1,5 @@
 #include "ops/common/own_stream.hpp"
+#include "ops/common/device_arguments.hpp"
 
 #include <cuda_runtime_api.h>
 

@@ -33,14 +33,29 @@ class stream {
   std::shared_ptr<CUstream_st> stream_;
 };
 
+/// An event of the current device.
+class event {
+ public:
+  /// Throws `internal` if none can be created.
+  explicit event(unsigned flags = cudaEventDisableTiming) {
+    require(cudaEventCreateWithFlags(&event_, flags), "no event");
+  }
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  ~event() { cudaEventDestroy(event_); }
+
+  [[nodiscard]] cudaEvent_t get() const noexcept { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 /// Makes work that is enqueued on `stream` from now on wait for the present work of the default
 /// stream of the current device. Throws `internal`.
 inline void follow_default(cudaStream_t stream) {
-  cudaEvent_t there = nullptr;
-  require(cudaEventCreateWithFlags(&there, cudaEventDisableTiming), "no event");
-  const std::unique_ptr<CUevent_st, decltype(&cudaEventDestroy)> kept(there, cudaEventDestroy);
-  require(cudaEventRecord(there, cudaStreamLegacy), "cannot follow the default stream");
-  require(cudaStreamWaitEvent(stream, there, 0), "cannot follow the default stream");
+  const event there;
+  require(cudaEventRecord(there.get(), cudaStreamLegacy), "cannot follow the default stream");
+  require(cudaStreamWaitEvent(stream, there.get(), 0), "cannot follow the default stream");
 }
 
 /// Copies `bytes` of the host to memory of the current device, for kernels of any stream: returns
@@ -55,31 +70,20 @@ inline void upload(void* to, const void* from, std::size_t bytes, const char* pr
 /// that the caller's stream has at `fork`, and is part of its capture, if there is one.
 class side_stream {
  public:
-  side_stream() {
-    require(cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming), "no event");
-    require(cudaEventCreateWithFlags(&joined_, cudaEventDisableTiming), "no event");
-  }
-  side_stream(const side_stream&) = delete;
-  side_stream& operator=(const side_stream&) = delete;
-  ~side_stream() {
-    cudaEventDestroy(joined_);
-    cudaEventDestroy(forked_);
-  }
-
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
   void fork(cudaStream_t from) const {
-    require(cudaEventRecord(forked_, from), "cannot leave a stream");
-    require(cudaStreamWaitEvent(get(), forked_, 0), "cannot leave a stream");
+    require(cudaEventRecord(forked_.get(), from), "cannot leave a stream");
+    require(cudaStreamWaitEvent(get(), forked_.get(), 0), "cannot leave a stream");
   }
   void join(cudaStream_t into) const {
-    require(cudaEventRecord(joined_, get()), "cannot come back to a stream");
-    require(cudaStreamWaitEvent(into, joined_, 0), "cannot come back to a stream");
+    require(cudaEventRecord(joined_.get(), get()), "cannot come back to a stream");
+    require(cudaStreamWaitEvent(into, joined_.get(), 0), "cannot come back to a stream");
   }
 
  private:
   stream stream_{stream_use::side};
-  cudaEvent_t forked_ = nullptr;
-  cudaEvent_t joined_ = nullptr;
+  event forked_;
+  event joined_;
 };
 
 }  // namespace untax::gpu
