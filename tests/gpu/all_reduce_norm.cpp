@@ -67,7 +67,8 @@ class norm_trial {
     count_ = tokens * p_.hidden;
   }
 
-  void launch(const stream& s, std::uint64_t seed) {
+  /// All ranks come here; this one's kernel begins `late` microseconds behind the meeting.
+  void launch(const stream& s, std::uint64_t seed, std::int64_t late = 0) {
     seed_ = seed;
     const norm_results to = op_.result();
     const auto put = [&](T* at, const std::vector<T>& values) {
@@ -84,6 +85,7 @@ class norm_trial {
     put(residual, part<T>(-1, seed, count_));
     put(weight_.local(), part<T>(-2, seed, p_.hidden));
     w_.barrier();
+    stall(s, late);
     op_.run({const_matrix(in_.local(), p_.type, p_.tokens, p_.hidden),
              const_matrix(residual, p_.type, p_.tokens, p_.hidden), weight_.local(), 1.0F / 16},
             to, s.get());
@@ -188,10 +190,8 @@ void check(world& w, const all_reduce_norm_problem& p, int phases, bool in_place
   const stream s;
   norm_trial<T> trial(w, p, phases, in_place);
   std::mt19937_64 stalls(seed + static_cast<std::uint64_t>(w.rank()));
-  const auto epochs = static_cast<std::uint64_t>(runs(5));
-  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
-    stall(s, static_cast<std::int64_t>(stalls() % 200));
-    trial.launch(s, seed + epoch);
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+    trial.launch(s, seed + epoch, static_cast<std::int64_t>(stalls() % 200));
     EXPECT_TRUE(s.done());
     w.check();
     trial.expect_right(s);
@@ -252,13 +252,49 @@ TEST(gpu_all_reduce_norm, has_any_number_of_tokens) {
           norm_trial<bf16> trial(w, most, phases, phases == 1, true);
           for (int i = 0; i < count; ++i) {
             trial.set_tokens(1 + (below(2) == 0 ? below(8) : below(300)));
-            stall(s, below(100) * w.rank());
-            trial.launch(s, random());
+            const std::int64_t late = below(100) * w.rank();
+            trial.launch(s, random(), late);
             ASSERT_TRUE(s.done());
             w.check();
             trial.expect_right(s);
             w.barrier();
             if (::testing::Test::HasFailure()) return;
+          }
+        }
+      },
+      roomy_world());
+}
+
+// The bits of x are those of adding in rank order; those of out are compared from run to run.
+TEST(gpu_all_reduce_norm, has_the_same_bits_in_every_run) {
+  NEEDS_GPUS(1);
+  const std::uint64_t seed = std::random_device{}();
+  const int count = runs(30);
+  untax::run_gpus(
+      gpus(),
+      [&](world& w) {
+        const stream s;
+        std::mt19937_64 stalls(seed + static_cast<std::uint64_t>(w.rank()));
+        constexpr untax::extent sizes[] = {{1, 16384}, {24, 4096}, {150, 1032}};
+        for (const auto& [tokens, hidden] : sizes) {
+          for (const int phases : {1, 2}) {
+            SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, {} tokens of {}, {} phases", seed,
+                                     w.rank(), w.size(), tokens, hidden, phases));
+            norm_trial<bf16> trial(w, {.tokens = tokens, .hidden = hidden, .type = dtype::bf16},
+                                   phases, false);
+            std::vector<std::uint16_t> right;
+            for (int i = 0; i < count && !::testing::Test::HasFailure(); ++i) {
+              trial.launch(s, seed, static_cast<std::int64_t>(stalls() % 200));
+              EXPECT_TRUE(s.done());
+              w.check();
+              if (i == 0) {
+                trial.expect_right(s);
+                right = trial.bits(tokens, s);
+              } else {
+                EXPECT_TRUE(trial.bits(tokens, s) == right) << "run " << i;
+              }
+              w.barrier();
+            }
           }
         }
       },
