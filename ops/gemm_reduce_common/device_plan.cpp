@@ -105,10 +105,11 @@ void sums_plan::set_rows(std::int64_t rows) {
 
 pattern usual_pattern(const device_sum& sum, int world) {
   const bool passes_on = sum.target == reduce_target::everywhere;
-  const std::int64_t few_rows = passes_on ? 128 : 64;  // rows of an owner
+  const std::int64_t least_rows =
+      std::max<std::int64_t>(passes_on && world <= 2 ? 192 : 128, std::int64_t{32} * world);
   // If tiles are whole, sums of clusters of 256 rows are sent while others are multiplied.
   const bool whole_tiles = sum.m % (256 * world) == 0;
-  const bool as_rows = sum.partials != dtype::f32 && sum.m >= few_rows * std::max(world, 2) &&
+  const bool as_rows = sum.partials != dtype::f32 && sum.m >= least_rows &&
                        !(passes_on && (sum.phases == 1 || (sum.m >= 4096 && !whole_tiles)));
   return as_rows ? pattern::fused_warp_specialized : pattern::fused_sequential;
 }

@@ -49,10 +49,11 @@ struct sums_plan {
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
-/// The pattern of `automatic` among `world` ranks, measured between two H100. All blocks multiply.
-/// With few rows all add, too, by words that carry their own signal; with many, rows are scattered
-/// (see `row_sums_plan`); with still more, sums of a second phase leave beside the GEMM, by words
-/// again. Among more ranks an owner of fewer rows than are stored at once would get rows of others.
+/// The pattern of `automatic` among `world` ranks, by times between two GPUs, and of four ranks
+/// that share one. All blocks multiply. With few rows all add, too, by words that carry their own
+/// signal; with many, rows are scattered (see `row_sums_plan`); with still more, sums of a second
+/// phase leave beside the GEMM, by words again. An owner of fewer rows than are stored at once gets
+/// rows of others, too, so owners of less than half as many get words.
 [[nodiscard]] pattern usual_pattern(const device_sum& sum, int world);
 
 /// Plans for a GPU, or the part of one that a rank has, sorted by the predicted time of the GEMM
