@@ -126,12 +126,28 @@ __device__ __forceinline__ void run_roles_alone(
   producer.run();
 }
 
-/// Whether operands are ready when the previous kernels have ended, and nothing is loaded before. A
-/// summing sink leaves the producer too few registers for that.
-template <tile_config config, class Io>
+/// Whether operands are ready when the previous kernels have ended, and the first work is located
+/// before. A summing sink leaves the producer too few registers for that.
+template <class Io>
 inline constexpr bool reads_present = present_source<typename io_view<Io>::source_view> &&
-                                      !(io_view<Io>::has_peers && reads_early(config)) &&
                                       !summing_sink<typename io_view<Io>::sink_view>;
+
+/// The producer warp of a block whose operands are ready: it loads the first stages before it asks
+/// for the epoch.
+template <tile_config config, class Io, class Begin>
+__device__ __forceinline__ void produce_present(
+    const block_view<config>& block,
+    local_producer<config, typename io_view<Io>::source_view>& producer, const Begin& begin) {
+  producer.open_first();
+  if constexpr (kernels_are_traced) begin();  // a warp begins to record as a whole
+  if (elect_one()) {
+    if constexpr (reads_early(config)) producer.load_early_weights(block.arguments.early_stages);
+    griddepcontrol_wait();
+    producer.run();
+  }
+  __syncwarp();
+  if constexpr (!kernels_are_traced) begin();
+}
 
 /// The roles of a block that multiplies in a launch between ranks.
 template <tile_config config, class Io>
@@ -140,24 +156,35 @@ __device__ __forceinline__ void run_roles(
     local_producer<config, typename io_view<Io>::source_view>& producer) {
   using source = typename io_view<Io>::source_view;
   using sink = typename io_view<Io>::sink_view;
+  constexpr bool present = reads_present<Io>;
   constexpr register_shares registers =
       summing_sink<sink> || adding_sink<sink> ? registers_with_sums : registers_with_peers;
   const int warp = warp_in_block();
+  const auto begin = [&] {
+    griddepcontrol_wait();
+    io.begin(cluster_blocks(config));
+  };
   int fetched = 0;
-  if constexpr (reads_early(config)) {
+  if constexpr (reads_early(config) && !present) {
     if (warp == 0)
       fetched = tma_producer<config, source>(block, io.source)
                     .load_early_weights(block.arguments.early_stages);
   }
-  if (warp < warpgroup_threads / 32) io.senders.prepare_beside(warp);
-  griddepcontrol_wait();
-  io.begin(cluster_blocks(config));
   if (warp >= warpgroup_threads / 32) {
     grow_registers<registers.consumer>();
+    begin();
     run_consumer<config, adds_ranges(config, registers)>(block, io.source, io.sink);
     return;
   }
+  io.senders.prepare_beside(warp);
   shrink_registers<registers.producer>();
+  if constexpr (present) {
+    if (warp == 0) {
+      produce_present<config, Io>(block, producer, begin);
+      return;
+    }
+  }
+  begin();
   if constexpr (bringing_source<source>) {
     // So few loads do not delay what the senders read.
     if (warp == 0 && fetched == 0)
@@ -165,13 +192,7 @@ __device__ __forceinline__ void run_roles(
           tma_producer<config, source>(block, io.source).load_early_weights(loaded_before_moving);
   }
   io.senders.beside(warp, epilogue_smem_of(block, warp));
-  if constexpr (reads_present<config, Io>) {
-    if (warp == 0) {
-      producer.open_first();
-      if (elect_one()) producer.run();
-      __syncwarp();
-    }
-  } else {
+  if constexpr (!present) {
     if (warp == 0) tma_producer<config, source>(block, io.source, fetched).run();
   }
   if constexpr (awaited_source<source>) {
@@ -204,7 +225,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const int number = static_cast<int>(blockIdx.x) - given.comm_cta_count();
   const int in_order = number / cluster_ctas;
   const std::uint32_t in_cluster = cluster_ctas == 1 ? 0 : block_in_cluster();
-  constexpr bool present = reads_present<config, all>;
+  constexpr bool present = reads_present<all>;
   constexpr bool finds_first = present || bringing_source<typename view::source_view>;
   // The first work is located before the previous kernels end, but where senders need registers.
   const block_view<config> block{

@@ -10,7 +10,8 @@ namespace untax::gpu {
 /// only the rows that exist.
 ///
 /// It locates the first tile, and prepares its first stages, before the previous kernels have
-/// ended. After that, the first TMA load is only a few instructions away.
+/// ended. After that, the first TMA load is only a few instructions away. If nobody writes the
+/// weights, those of the first stages may be loaded before, too.
 template <tile_config config, class Source>
 class local_producer {
  public:
@@ -32,10 +33,26 @@ class local_producer {
     __syncwarp();
   }
 
-  /// Called by one thread when the previous kernels have ended.
+  /// Called by one thread after `open_first`, before the previous kernels have ended: loads the
+  /// weights of `most` of these stages at most. They are the M operand.
+  __device__ void load_early_weights(int most) {
+    static_assert(config.swap_ab);
+    if (m_.rows == 0) return;
+    early_ = most < open_ ? most : open_;
+    for (int stage = 0; stage < early_; ++stage) {
+#pragma unroll
+      for (int i = 0; i < per_stage; ++i)
+        load_m_operand(block_, block_.shared.stages[stage].m_operand[i], *m_.map,
+                       {column_of(range_.begin + stage * per_stage, i), m_.row},
+                       block_.shared.full[stage]);
+    }
+  }
+
+  /// Called by the same thread when the previous kernels have ended.
   __device__ void run() {
     if (!work_.valid()) return;
     int k_block = range_.begin;
+    for (; early_ > 0; --early_, --open_, k_block += per_stage) fetch(k_block, true);
     for (; open_ > 0; --open_, k_block += per_stage) fetch(k_block);
     for (;;) {
       for (; k_block < range_.end; k_block += per_stage) {
@@ -104,14 +121,15 @@ class local_producer {
     n_.row += static_cast<int>(block_.m_place) * n_.rows;
   }
 
-  /// Loads the k-blocks of the next stage.
-  __device__ void fetch(int k_block) {
+  /// Loads the k-blocks of the next stage; `has_weights`: but those of the M operand.
+  __device__ void fetch(int k_block, bool has_weights = false) {
     auto& here = block_.shared.stages[at_.stage];
     stage_barrier& full = block_.shared.full[at_.stage];
 #pragma unroll
     for (int i = 0; i < per_stage; ++i) {
       const int column = column_of(k_block, i);
-      if (m_.rows > 0) load_m_operand(block_, here.m_operand[i], *m_.map, {column, m_.row}, full);
+      if (!has_weights && m_.rows > 0)
+        load_m_operand(block_, here.m_operand[i], *m_.map, {column, m_.row}, full);
       load_n_operand(block_, here.n_operand[i], *n_.map, {column, n_.row}, n_.rows, full);
     }
     at_.template advance<config.stages>();
@@ -127,7 +145,8 @@ class local_producer {
   part n_{};
   std::uint32_t bytes_ = 0;  // per stage
   ring_cursor at_;
-  int open_ = 0;  // stages from here on whose barriers are armed
+  int open_ = 0;   // stages from here on whose barriers are armed
+  int early_ = 0;  // those of them that already have their weights
 };
 
 }  // namespace untax::gpu
