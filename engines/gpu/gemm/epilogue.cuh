@@ -79,8 +79,11 @@ class epilogue_store {
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
       sink.after_tile(block_.place(w));
     });
-    tma_store_wait();
-    if constexpr (adding_sink<Sink>) sink.end_stores(block_.shared.meeting, number == last_sent);
+    if constexpr (adding_sink<Sink>) {
+      sink.end_stores(block_.shared.meeting, number == last_sent);
+    } else {
+      tma_store_wait();
+    }
   }
 
  private:

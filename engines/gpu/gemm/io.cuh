@@ -133,7 +133,7 @@ template <class V>
 concept adding_sink = signalling_sink<V> && requires(V& v, peer_meeting& meeting) {
   /// Called by a thread of an epilogue warp. `last_sent(block, group)` is the last work on a tile
   /// with parts for peers. The thread says of each tile whether its results are sums, and then that
-  /// everything has been sent, and that everything has been stored.
+  /// everything has been sent, and that everything has been stored, which waits for the stores.
   v.take_sums(true);
   v.has_sent(meeting);
   v.end_stores(meeting, true);

@@ -42,12 +42,13 @@ class row_partials<Protocol>::view {
     return last;
   }
   __device__ void take_sums(bool sums) { sums_ = sums || world() == 1; }
-  [[nodiscard]] __device__ gpu::copy_hops copies_of(int row) const {
+  [[nodiscard]] __device__ gpu::copy_hops copies_of(int row) {
     const int at = io_.rotation.rotated(row);
     if (is_sum(at)) return {0, io_.passes_on && reserved_ ? world() : 1};
     if (io_.owned.owner_rows == 0) return {0, reserved_ ? world() : 1};
     const gpu::owned_rows::owners owners = io_.owned.of_part(at);
     const int hop = owners.first - io_.how.rank();
+    keeps_partials_ = keeps_partials_ || (hop <= 0 && hop + owners.count > 0);
     return {hop < 0 ? hop + world() : hop, reserved_ ? owners.count : 0};
   }
   [[nodiscard]] __device__ gpu::destination copy_of(int row, int hop) const {
@@ -67,8 +68,12 @@ class row_partials<Protocol>::view {
     if (!reserved_) meeting.failed = 1;
     meeting.sent.arrive();
   }
+  /// Waits until partials in the own slab, which MMA warps add, and sums at peers are complete.
+  /// Sums that stay here are complete when the kernel has ended. A block that waited for them would
+  /// hold up the next kernel's block.
   __device__ void end_stores(gpu::peer_meeting& meeting, bool sends_until_then) const {
     if (sends_until_then) has_sent(meeting);
+    if (io_.adds && (io_.passes_on || keeps_partials_)) gpu::tma_store_wait();
     meeting.stored.arrive();
   }
   /// Waits only for what peers do before they wait for anything. If a peer has not opened its
@@ -110,6 +115,7 @@ class row_partials<Protocol>::view {
   std::uint64_t epoch_ = 0;
   bool reserved_ = true;
   bool sums_ = false;
+  bool keeps_partials_ = false;  // some are in the own slab
 };
 
 }  // namespace untax
