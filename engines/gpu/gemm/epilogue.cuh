@@ -79,11 +79,8 @@ class epilogue_store {
       for (int subtile = 0; subtile < subtiles_of(config); ++subtile) release();
       sink.after_tile(block_.place(w));
     });
-    if constexpr (adding_sink<Sink>) {
-      sink.end_stores(block_.shared.meeting, number == last_sent);
-    } else {
-      tma_store_wait();
-    }
+    if constexpr (!adding_sink<Sink>) tma_store_wait();
+    if constexpr (adding_sink<Sink>) sink.end_stores(block_.shared.meeting, number == last_sent);
   }
 
  private:

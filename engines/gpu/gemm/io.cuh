@@ -218,6 +218,8 @@ template <class Io>
 class no_senders::view {
  public:
   explicit __device__ view(const Io& /*io*/) {}
+  __device__ void prepare_beside(int /*warp*/) {}
+  __device__ void beside(int /*warp*/, const epilogue_smem& /*own*/) {}
 };
 
 /// The views that each thread makes of its kernel's arguments.

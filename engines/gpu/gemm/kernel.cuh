@@ -96,44 +96,13 @@ __device__ __forceinline__ void run_storing_warp(const block_view<config>& block
   }
 }
 
-/// The roles of a block of a GEMM alone. Everything that accesses no matrix is done before the
-/// previous kernels end.
-template <tile_config config, class Io>
-__device__ __forceinline__ void run_roles_alone(
-    const block_view<config>& block, io_view<Io>& io,
-    local_producer<config, typename io_view<Io>::source_view>& producer) {
-  const int warp = warp_in_block();
-  const auto begin = [&] {
-    griddepcontrol_wait();
-    io.begin(cluster_blocks(config));
-  };
-  if (warp >= warpgroup_threads / 32) {
-    grow_registers<registers_alone.consumer>();
-    begin();
-    run_consumer<config, adds_ranges(config, registers_alone)>(block, io.source, io.sink);
-    return;
-  }
-  shrink_registers<registers_alone.producer>();
-  if (warp > 0) {
-    begin();
-    run_storing_warp(block, io.sink, warp);
-    return;
-  }
-  producer.open_first();
-  if constexpr (kernels_are_traced) begin();  // a warp begins to record as a whole
-  if (!elect_one()) return;
-  if constexpr (!kernels_are_traced) begin();
-  producer.run();
-}
-
 /// Whether operands are ready when the previous kernels have ended, and the first work is located
 /// before. A summing sink leaves the producer too few registers for that.
 template <class Io>
 inline constexpr bool reads_present = present_source<typename io_view<Io>::source_view> &&
                                       !summing_sink<typename io_view<Io>::sink_view>;
 
-/// The producer warp of a block whose operands are ready: it loads the first stages before it asks
-/// for the epoch.
+/// The producer warp, where operands are ready: it loads them before it asks for the epoch.
 template <tile_config config, class Io, class Begin>
 __device__ __forceinline__ void produce_present(
     const block_view<config>& block,
@@ -141,7 +110,8 @@ __device__ __forceinline__ void produce_present(
   producer.open_first();
   if constexpr (kernels_are_traced) begin();  // a warp begins to record as a whole
   if (elect_one()) {
-    if constexpr (reads_early(config)) producer.load_early_weights(block.arguments.early_stages);
+    if constexpr (io_view<Io>::has_peers && reads_early(config))
+      producer.load_early_weights(block.arguments.early_stages);
     griddepcontrol_wait();
     producer.run();
   }
@@ -149,7 +119,8 @@ __device__ __forceinline__ void produce_present(
   if constexpr (!kernels_are_traced) begin();
 }
 
-/// The roles of a block that multiplies in a launch between ranks.
+/// The roles of a block that multiplies. What accesses no matrix is done before the previous
+/// kernels end.
 template <tile_config config, class Io>
 __device__ __forceinline__ void run_roles(
     const block_view<config>& block, io_view<Io>& io,
@@ -157,8 +128,10 @@ __device__ __forceinline__ void run_roles(
   using source = typename io_view<Io>::source_view;
   using sink = typename io_view<Io>::sink_view;
   constexpr bool present = reads_present<Io>;
-  constexpr register_shares registers =
-      summing_sink<sink> || adding_sink<sink> ? registers_with_sums : registers_with_peers;
+  constexpr register_shares registers = !io_view<Io>::has_peers ? registers_alone
+                                        : summing_sink<sink> || adding_sink<sink>
+                                            ? registers_with_sums
+                                            : registers_with_peers;
   const int warp = warp_in_block();
   const auto begin = [&] {
     griddepcontrol_wait();
@@ -170,21 +143,19 @@ __device__ __forceinline__ void run_roles(
       fetched = tma_producer<config, source>(block, io.source)
                     .load_early_weights(block.arguments.early_stages);
   }
+  if (warp < warpgroup_threads / 32) io.senders.prepare_beside(warp);
+  if constexpr (!present) begin();
   if (warp >= warpgroup_threads / 32) {
     grow_registers<registers.consumer>();
-    begin();
+    if constexpr (present) begin();
     run_consumer<config, adds_ranges(config, registers)>(block, io.source, io.sink);
     return;
   }
-  io.senders.prepare_beside(warp);
   shrink_registers<registers.producer>();
   if constexpr (present) {
-    if (warp == 0) {
-      produce_present<config, Io>(block, producer, begin);
-      return;
-    }
+    if (warp == 0) return produce_present<config, Io>(block, producer, begin);
+    begin();
   }
-  begin();
   if constexpr (bringing_source<source>) {
     // So few loads do not delay what the senders read.
     if (warp == 0 && fetched == 0)
@@ -274,7 +245,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     }
     io.finish();
   } else {
-    run_roles_alone(block, io, producer);
+    run_roles(block, io, producer);
   }
   note_kernel_end(block);
 

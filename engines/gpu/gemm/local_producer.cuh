@@ -10,8 +10,7 @@ namespace untax::gpu {
 /// only the rows that exist.
 ///
 /// It locates the first tile, and prepares its first stages, before the previous kernels have
-/// ended. After that, the first TMA load is only a few instructions away. If nobody writes the
-/// weights, those of the first stages may be loaded before, too.
+/// ended. After that, the first TMA load is only a few instructions away.
 template <tile_config config, class Source>
 class local_producer {
  public:
@@ -33,8 +32,8 @@ class local_producer {
     __syncwarp();
   }
 
-  /// Called by one thread after `open_first`, before the previous kernels have ended: loads the
-  /// weights of `most` of these stages at most. They are the M operand.
+  /// Called by one thread before the previous kernels have ended, if nobody writes the weights, the
+  /// M operand: loads those of the first stages, of `most` at most.
   __device__ void load_early_weights(int most) {
     static_assert(config.swap_ab);
     if (m_.rows == 0) return;

@@ -8,6 +8,7 @@
 #include <untax/core/error.hpp>
 
 #include "engines/gpu/gemm/kernels.hpp"
+#include "engines/gpu/gemm/variant.hpp"
 
 namespace untax::gpu {
 namespace {
@@ -178,6 +179,16 @@ void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows, in
       errc::unsupported,
       fmt::format("rank {}: {}: no kernel multiplies {} rows {}{}", rank, operator_name, rows, why,
                   least <= most_num_sms ? fmt::format("; {} would do", least) : ""));
+}
+
+kernel_variant variant_for(std::span<const kernel_variant> variants, const tile_config& planned) {
+  const auto found = std::ranges::find(variants, planned, &kernel_variant::config);
+  if (found != variants.end()) return *found;
+  throw error(
+      errc::internal,
+      fmt::format(
+          "no kernel in kernels.hpp has {} sub-tiles of results and the tiles of a plan: {}",
+          planned.epilogue_buffers, gemm_plan{planned, {}}.text()));
 }
 
 }  // namespace untax::gpu
