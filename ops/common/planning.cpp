@@ -172,13 +172,8 @@ std::vector<gpu::gemm_plan> plans_with_wide_tiles(std::span<const gpu::tile_conf
   // by themselves, and in clusters that share what they read.
   constexpr double longer_alone = 1.1;
   constexpr double longer_together = 1.05;
-  // In a ring of three stages stream-K takes so much longer than in one of four; without it, both
-  // are as quick. Measured on one H200.
-  constexpr double longer_in_short_ring = 1.02;
-  for (gpu::gemm_plan& p : plans) {
+  for (gpu::gemm_plan& p : plans)
     if (is_wide(p)) p.cycles *= p.config.cluster > 1 ? longer_together : longer_alone;
-    if (p.config.stages < 4 && p.schedule.stream_k_tiles > 0) p.cycles *= longer_in_short_ring;
-  }
   std::ranges::stable_sort(plans, {}, &gpu::gemm_plan::cycles);
   return plans;
 }

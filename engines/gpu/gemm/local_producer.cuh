@@ -23,23 +23,18 @@ class local_producer {
     if (work_.valid()) locate(work_);
     begin_range(work_.begin);
   }
-  /// Called by the same warp when barriers are initialised: arms those of the first stages.
-  __device__ void open_first() {
+  /// Called by the same warp when barriers are initialised: arms those of the first stages, and
+  /// loads the M operand of `early` of them at most: weights that nobody writes.
+  __device__ void open_first(int early) {
     const int stages = (range_.end - range_.begin + per_stage - 1) / per_stage;
     open_ = stages < config.stages ? stages : config.stages;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (lane < open_) block_.shared.full[lane].arrive_and_expect(bytes_);
     __syncwarp();
-  }
-
-  /// Called by one thread before the previous kernels have ended, if nobody writes the weights, the
-  /// M operand: loads those of the first stages, of `most` at most.
-  __device__ void load_early_weights(int most) {
-    static_assert(config.swap_ab);
-    if (m_.rows == 0) return;
-    early_ = most < open_ ? most : open_;
+    if (early == 0) return;
+    early_ = early < open_ ? early : open_;
+    if (!elect_one()) return;
     for (int stage = 0; stage < early_; ++stage) {
-#pragma unroll
       for (int i = 0; i < per_stage; ++i)
         load_m_operand(block_, block_.shared.stages[stage].m_operand[i], *m_.map,
                        {column_of(range_.begin + stage * per_stage, i), m_.row},
@@ -47,7 +42,7 @@ class local_producer {
     }
   }
 
-  /// Called by the same thread when the previous kernels have ended.
+  /// Called by one thread when the previous kernels have ended.
   __device__ void run() {
     if (!work_.valid()) return;
     int k_block = range_.begin;
