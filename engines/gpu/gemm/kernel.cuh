@@ -128,13 +128,13 @@ __device__ __forceinline__ void run_roles(
     io.begin(cluster_blocks(config));
   };
   // The producer warp, where operands are ready. A warp begins to record as a whole.
-  const auto produce = [&] {
+  const auto produce = [&](auto& loads) {
     constexpr bool reads_weights = io_view<Io>::has_peers && reads_early(config);
-    producer.open_first(reads_weights ? block.arguments.early_stages : 0);
+    loads.open_first(reads_weights ? block.arguments.early_stages : 0);
     if constexpr (loads_first && kernels_are_traced) begin();
     if (elect_one()) {
       if constexpr (loads_first) griddepcontrol_wait();
-      producer.run();
+      loads.run();
     }
     __syncwarp();
     if constexpr (loads_first && !kernels_are_traced) begin();
@@ -155,7 +155,7 @@ __device__ __forceinline__ void run_roles(
   }
   shrink_registers<registers.producer>();
   if constexpr (loads_first) {
-    if (warp == 0) return produce();
+    if (warp == 0) return produce(producer);
     begin();
   }
   if constexpr (bringing_source<source>) {
@@ -168,7 +168,7 @@ __device__ __forceinline__ void run_roles(
   if constexpr (!present) {
     if (warp == 0) tma_producer<config, source>(block, io.source, fetched).run();
   } else if constexpr (!loads_first) {
-    if (warp == 0) produce();
+    if (warp == 0) produce(producer);
   }
   if constexpr (awaited_source<source>) {
     if (warp == 3 && io.source.polls()) flag_poller<config, source>(block, io.source).run();
