@@ -147,7 +147,7 @@ void wait_for_next(world& w) {
 }
 
 const rank_body waits("gpu waits", [] {
-  world w = world::from_environment(gpu_world(std::getenv("KILL") != nullptr ? 30s : 500ms));
+  world w = world::from_environment(gpu_world(std::getenv("KILL") != nullptr ? 30s : 3s));
   wait_for_next(w);
 });
 
@@ -181,7 +181,7 @@ TEST(gpu_processes, a_signal_that_never_comes_is_named) {
     const bool reporter = o.said(rank, "ERROR").starts_with("timeout");
     reporters += reporter ? 1 : 0;
     multi_test::expect_error(o, rank, reporter ? errc::timeout : errc::aborted,
-                             {"waited 500 ms", "kernel wait_until, room 4, needs 1, has 0"});
+                             {"waited 3000 ms", "kernel wait_until, room 4, needs 1, has 0"});
   }
   EXPECT_EQ(reporters, 1);
 }
