@@ -38,8 +38,16 @@ class Problem:
             p = dict(zip(PACKED, p)) if isinstance(p, list) else p
             shape = {"m": self.m, "n": self.n, "k": self.k}
             self.plans.append((model.Plan(**{f: {**shape, **p}[f] for f in FIELDS}), p["seconds"]))
-        self.usual = [p for p in self.plans if p[0].raster_group == 8 and p[0].kernel and not p[0].too_wide]
+        self.usual = self.without_rasters()
         self.best = min((seconds for _, seconds in self.usual), default=None)
+
+    def without_rasters(self):
+        """Plans that the planner may choose. Of those that differ in nothing but the raster group one is left: the usual one."""
+        found = {}
+        for p, seconds in self.plans:
+            if p.kernel and not p.too_wide and (p.raster_group == 8 or dataclasses.replace(p, raster_group=8) not in found):
+                found[dataclasses.replace(p, raster_group=8)] = (p, seconds)
+        return list(found.values())
 
     def chosen(self, values):
         return min(self.usual, key=lambda p: model.cycles(p[0], values))

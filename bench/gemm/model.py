@@ -86,7 +86,7 @@ def kernels_of(name):
 KERNELS = kernels_of("gemm_kernels")
 COSTS = os.path.join(ENGINE, "cost.def")
 TREES_FILE = os.path.join(ENGINE, "../gemm_alone/plan_trees.inc")
-TREES_FROM = 128  # rows, and more: there trees correct the model,
+TREES_FROM = 16  # rows, and more: there trees correct the model,
 TREES_FARTHEST = 1.45  # of plans that it expects to take no more than so many times the least
 COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+), ([-+.e0-9]+), (\w[.\w]*)\)")
 GPUS = ["h200", "h100"]  # the columns of cost.def
@@ -182,7 +182,8 @@ def features(plans, times, gpu):
     for p, time in zip(plans, times):
         turns = p.tiles / p.clusters
         rows.append([time / least, time, p.block_n, p.cluster, float(p.swap_ab), p.cluster_split_k, ways[p.way], p.tiles, turns,
-                     math.ceil(turns) / turns, p.m_tiles, p.n_tiles, float(gpu == "h100")])
+                     math.ceil(turns) / turns, p.m_tiles, p.n_tiles, float(gpu == "h100"), p.stream_k_tiles / p.tiles,
+                     p.tile_stages])
     return rows
 
 

@@ -21,13 +21,14 @@ import fit
 import model
 
 FOLDS = 5
-FEW_ROWS = 64  # up to so many the model alone is as good, and nothing is learned from them
+FEW_ROWS = 16  # up to so many the model alone is as good, and nothing is learned from them
 # What is far from the best need not be known well: so much slower counts a third.
 FAR = 0.25
 SETTINGS = {"objective": "regression", "learning_rate": 0.15, "num_leaves": 31, "min_data_in_leaf": 10, "lambda_l2": 1.0,
             "bagging_fraction": 0.7, "bagging_freq": 1, "feature_fraction": 0.7, "seed": 1, "deterministic": True,
             "force_row_wise": True, "num_threads": 1, "verbosity": -1}
-TREES = 100
+TREES = 200
+GROUPS = [(17, 128), (129, 1 << 30)]  # rows of A that are judged together
 
 
 class Timed:
@@ -67,14 +68,16 @@ def judge(timed):
             if t.problem.m > model.TREES_FROM and fold_of[t.problem.n, t.problem.k] == fold:
                 by_trees = t.seconds[numpy.argmin(t.cycles * numpy.exp(trees.predict(t.features)))]
                 found[t.gpu].append((t.problem, t.seconds[numpy.argmin(t.cycles)], by_trees))
-    print(f"more than {model.TREES_FROM} rows, weights that were not seen")
-    print("  GPU   number  chosen by  chosen / best  worst  library / chosen  under 0.90")
-    for gpu, rows in found.items():
-        for name, which in (("model", 1), ("trees", 2)):
-            regret = [row[which] / row[0].best for row in rows]
-            ratio = [row[0].library / row[which] for row in rows]
-            print(f"  {gpu} {len(rows):>7}  {name:<9} {fit.mean(map(math.log, regret)):>14.4f} {max(regret):>6.2f}"
-                  f" {fit.mean(map(math.log, ratio)):>17.4f} {sum(r < 0.9 for r in ratio):>11}")
+    for least, most in GROUPS:
+        print(f"{least} rows and more:" if most == GROUPS[-1][1] else f"{least} to {most} rows:")
+        print("  GPU   number  chosen by  chosen / best  worst  library / chosen  under 0.90")
+        for gpu, all_rows in found.items():
+            rows = [row for row in all_rows if least <= row[0].m <= most]
+            for name, which in (("model", 1), ("trees", 2)):
+                regret = [row[which] / row[0].best for row in rows]
+                ratio = [row[0].library / row[which] for row in rows]
+                print(f"  {gpu} {len(rows):>7}  {name:<9} {fit.mean(map(math.log, regret)):>14.4f} {max(regret):>6.2f}"
+                      f" {fit.mean(map(math.log, ratio)):>17.4f} {sum(r < 0.9 for r in ratio):>11}")
 
 
 def words_of(trees):

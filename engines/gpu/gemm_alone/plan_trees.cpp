@@ -21,7 +21,7 @@ constexpr tree_node nodes[] = {
 };
 
 /// The features of a plan; the fastest plan of the same problem takes `least` cycles.
-using features = std::array<double, 13>;
+using features = std::array<double, 15>;
 features features_of(const gemm_plan& p, double least, gemm_costs costs) {
   const tile_config& c = p.config;
   const tile_schedule& s = p.schedule;
@@ -40,7 +40,9 @@ features features_of(const gemm_plan& p, double least, gemm_costs costs) {
           std::ceil(turns) / turns,
           1.0 * s.m_tiles,
           1.0 * s.n_tiles,
-          costs == gemm_costs::h100 ? 1.0 : 0.0};
+          costs == gemm_costs::h100 ? 1.0 : 0.0,
+          1.0 * s.stream_k_tiles / s.tiles(),
+          1.0 * s.stages()};
 }
 
 /// The logarithm of the factor by which the model is wrong: the sum over all trees.
@@ -58,7 +60,7 @@ double sum_of_trees(const features& f) {
 
 void correct_by_trees(std::vector<gemm_plan>& plans, const gemm_shape& shape,
                       const gpu_model& gpu) {
-  constexpr std::int64_t few_rows = 128;
+  constexpr std::int64_t few_rows = 16;
   constexpr int measured_sms = 132;
   // Plans that the model expects to be so much slower were not timed.
   constexpr double farthest = 1.45;
