@@ -105,9 +105,11 @@ def words_of(trees):
     return words
 
 
-def write(trees, problems):
+def write(trees, problems, files):
     with open(model.TREES_FILE, "w", encoding="utf-8") as text:
-        text.write(f"// {TREES} trees, grown by bench/gemm/trees.py on the times of {problems} products. Read by plan_trees.cpp.\n")
+        text.write(f"// {TREES} trees, grown by bench/gemm/trees.py on the times of {problems} products. Read by plan_trees.cpp. From:\n")
+        for file in files:
+            text.write(f"// {os.path.basename(file)}\n")
         line = ""
         for word in words_of(trees):
             if len(line) + len(word) > 118:
@@ -126,7 +128,7 @@ def main():
     if args.verb == "judge":
         judge(timed)
     else:
-        write(grown(timed), len(timed))
+        write(grown(timed), len(timed), args.files)
 
 
 if __name__ == "__main__":
