@@ -32,6 +32,7 @@ class local_producer {
     if (lane < open_) block_.shared.full[lane].arrive_and_expect(bytes_);
     __syncwarp();
     if (early == 0) return;
+    static_assert(!reads_early(config) || config.cluster == 1, "a block may lie beyond the rows");
     early_ = early < open_ ? early : open_;
     if (!elect_one()) return;
     for (int stage = 0; stage < early_; ++stage) {
