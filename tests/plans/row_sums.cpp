@@ -13,6 +13,7 @@
 
 #include "engines/gpu/gemm/kernels.hpp"
 #include "ops/common/nowhere.hpp"
+#include "ops/common/planning.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/gemm_reduce_common/row_schedule.hpp"
 #include "ops/plan_check/check.hpp"
@@ -103,6 +104,37 @@ TEST(row_sums, parts_belong_to_the_owners_of_their_rows) {
       }
     }
   }
+}
+
+/// Beside what the same tiles take elsewhere, stream-K in a ring of three stages takes a fiftieth
+/// more; and the quickest plan is the first.
+TEST(row_sums, stream_k_in_a_short_ring_counts_as_slower) {
+  const gpu::gpu_model gpu{132};
+  int slower = 0;
+  for (const std::int64_t m : {300, 1024, 2545, 4096}) {
+    for (const std::int64_t k : {1024, 3584, 8192}) {
+      const auto plans =
+          row_sums_plans(sum_of(m, 8192, k, reduce_target::owner, 1), 1, 0, as_rows, gpu);
+      ASSERT_TRUE(
+          std::ranges::is_sorted(plans, {}, [](const row_sums_plan& p) { return p.gemm.cycles; }));
+      const auto elsewhere = plans_with_wide_tiles(gpu::scatter_kernels, {m, 8192, k, dtype::bf16},
+                                                   {multiplying(as_rows, gpu.num_sms), gpu.costs},
+                                                   gpu::registers_with_sums);
+      ASSERT_EQ(plans.size(), elsewhere.size());
+      for (const row_sums_plan& p : plans) {
+        const auto same = std::ranges::find_if(elsewhere, [&](const gpu::gemm_plan& e) {
+          return e.config == p.gemm.config &&
+                 e.schedule.stream_k_tiles == p.gemm.schedule.stream_k_tiles &&
+                 e.schedule.clusters == p.gemm.schedule.clusters;
+        });
+        ASSERT_NE(same, elsewhere.end()) << p.text();
+        const bool counts = p.gemm.config.stages < 4 && p.gemm.schedule.stream_k_tiles > 0;
+        ASSERT_NEAR(p.gemm.cycles / same->cycles, counts ? 1.02 : 1, 1e-9) << p.text();
+        slower += counts ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(slower, 10);
 }
 
 TEST(row_sums, own_rows_are_multiplied_last) {
