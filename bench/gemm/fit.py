@@ -25,6 +25,7 @@ FIELDS = [f.name for f in dataclasses.fields(model.Plan)]
 
 
 STAY = 0.001  # what it costs parameters to move; without it held-out halves were chosen for worse
+USUAL_RASTER = 8  # tiles: the raster group of plans for which no other saves reading from memory
 UNSURE = 0.02  # plans whose times by the model differ by so much less are taken alike: see loss
 PACKED = FIELDS[3:] + ["seconds"]
 
@@ -45,8 +46,9 @@ class Problem:
         """Plans that the planner may choose. Of those that differ in nothing but the raster group one is left: the usual one."""
         found = {}
         for p, seconds in self.plans:
-            if p.kernel and not p.too_wide and (p.raster_group == 8 or dataclasses.replace(p, raster_group=8) not in found):
-                found[dataclasses.replace(p, raster_group=8)] = (p, seconds)
+            usual = dataclasses.replace(p, raster_group=USUAL_RASTER)
+            if p.kernel and not p.too_wide and (p == usual or usual not in found):
+                found[usual] = (p, seconds)
         return list(found.values())
 
     def chosen(self, values):

@@ -86,7 +86,7 @@ def kernels_of(name):
 KERNELS = kernels_of("gemm_kernels")
 COSTS = os.path.join(ENGINE, "cost.def")
 TREES_FILE = os.path.join(ENGINE, "../gemm_alone/plan_trees.inc")
-TREES_FROM = 16  # rows, and more: there trees correct the model,
+TREES_FROM = 16  # rows: for more, trees correct the model,
 TREES_FARTHEST = 1.45  # of plans that it expects to take no more than so many times the least
 COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+), ([-+.e0-9]+), (\w[.\w]*)\)")
 GPUS = ["h200", "h100"]  # the columns of cost.def

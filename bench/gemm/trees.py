@@ -21,14 +21,13 @@ import fit
 import model
 
 FOLDS = 5
-FEW_ROWS = 16  # up to so many the model alone is as good, and nothing is learned from them
 # What is far from the best need not be known well: so much slower counts a third.
 FAR = 0.25
 SETTINGS = {"objective": "regression", "learning_rate": 0.15, "num_leaves": 31, "min_data_in_leaf": 10, "lambda_l2": 1.0,
             "bagging_fraction": 0.7, "bagging_freq": 1, "feature_fraction": 0.7, "seed": 1, "deterministic": True,
             "force_row_wise": True, "num_threads": 1, "verbosity": -1}
 TREES = 200
-GROUPS = [(17, 128), (129, 1 << 30)]  # rows of A that are judged together
+MANY_ROWS = 128  # problems of up to so many rows of A are judged together, and those of more
 
 
 class Timed:
@@ -51,7 +50,7 @@ class Timed:
 
 
 def grown(timed):
-    lessons = [t.lessons() for t in timed if t.problem.m > FEW_ROWS]
+    lessons = [t.lessons() for t in timed if t.problem.m > model.TREES_FROM]
     features, wrong, weights = (numpy.concatenate(column) for column in zip(*lessons))
     data = lightgbm.Dataset(features, wrong, weight=weights * len(weights) / weights.sum())
     return lightgbm.train(SETTINGS, data, TREES)
@@ -68,11 +67,11 @@ def judge(timed):
             if t.problem.m > model.TREES_FROM and fold_of[t.problem.n, t.problem.k] == fold:
                 by_trees = t.seconds[numpy.argmin(t.cycles * numpy.exp(trees.predict(t.features)))]
                 found[t.gpu].append((t.problem, t.seconds[numpy.argmin(t.cycles)], by_trees))
-    for least, most in GROUPS:
-        print(f"{least} rows and more:" if most == GROUPS[-1][1] else f"{least} to {most} rows:")
+    for many, title in ((False, f"{model.TREES_FROM + 1} to {MANY_ROWS} rows"), (True, f"more than {MANY_ROWS} rows")):
+        print(f"{title}, weights that were not seen")
         print("  GPU   number  chosen by  chosen / best  worst  library / chosen  under 0.90")
         for gpu, all_rows in found.items():
-            rows = [row for row in all_rows if least <= row[0].m <= most]
+            rows = [row for row in all_rows if (row[0].m > MANY_ROWS) == many]
             for name, which in (("model", 1), ("trees", 2)):
                 regret = [row[which] / row[0].best for row in rows]
                 ratio = [row[0].library / row[which] for row in rows]
