@@ -3,6 +3,7 @@ from math import exp, log
 
 import norm
 import torch_layers
+import whole_layers
 from attention import shape_of_heads
 from compared import bars_of, shape
 from tables import bars, table, timed
@@ -94,7 +95,8 @@ def text(found):
             "cuBLASLt with NCCL, NCCL alone for collectives, NCCL and a kernel that normalises for all_reduce_norm, and our "
             "attention kernel with NCCL for flash_decode. "
             "[All figures, and what is missed](bench/results/README.md).\n"
-            + "".join("\n" + torch_layers.sentence(d) for _, d in found["untax-async-tensor-parallelism"]))
+            + "".join("\n" + torch_layers.sentence(d) for _, d in found["untax-async-tensor-parallelism"])
+            + "".join(whole_layers.front(d) for _, d in found["untax-torch-layers"]))
 
 
 def place_of(document):

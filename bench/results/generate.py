@@ -2,7 +2,8 @@
 """Writes bench/results/README.md, and the results in other texts, from the JSON files in this folder.
 
 The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm and the
-other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check) and bench/async_tensor_parallelism.py write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
+other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check), bench/async_tensor_parallelism.py and
+bench/torch_layers.py write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
 what the files say.
 """
 import argparse
@@ -18,9 +19,11 @@ import front
 import norm
 import seer
 import torch_layers
+import whole_layers
 from compared import (bars_of, beside_public, drawn_by, measured_how, measured_how_all, over_bound, overlap_title,
                       shape)
 from tables import bars, table, timed
+from where import place, places
 
 BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
 PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
@@ -28,7 +31,7 @@ PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "b
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
            "untax-bench-gemm", "untax-bench-overlap", "untax-bench-norm", "untax-bench-attention",
-           "untax-bench-tune-check", "untax-async-tensor-parallelism"]
+           "untax-bench-tune-check", "untax-async-tensor-parallelism", "untax-torch-layers"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_ROWS = [1, 16, 128]
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
@@ -56,26 +59,6 @@ def seconds(value):
             break
     digits = 0 if abs(scaled) >= 99.95 else 1 if abs(scaled) >= 9.995 else 2
     return f"{scaled:.{digits}f} {unit}"
-
-
-def place(document):
-    commit = document["commit"] or "unknown"
-    where = f"{document['cpu']}, {document['cores']} cores, {document['machine']}" if "cpu" in document else ""
-    if "gpus" in document:
-        where = f"{document['gpus']}, driver {document['driver']}, {document['libraries']}"
-    if document["format"] == "untax-bench-tune-check":
-        where = f"{document['device']}, {document['library']}"
-    elif "device" in document:
-        where = (f"{document['ranks']} x {document['device']}, driver {document['driver']}, {document['runtime']}"
-                 + (f", {document['library']}" if "library" in document else ""))
-    if "gpu" in document:
-        where = f"one {document['gpu']}, {document['library']}"
-    return f"{where}; commit {commit}, {document['date'][:10]}"
-
-
-def places(documents):
-    """One line for each place that something was measured at."""
-    return "".join(f"Measured on {text}.\n" for text in dict.fromkeys(place(d) for _, d in documents))
 
 
 def milliseconds(value, digits=3):
@@ -221,6 +204,8 @@ def device_details(found):
         text += attention.details(name, d, place(d), measured_how(d))
     for name, d in found["untax-async-tensor-parallelism"]:
         text += torch_layers.details(name, d, place(d))
+    for name, d in found["untax-torch-layers"]:
+        text += whole_layers.details(name, d, place(d))
     for name, d in found["untax-bench-tune-check"]:
         text += (f"\n## What automatic chooses\n\n{choice_verdict(d)}\n{choices(d)}\nMedians of {d['repeats']} runs. "
                  f"[{name}]({name}), {place(d)}.\n")

@@ -1,0 +1,28 @@
+"""Whether a result is right: the error of the whole, and of each element over its row."""
+import torch
+
+
+class Wrong(Exception):
+    """A way's result is not that of the reference."""
+
+
+def errors(got, expected):
+    """Frobenius norm of the error over that of the result, and the largest error of an element over the root mean square
+    of its row; infinite where an element is not finite."""
+    got, expected = got.float(), expected.float()
+    error = got - expected
+    if not torch.isfinite(error).all():
+        return float("inf"), float("inf")
+    rows = expected.pow(2).mean(-1, keepdim=True).sqrt().clamp_min(1e-20)
+    return (error.norm() / expected.norm()).item(), (error.abs() / rows).max().item()
+
+
+def require(got, expected, whole, element):
+    """Raises Wrong where one of both errors is larger than its limit; returns them."""
+    if got.shape != expected.shape:
+        raise Wrong(f"the result is {tuple(got.shape)}, and has to be {tuple(expected.shape)}")
+    found = errors(got, expected)
+    if not (found[0] <= whole and found[1] <= element):
+        raise Wrong(f"relative error {found[0]:.2e}, at most {whole}; of an element over its row {found[1]:.2e}, at most "
+                    f"{element}")
+    return found

@@ -1,0 +1,174 @@
+"""A whole layer: projections, attention, norms and the gate, in all ways. Positions are left out, since they are the same
+in all of them. `turn` is not used: the weights of a layer are larger than a cache."""
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
+
+from .projections import ONE_SHOT_BYTES
+
+EPSILON = 1e-5
+
+
+def add_norm(x, residual, weight):
+    total = x + residual
+    return rms_norm(total, (total.shape[-1],), weight, EPSILON), total
+
+
+def gated(gate_up):
+    gate, up = gate_up.chunk(2, -1)
+    return silu(gate) * up
+
+
+class Weights:
+    """One rank's part of a layer. Those of o make up for what averaging over many keys takes away, so that an error of
+    attention is seen in the result."""
+
+    def __init__(self, model, dtype, device):
+        def matrix(columns, k, scale=1.0):
+            return (torch.randn(columns, k, device=device) * (scale / k**0.5)).to(dtype).t()
+
+        self.model = model
+        self.qkv, self.o = matrix(model.qkv, model.hidden), matrix(model.hidden, model.attended, 8.0)
+        self.gate_up, self.down = matrix(2 * model.inner, model.hidden), matrix(model.hidden, model.inner)
+        same = torch.Generator(device).manual_seed(7)  # every rank normalises alike
+        self.norms = [(1 + torch.randn(model.hidden, device=device, generator=same) / 8).to(dtype) for _ in range(2)]
+
+    def float(self):
+        """The same in fp32."""
+        copy = object.__new__(Weights)
+        copy.model = self.model
+        copy.norms = [t.float() for t in self.norms]
+        copy.qkv, copy.o, copy.gate_up, copy.down = (t.float() for t in (self.qkv, self.o, self.gate_up, self.down))
+        return copy
+
+
+class Layer:
+    """`keys`: how many a token of decode attends to; None is prefill, where all tokens are of one sequence."""
+
+    def __init__(self, weights, tokens, keys, dtype, device, buffers, small):
+        self.weights, self.model, self.tokens, self.buffers = weights, weights.model, tokens, buffers
+        self.ranks, self.rank, self.group = dist.get_world_size(), dist.get_rank(), dist.group.WORLD.group_name
+        self.add_norm, self.gated = small
+        same = torch.Generator(device).manual_seed(tokens)
+        self.x = torch.randn(tokens, self.model.hidden, device=device, generator=same).to(dtype)
+        self.cache = None
+        if keys is not None:
+            shape = tokens, self.model.kv_heads, keys, self.model.head_dim
+            self.cache = [torch.randn(shape, dtype=dtype, device=device) for _ in range(2)]
+
+    def heads(self, qkv):
+        m = self.model
+        return qkv.unflatten(-1, (-1, m.head_dim)).split([m.heads, m.kv_heads, m.kv_heads], 1)
+
+    def attention(self, qkv):
+        q, k, v = self.heads(qkv)
+        if self.cache is None:
+            q, k, v = (t.transpose(0, 1)[None] for t in (q, k, v))
+            done = scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+            return done[0].transpose(0, 1).flatten(1)
+        # The new key would be one of thousands; to write it costs the same in all ways, and is left out.
+        done = scaled_dot_product_attention(q[:, :, None], *self.cache, enable_gqa=True)
+        return done.flatten(1)
+
+    def exact_attention(self, qkv):
+        """In fp32; some tokens of decode at a time, whose keys in fp32 would fill a GPU."""
+        q, k, v = self.heads(qkv)
+        times = self.model.heads // self.model.kv_heads
+        if self.cache is None:
+            k, v = (t.repeat_interleave(times, 1) for t in (k, v))
+            q, k, v = (t.transpose(0, 1)[None] for t in (q, k, v))
+            return scaled_dot_product_attention(q, k, v, is_causal=True)[0].transpose(0, 1).flatten(1)
+        done = []
+        for begin in range(0, self.tokens, 16):
+            part = slice(begin, begin + 16)
+            k, v = (t[part].float().repeat_interleave(times, 1) for t in self.cache)
+            done.append(scaled_dot_product_attention(q[part, :, None], k, v).flatten(1))
+        return torch.cat(done)
+
+    def reference(self):
+        """The residual after the layer, in fp32."""
+        w, x = self.weights.float(), self.x.float()
+        qkv = rms_norm(x, (x.shape[-1],), w.norms[0], EPSILON) @ w.qkv
+        partial = self.exact_attention(qkv) @ w.o
+        dist.all_reduce(partial)
+        h, x = add_norm(partial, x, w.norms[1])
+        partial = gated(h @ w.gate_up) @ w.down
+        dist.all_reduce(partial)
+        return x + partial
+
+    def summed(self, multiply_and_sum, turn=0):
+        """A layer whose tokens all ranks have: the normalised rows for the next layer, and the residual.
+        `multiply_and_sum(x, w, residual, norm)` ends both halves."""
+        w = self.weights
+        h = rms_norm(self.x, (self.x.shape[-1],), w.norms[0], EPSILON)
+        h, x = multiply_and_sum(self.attention(h @ w.qkv), w.o, self.x, w.norms[1])
+        return multiply_and_sum(self.gated(h @ w.gate_up), w.down, x, w.norms[0])
+
+    def shared(self, gather, scatter, turn=0):
+        """A layer whose tokens are shared by the ranks: `gather(x, w)` multiplies all tokens, and `scatter(x, w)` gives this
+        rank's of the sum."""
+        w = self.weights
+        x = self.x.chunk(self.ranks)[self.rank]
+        h = rms_norm(x, (x.shape[-1],), w.norms[0], EPSILON)
+        h, x = self.add_norm(scatter(self.attention(gather(h, w.qkv)), w.o), x, w.norms[1])
+        return self.add_norm(scatter(self.gated(gather(h, w.gate_up)), w.down), x, w.norms[0])
+
+    def nccl(self, x, w, residual, norm):
+        product = x @ w
+        dist.all_reduce(product)
+        return self.add_norm(product, residual, norm)
+
+    def on_symmetric_memory(self, x, w, residual, norm):
+        product = torch.mm(x, w, out=self.buffers.of(self.tokens, w.shape[1]))
+        few = product.numel() * product.element_size() <= ONE_SHOT_BYTES
+        reduce = torch.ops.symm_mem.one_shot_all_reduce if few else torch.ops.symm_mem.two_shot_all_reduce_
+        return self.add_norm(reduce(product, "sum", self.group), residual, norm)
+
+    def silent(self, x, w, residual, norm):
+        return self.add_norm(x @ w, residual, norm)
+
+    def untax_norm(self, x, w, residual, norm):
+        return torch.ops.untax.all_reduce_rms_norm(x @ w, residual, norm, EPSILON, self.group)
+
+    def untax_sum(self, x, w, residual, norm):
+        return self.add_norm(torch.ops.untax.matmul_all_reduce(x, w, "sum", self.group), residual, norm)
+
+    def nccl_gather(self, x, w):
+        whole = x.new_empty(self.tokens, x.shape[1])
+        dist.all_gather_into_tensor(whole, x)
+        return whole @ w
+
+    def nccl_scatter(self, x, w):
+        share = x.new_empty(self.tokens // self.ranks, w.shape[1])
+        dist.reduce_scatter_tensor(share, x @ w)
+        return share
+
+    def asynchronous_gather(self, x, w):
+        call = symm_mem._fused_all_gather_matmul if x.is_cuda else symm_mem._fused_all_gather_matmul_fallback
+        return call(x, [w], 0, self.group, return_A=False)[1][0]
+
+    def asynchronous_scatter(self, x, w):
+        call = symm_mem._fused_matmul_reduce_scatter if x.is_cuda else symm_mem._fused_matmul_reduce_scatter_fallback
+        return call(x, w, "sum", 0, self.group)
+
+    def untax_gather(self, x, w):
+        return torch.ops.untax.all_gather_matmul(x, w, 0, self.group)
+
+    def untax_scatter(self, x, w):
+        return torch.ops.untax.matmul_reduce_scatter(x, w, "sum", 0, self.group)
+
+    def ways(self):
+        """What is called, by the name of the way: the normalised rows and the residual, of all tokens or of this rank's. "no
+        communication" is no rival."""
+        ends = {"NCCL all-reduce": self.nccl, "no communication": self.silent,
+                "untax all_reduce_rms_norm": self.untax_norm, "untax matmul_all_reduce": self.untax_sum}
+        if self.buffers:
+            ends["torch symmetric memory"] = self.on_symmetric_memory
+        ways = {name: lambda turn, end=end: self.summed(end, turn) for name, end in ends.items()}
+        if self.cache is not None or self.tokens % self.ranks:
+            return ways
+        pairs = {"NCCL gather, scatter": (self.nccl_gather, self.nccl_scatter),
+                 "torch async": (self.asynchronous_gather, self.asynchronous_scatter),
+                 "untax gather, scatter": (self.untax_gather, self.untax_scatter)}
+        return ways | {name: lambda turn, pair=pair: self.shared(*pair, turn) for name, pair in pairs.items()}

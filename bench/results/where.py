@@ -1,0 +1,21 @@
+"""Where something was measured, as it stands under tables."""
+
+
+def place(document):
+    commit = document["commit"] or "unknown"
+    where = f"{document['cpu']}, {document['cores']} cores, {document['machine']}" if "cpu" in document else ""
+    if "gpus" in document:
+        where = f"{document['gpus']}, driver {document['driver']}, {document['libraries']}"
+    if document["format"] == "untax-bench-tune-check":
+        where = f"{document['device']}, {document['library']}"
+    elif "device" in document:
+        where = (f"{document['ranks']} x {document['device']}, driver {document['driver']}, {document['runtime']}"
+                 + (f", {document['library']}" if "library" in document else ""))
+    if "gpu" in document:
+        where = f"one {document['gpu']}, {document['library']}"
+    return f"{where}; commit {commit}, {document['date'][:10]}"
+
+
+def places(documents):
+    """One line for each place that something was measured at."""
+    return "".join(f"Measured on {text}.\n" for text in dict.fromkeys(place(d) for _, d in documents))

@@ -1,0 +1,54 @@
+"""bench/torch_layers.py with small widths on CPUs: it compares every way's result, and its file becomes a table."""
+
+import importlib
+import json
+
+import pytest
+from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
+
+BENCH = HERE.parents[1] / "bench"
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    file = tmp_path_factory.mktemp("bench") / "layers.json"
+    said = torchrun(2, BENCH / "torch_layers.py", "--device", "cpu", "--tokens", "6", "--shrink", "32", "--keys", "64",
+                    "--rounds", "2", "--models", "qwen3-32b", "--json", file)
+    assert "projections, eager" in said and "left out" not in said
+    return json.loads(file.read_text())
+
+
+def test_every_way_is_timed_and_right(document):
+    ways = {(row["what"], row["name"]): set(row["eager"]["seconds"]) for row in document["rows"]}
+    pair = {"NCCL", "torch async", "untax", "matmul"}
+    assert ways == {("projection", "qkv"): pair, ("projection", "gate_up"): pair, ("projection", "o"): pair,
+                    ("projection", "down"): pair, ("projection", "o, all-reduce"): pair - {"torch async"},
+                    ("projection", "down, all-reduce"): pair - {"torch async"},
+                    ("layer", "decode"): {"NCCL all-reduce", "no communication", "untax all_reduce_rms_norm",
+                                          "untax matmul_all_reduce"}}
+    assert not any("wrong" in row for row in document["rows"])
+    assert all(len(row["errors"]) == len(row["eager"]["seconds"]) - 1 for row in document["rows"])
+    assert {"NCCL_NVLS_ENABLE", "TORCH_SYMM_MEM_DISABLE_MULTICAST"} < set(document["environment"])
+
+
+def test_the_file_becomes_a_table(document, monkeypatch):
+    monkeypatch.syspath_prepend(BENCH / "results")
+    module = importlib.import_module("whole_layers")
+    text = module.details("FILE.json", document, "here")
+    assert "| qwen3-32b | o, all-reduce | 6 |" in text and "NVLink multicast was off" in text
+
+
+def test_one_wrong_word_is_noticed(monkeypatch):
+    import torch
+
+    monkeypatch.syspath_prepend(BENCH)
+    checks = importlib.import_module("layers.checks")
+    right = torch.randn(512, 4096)
+    assert checks.require(right.clone(), right, 1e-2, 8e-2) == (0, 0)
+    wrong = right.clone()
+    wrong[300, 8:12] = wrong[300, 12:16]  # 16 bytes, of which the error of the whole says nothing
+    assert checks.errors(wrong, right)[0] < 1e-2
+    with pytest.raises(checks.Wrong, match="of an element over its row"):
+        checks.require(wrong, right, 1e-2, 8e-2)
+    wrong[300, 8] = torch.nan
+    assert checks.errors(wrong, right)[0] == float("inf")
