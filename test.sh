@@ -8,16 +8,19 @@ source cmake/dependencies.sh
 
 usage() {
   cat <<'TEXT'
-Usage: ./test.sh [--quick | --all] [--preset NAME]... [--with-torch]
+Usage: ./test.sh [--quick | --all] [--preset NAME]... [--with-torch | --without-torch]
 Without arguments: the release build, which is the one called cuda where nvcc is found, and the Python
-package, for hosts, in a virtual environment.
+package, for hosts, in a virtual environment. Where there is no GPU torch is installed there too, without
+the packages of CUDA (540 MB are loaded), and its tests run on the CPU.
   --quick         what CI runs: the release build and its tests, all gates, and, where nvcc is, a
                   sixth of the sources that need CUDA, others for each commit, but neither the tests
                   that need GPUs nor the kernels of the GEMM and of attention, of which the gate ptx
                   compiles one of each kind; clang-tidy looks at a seventh of the sources, and a seventh
                   of the headers is compiled alone, others for each commit
   --all           ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer, too
-  --with-torch    installs torch and scipy, too, which takes gigabytes, and runs the tests that need them
+  --with-torch    installs torch with all that it needs for GPUs, and scipy, which takes gigabytes, and runs
+                  the tests that need them
+  --without-torch installs no torch; the tests that need it are skipped
   --preset NAME   only this build (release, dev, tsan, asan or cuda); may be given several times
 The last line says how many tests passed, failed and were skipped in all builds together.
 TEXT
@@ -28,7 +31,8 @@ release=release
 if has_nvcc; then release=cuda; fi
 
 quick=no
-torch=no
+torch=cpu
+if nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then torch=no; fi
 presets=()
 while (($# > 0)); do
   case "$1" in
@@ -38,6 +42,7 @@ while (($# > 0)); do
       export UNTAX_GATE_SHARE=7
       ;;
     --with-torch) torch=yes ;;
+    --without-torch) torch=no ;;
     --all) presets+=("$release" tsan asan) ;;
     --preset)
       if (($# < 2)); then
@@ -103,6 +108,16 @@ run_stage() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# install_torch_for_cpus VENV: torch from PyPI with what its import and gloo need, and no more: python/tests/cuda_stand_ins.py
+# makes do without its packages of CUDA.
+install_torch_for_cpus() {
+  if [[ "$torch" != cpu ]]; then return; fi
+  quietly build/python-torch.log "$1/bin/pip" install -q --no-deps \
+    torch filelock typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec setuptools &&
+    quietly build/python-stand-ins.log "$1/bin/python" python/tests/cuda_stand_ins.py "$("$1/bin/python" -c \
+      'import sysconfig; print(sysconfig.get_path("platlib"))')"
+}
+
 # test_python PRESET: makes a wheel, installs it in a virtual environment of its own, looks at it and runs pytest. The
 # compiler is that of the build PRESET, so that ccache has its objects.
 test_python() {
@@ -112,6 +127,7 @@ test_python() {
   if ! { rm -rf "$wheels" && python3 -m venv "$venv" &&
     quietly build/python-packages.log "$venv/bin/pip" install -q \
       scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch scipy) &&
+    install_torch_for_cpus "$venv" &&
     CXX=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$1/CMakeCache.txt") quietly build/python-wheel.log \
       "$venv/bin/pip" -v wheel . --no-build-isolation --no-deps -w "$wheels" &&
     quietly build/python-install.log "$venv/bin/pip" install --force-reinstall --no-deps "$wheels"/untax-*.whl &&

@@ -1,0 +1,99 @@
+"""What each rank of test_torch_groups.py does: several process groups that are used side by side, over gloo.
+
+Usage: torchrun --nproc-per-node N torch_groups.py CHECK
+"""
+
+import sys
+import threading
+
+import torch
+import torch.distributed as dist
+
+import untax
+import untax.torch as untax_torch
+
+ops = torch.ops.untax
+
+
+def groups_of_a_mesh():
+    """Tensor parallelism along rows of a mesh and data parallelism along its columns, in turn; a rank is in both."""
+    rank = dist.get_rank()
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    data, tensor = (untax_torch.name_of(mesh.get_group(name)) for name in ("data", "tensor"))
+    torch.manual_seed(5)
+    a = torch.randn(4, 6, 16)  # a batch for each rank
+    weights = torch.randn(2, 16, 8)  # of each rank of a row
+    for turn in range(6):
+        row, column = divmod(rank, 2)
+        got = ops.matmul_all_reduce(a[rank] + turn, weights[column], "sum", tensor)
+        right = sum((a[2 * row + peer] + turn) @ weights[peer] for peer in range(2))
+        torch.testing.assert_close(got, right, rtol=1e-4, atol=1e-4)
+        summed = ops.all_reduce(got, "sum", data)
+        everybody = sum((a[peer] + turn) @ weights[peer % 2] for peer in range(4))
+        torch.testing.assert_close(summed, everybody, rtol=1e-4, atol=1e-4)
+    assert untax_torch.world_of(mesh.get_group("data")).size == 2
+
+
+def two_groups_of_the_same_ranks():
+    """Each has a world of its own, with its own plans and its own count of runs; both are used from two threads, whose order
+    differs from rank to rank."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    groups = [dist.group.WORLD, dist.new_group(list(range(ranks)))]
+    names = [group.group_name for group in groups]
+    worlds = [untax_torch.world_of(name) for name in names]  # collective: in one order
+    assert worlds[0] is not worlds[1]
+    faults = []
+
+    def use(which, runs):
+        try:
+            for turn in range(runs):
+                x = torch.full((3 + which, 8), float(rank + turn + 100 * which))
+                right = sum(peer + turn + 100 * which for peer in range(ranks))
+                got = ops.all_reduce(x, "sum", names[which])
+                assert (got == right).all(), f"group {which}, turn {turn}: {got[0, 0].item()} is not {right}"
+        except BaseException as fault:
+            faults.append(fault)
+
+    order = (0, 1) if rank % 2 == 0 else (1, 0)
+    threads = [threading.Thread(target=use, args=(which, 40)) for which in order]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults, faults
+    if ranks % 2 == 0:  # one rank is not expected in a group that it does not belong to
+        pair = dist.new_group([0, 1])
+        if rank < 2:
+            assert ops.all_gather(torch.tensor([float(rank)]), 0, pair.group_name).tolist() == [0, 1]
+
+
+def compiled_layers():
+    """torch.compile of a column and a row layer, with gradients, equal to eager; in two groups of the same ranks."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    other = dist.new_group(list(range(ranks)))
+    torch.manual_seed(3)
+    up, down = torch.nn.Linear(16, 32), torch.nn.Linear(32, 16)
+    x = torch.randn(8 * ranks, 16)
+    right = down(torch.relu(up(x)))
+    right.sum().backward()
+    for group in (dist.group.WORLD, other):
+        column = untax_torch.ColumnParallelLinear.of(up, group=group)
+        row = untax_torch.RowParallelLinear.of(down, group=group)
+
+        @torch.compile(fullgraph=True)
+        def layer(mine, column=column, row=row):
+            return row(torch.relu(column(mine)))
+
+        got = layer(x.chunk(ranks)[rank])
+        torch.testing.assert_close(got, right.chunk(ranks)[rank], rtol=1e-4, atol=1e-4)
+        got.sum().backward()
+        torch.testing.assert_close(column.weight.grad, up.weight.grad.chunk(ranks)[rank], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(row.weight.grad, down.weight.grad.chunk(ranks, 1)[rank], rtol=1e-4, atol=1e-4)
+
+
+dist.init_process_group("gloo")
+globals()[sys.argv[1]]()
+dist.barrier()
+untax_torch.close()
+print(f"rank {dist.get_rank()}: {sys.argv[1]} is right, untax {untax.__version__}")
+dist.destroy_process_group()
