@@ -41,7 +41,7 @@ std::string shape_text(const overlap_report& report, const overlap_row& row) {
 /// ", fp32 partials" for operators that send partial results.
 std::string partials_text(const overlap_report& report) {
   if (!operator_named(report.operator_name).sums_to || report.rows.empty()) return "";
-  return fmt::format(", {} partials", name_of(report.rows.front().problem.partials));
+  return fmt::format(", {} partials", name_of(partials_type(report.rows.front().problem)));
 }
 
 /// The times of all patterns, below their shapes.
@@ -112,7 +112,7 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
       place_in("--suite", request.shapes, {"prefill", "decode"}) == 0 ? prefill : decode;
   const std::vector<gather_axis> axes = {gather_axis::rows, gather_axis::k};
   const gather_axis gather = named("--gather", request.gather, axes);
-  const dtype partials = partials_of(request);
+  const std::optional<dtype> partials = partials_of(request);
   if (request.problems > 0) {
     if (!request.m.empty() || request.n != 0 || request.k != 0) {
       throw error(errc::invalid_argument,
@@ -167,8 +167,9 @@ std::string text_of(const overlap_report& report, int columns, text_style how) {
   return text;
 }
 
-dtype partials_of(const overlap_request& request) {
-  return named("--partials", request.partials, std::vector<dtype>{dtype::bf16, dtype::f32});
+std::optional<dtype> partials_of(const overlap_request& request) {
+  if (!request.partials) return std::nullopt;
+  return named("--partials", *request.partials, std::vector<dtype>{dtype::bf16, dtype::f32});
 }
 
 void add_overlap_options(CLI::App& verb, overlap_request& request) {
@@ -183,9 +184,10 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
   verb.add_option("-k", request.k, "reduction dimension")->check(between(8, most));
   verb.add_option("--gather", request.gather, "with -n and -k: what A is sharded by, rows or k")
       ->capture_default_str();
-  verb.add_option("--partials", request.partials,
-                  "element type of partial results that are summed: bf16 or fp32")
-      ->capture_default_str();
+  verb.add_option(
+      "--partials", request.partials,
+      "element type of partial results that are summed: bf16 or fp32; by default that of "
+      "the problem");
   verb.add_option("--patterns", request.patterns,
                   "only these beside bulk_library; several may be given")
       ->allow_extra_args(false)

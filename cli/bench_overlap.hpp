@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,14 +20,14 @@ struct overlap_request {
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::string gather = "rows";
-  std::string partials = "bf16";
-  int problems = 0;  ///< with rows drawn by `seed`; 0: the grid
+  std::optional<std::string> partials;  ///< empty: as the problem
+  int problems = 0;                     ///< with rows drawn by `seed`; 0: the grid
   std::uint64_t seed = 0;
   std::vector<std::string> patterns;
 };
 
-/// The element type of partial results that was asked for. Throws `invalid_argument`.
-[[nodiscard]] dtype partials_of(const overlap_request& request);
+/// The element type of partial results that was asked for, if one was. Throws `invalid_argument`.
+[[nodiscard]] std::optional<dtype> partials_of(const overlap_request& request);
 
 /// Adds its options to `untax bench`.
 void add_overlap_options(CLI::App& verb, overlap_request& request);

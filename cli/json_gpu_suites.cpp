@@ -186,7 +186,7 @@ std::string to_json(const bench::shared_report& report, int repeats) {
                                {"k", p.k},
                                {"dtype", name_of(p.type)},
                                {"gather", name_of(p.gather)},
-                               {"partials", name_of(p.partials)},
+                               {"partials", name_of(partials_type(p))},
                                {"figures", std::move(figures)}});
   }
   return text_of(out);
@@ -218,7 +218,7 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
     if (operator_named(report.operator_name).gathers)
       problem["gather"] = name_of(row.problem.gather);
     if (operator_named(report.operator_name).sums_to)
-      problem["partials"] = name_of(row.problem.partials);
+      problem["partials"] = name_of(partials_type(row.problem));
     problem["compute_bound_seconds"] = row.compute_bound;
     problem["link_bound_seconds"] = row.link_bound;
     if (others != nullptr && others->seconds(row.problem, report.ranks) > 0)

@@ -1,5 +1,6 @@
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,7 +35,7 @@ struct run_options {
   std::string pattern_name = "automatic";
   std::string gather = "rows";
   std::string type = "fp32";
-  std::string partials = "fp32";
+  std::optional<std::string> partials;
   std::string direction = "push";
   std::string launch = "graph";
   std::string backend = "auto";
@@ -110,15 +111,16 @@ trial_subject gemm_subject(const CLI::App& verb, const run_options& o,
   check.refuse(attention_options, "has no attention");
   gemm_problem problem = o.problem;
   problem.type = named("--dtype", o.type, types);
-  problem.partials = named("--partials", o.partials, types);
+  if (o.partials) problem.partials = named("--partials", *o.partials, types);
   problem.gather = named("--gather", o.gather, axes);
   if (problem.gather != gather_axis::k)
     check.refuse({"--panel-k"}, "gathers rows; --panel-k is for --gather k");
-  if (problem.partials != dtype::f32 && problem.partials != problem.type) {
+  const dtype sent = partials_type(problem);
+  if (sent != dtype::f32 && sent != problem.type) {
     throw error(errc::invalid_argument,
                 fmt::format("--partials is {} and --dtype {}; partial results have to be fp32 or "
                             "of the same type as the operands",
-                            o.partials, o.type));
+                            *o.partials, o.type));
   }
   operator_options options = o.options;
   options.phases = o.chunks.phases;
@@ -179,7 +181,7 @@ trial_subject attention_subject(const CLI::App& verb, const run_options& o) {
   attention_request request = o.attention;
   request.work.uneven = o.collective.uneven;
   request.work.problem.type = named("--dtype", o.type, types);
-  request.work.problem.partials = named("--partials", o.partials, types);
+  if (o.partials) request.work.problem.partials = named("--partials", *o.partials, types);
   request.options.workers = o.options.workers;
   request.options.senders = o.options.senders;
   request.options.launch = launch_named(o.launch);
@@ -308,8 +310,9 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_option("--gather", o.gather, "what of A is sharded: rows or k")->capture_default_str();
   verb.add_option("--dtype", o.type, "fp32, fp16 or bf16; with --backend cuda bf16 unless told")
       ->capture_default_str();
-  verb.add_option("--partials", o.partials, "partial results on their way: fp32, or as --dtype")
-      ->capture_default_str();
+  verb.add_option("--partials", o.partials,
+                  "partial results on their way: as --dtype, or fp32; of "
+                  "flash_decode fp32, or bf16 if told");
   verb.add_option("--direction", o.direction, "who moves a shard: its owner (push) or pull")
       ->capture_default_str();
   verb.add_option("--launch", o.launch, "graph: threads that wait; eager: new ones every time")

@@ -29,7 +29,7 @@ struct suite_weights {
   std::vector<std::int64_t> rows;
 
   [[nodiscard]] gemm_problem with_rows(std::int64_t m) const {
-    return {.m = m, .n = n, .k = k, .type = dtype::bf16, .gather = gather, .partials = dtype::bf16};
+    return {.m = m, .n = n, .k = k, .type = dtype::bf16, .gather = gather};
   }
 };
 

@@ -50,12 +50,12 @@ std::vector<gemm_problem> problems_of(const shared_options& options,
   if (!options.sizes.empty()) return problems_of_sizes(options.sizes, options.partials);
   if (ranks == 1) return problems_of_sizes({16, 64, 1024, 4096}, options.partials);
   std::vector<gemm_problem> all = shared_problems(operator_name, options.seed, options.problems);
-  for (gemm_problem& p : all) p.partials = options.partials == dtype::f32 ? dtype::f32 : p.type;
+  for (gemm_problem& p : all) p.partials = options.partials;
   return all;
 }
 
 std::vector<gemm_problem> problems_of_sizes(const std::vector<std::int64_t>& sizes,
-                                            dtype partials) {
+                                            std::optional<dtype> partials) {
   std::vector<gemm_problem> all;
   for (const std::int64_t m : sizes) {
     for (const std::int64_t k : {3584, 8192})

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct shared_options {
   int problems = 12;                      ///< of each operator, where they are drawn
   std::uint64_t seed = 1;                 ///< of the problems and of what is in the matrices
   int repeats = 20;                       ///< times of each pattern
-  dtype partials = dtype::bf16;           ///< of sums over ranks: fp32, or those of 16 bits
+  std::optional<dtype> partials;          ///< of sums over ranks: fp32; empty: as the problem
   bool traced = false;                    ///< also while a trace is recorded, which one has to be
   /// Called after each problem. May be empty.
   std::function<void()> progress;
@@ -60,7 +61,7 @@ struct shared_report {
 /// Few rows and many, by weights of 8192 columns: with `sizes`, and of one rank, which sends to
 /// itself.
 [[nodiscard]] std::vector<gemm_problem> problems_of_sizes(const std::vector<std::int64_t>& sizes,
-                                                          dtype partials);
+                                                          std::optional<dtype> partials);
 
 /// all_gather_gemm and gemm_all_scatter; of one rank gemm_reduce_scatter and gemm_all_reduce.
 [[nodiscard]] std::vector<std::string> default_operators(int ranks);

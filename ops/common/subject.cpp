@@ -13,7 +13,7 @@ std::string describe(const operator_entry& entry, const gemm_problem& problem) {
   std::string text = fmt::format("{}, m {}, n {}, k {}, {}", entry.name, problem.m, problem.n,
                                  problem.k, name_of(problem.type));
   if (entry.gathers) text += fmt::format(", gather {}", name_of(problem.gather));
-  if (entry.sums_to) text += fmt::format(", partials {}", name_of(problem.partials));
+  if (entry.sums_to) text += fmt::format(", partials {}", name_of(partials_type(problem)));
   return text;
 }
 
@@ -87,13 +87,13 @@ trial_subject subject_of(const operator_entry& entry, const gemm_problem& proble
   subject.facts = {
       {"m", problem.m}, {"n", problem.n}, {"k", problem.k}, {"dtype", text(name_of(problem.type))}};
   if (entry.gathers) subject.facts.emplace_back("gather", text(name_of(problem.gather)));
-  if (entry.sums_to) subject.facts.emplace_back("partials", text(name_of(problem.partials)));
+  if (entry.sums_to) subject.facts.emplace_back("partials", text(name_of(partials_type(problem))));
   subject.memory = memory;
   for (const pattern p : all_patterns) {
     if (p != pattern::automatic && (on_host(p) || memory == memory_kind::cuda))
       subject.patterns.push_back(p);
   }
-  subject.tolerance = tolerance_of(problem);
+  subject.tolerance = tolerance_of(entry, problem);
   subject.rate_unit = "GFLOP/s";
   subject.rate_name = "flops_per_second";
   subject.work = [&entry, problem](int ranks) { return operations_of(entry, problem, ranks); };

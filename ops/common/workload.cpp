@@ -101,11 +101,12 @@ std::uint64_t workload::fingerprint() const {
   return hash;
 }
 
-double tolerance_of(const gemm_problem& problem) noexcept {
+double tolerance_of(const operator_entry& entry, const gemm_problem& problem) noexcept {
   const auto of = [](dtype type) {
     return type == dtype::f32 ? 1e-5 : type == dtype::f16 ? 6e-4 : 4e-3;
   };
-  return std::max(of(problem.type), 1.5 * of(problem.partials));
+  if (!entry.sums_to) return of(problem.type);
+  return std::max(of(problem.type), 1.5 * of(partials_type(problem)));
 }
 
 std::size_t heap_for(const gemm_problem& problem, int world, int phases) noexcept {

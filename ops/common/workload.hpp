@@ -30,7 +30,7 @@ struct gemm_problem {
   std::int64_t k = 0;
   dtype type = dtype::f32;
   gather_axis gather = gather_axis::rows;
-  dtype partials = dtype::f32;
+  std::optional<dtype> partials = std::nullopt;  ///< empty: as `type`
 };
 
 /// Which parts of the whole A, B and C one rank holds. The whole problem is C = A x B^T in all
@@ -130,8 +130,10 @@ class workload final : public trial {
   std::unique_ptr<runnable> op_;
 };
 
-/// The largest relative error of a correct result: rounding of the result, and of partial results.
-[[nodiscard]] double tolerance_of(const gemm_problem& problem) noexcept;
+/// The largest relative error of a correct result: rounding of the result, and of partial results,
+/// if the operator sends some.
+[[nodiscard]] double tolerance_of(const operator_entry& entry,
+                                  const gemm_problem& problem) noexcept;
 
 /// An upper bound on the bytes of symmetric heap per rank for one operator on this problem, in any
 /// pattern; `phases` as asked for in the options.

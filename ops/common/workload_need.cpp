@@ -60,7 +60,7 @@ memory_need operator_need(const operator_entry& entry, const gemm_problem& probl
   if (operands_need(entry, problem, world, rank).total() > beyond_any_machine) return need;
   const protocol_plan plan = about(entry, problem, options, world, rank);
   const program steps = entry.protocol(problem, plan);
-  const dtype moved = entry.sums_to ? problem.partials : problem.type;
+  const dtype moved = entry.sums_to ? partials_type(problem) : problem.type;
   need.heaps = (area(steps.inbox()) + area(steps.outbox())) * static_cast<double>(size_of(moved));
   need.heap_of_rank = need.heaps;
   if (problem.type != dtype::f32) {

@@ -27,7 +27,7 @@ int phases(const gemm_problem& p, int world, memory_kind memory) {
 }
 
 double bytes_sent(const gemm_problem& p, int world, int rank) {
-  const auto partial = static_cast<double>(size_of(p.partials));
+  const auto partial = static_cast<double>(size_of(partials_type(p)));
   const auto cols = static_cast<double>(p.n);
   if (phases(p, world, memory_kind::host) == 1)
     return static_cast<double>(p.m) * (world - 1) * cols * partial;
@@ -62,7 +62,7 @@ operator_entry gemm_all_reduce_entry() {
                                      p.n,
                                      p.k,
                                      p.type,
-                                     p.partials,
+                                     partials_type(p),
                                      reduce_target::everywhere,
                                      o.phases > 0 ? o.phases : phases(p, ranks, memory_kind::cuda)};
                 return check_on_gpus(sum, ranks, o, places);

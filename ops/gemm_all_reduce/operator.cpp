@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view name = "gemm_all_reduce";
 
 summed_problem summed(const gemm_all_reduce_problem& p) {
-  return {name, p.m, p.n, p.k, p.type, p.partials};
+  return {name, p.m, p.n, p.k, p.type, partials_type(p)};
 }
 
 /// Chooses what `make_plan` leaves open in a plan. Throws `invalid_argument`.
@@ -63,7 +63,7 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
   runner_->plans = made.plans;
   make_result();
   runner_->engine =
-      engine_on_host(w, made, host_options(name, problem.type, problem.partials, options),
+      engine_on_host(w, made, host_options(name, problem.type, partials_type(problem), options),
                      problem.m, problem.n, [problem](std::int64_t rows, const protocol_plan& plan) {
                        return protocol_for(with_rows(problem, rows), plan);
                      });

@@ -21,7 +21,7 @@ namespace untax {
   constexpr std::int64_t many_bytes = 4 << 20;
   if (world == 1 || problem.m < world) return 1;
   const std::int64_t bytes =
-      problem.m * problem.n * static_cast<std::int64_t>(size_of(problem.partials));
+      problem.m * problem.n * static_cast<std::int64_t>(size_of(partials_type(problem)));
   if (memory != memory_kind::cuda) return bytes >= two_phase_bytes ? 2 : 1;
   return bytes >= many_bytes || bytes * (world - 2) >= two_phase_bytes_saved ? 2 : 1;
 }

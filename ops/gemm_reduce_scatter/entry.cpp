@@ -24,7 +24,7 @@ gemm_share share(const gemm_problem& p, int world, int rank) {
 
 double bytes_sent(const gemm_problem& p, int world, int rank) {
   const std::int64_t rows = p.m - sharding{p.m, world}.of(rank).size;
-  return static_cast<double>(rows * p.n) * static_cast<double>(size_of(p.partials));
+  return static_cast<double>(rows * p.n) * static_cast<double>(size_of(partials_type(p)));
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ operator_entry gemm_reduce_scatter_entry() {
           .bytes_sent = bytes_sent,
           .check_on_gpus =
               [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
-                const device_sum sum{"gemm_reduce_scatter", p.m, p.n, p.k, p.type, p.partials,
+                const device_sum sum{"gemm_reduce_scatter", p.m, p.n, p.k, p.type, partials_type(p),
                                      reduce_target::owner,  1};
                 return check_on_gpus(sum, ranks, o, places);
               }};

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view name = "gemm_reduce_scatter";
 
 summed_problem summed(const gemm_reduce_scatter_problem& p) {
-  return {name, p.m, p.n, p.k, p.type, p.partials};
+  return {name, p.m, p.n, p.k, p.type, partials_type(p)};
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_pro
   explanation_ = made.explanation;
   runner_->plans = made.plans;
   runner_->engine =
-      engine_on_host(w, made, host_options(name, problem.type, problem.partials, options),
+      engine_on_host(w, made, host_options(name, problem.type, partials_type(problem), options),
                      problem.m, problem.n, [problem](std::int64_t rows, const protocol_plan& plan) {
                        return protocol_for(with_rows(problem, rows), plan);
                      });

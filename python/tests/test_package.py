@@ -62,6 +62,28 @@ def test_results_of_peers_are_found():
     untax.run_threads(2, body)
 
 
+@pytest.mark.parametrize(("partials", "bits"), [(None, 0x4380), ("bf16", 0x4380), ("fp32", 0x4381)])
+def test_partial_results_travel_in_the_type_of_the_problem_unless_fp32_is_asked_for(partials, bits):
+    """The peer's is 257, which bf16 has not, and the own one is 1: 256 if it was rounded, else 258."""
+    one, sixteen = 0x3F80, 0x4180
+
+    def body(world):
+        a, b, c, rows = (world.allocate(shape, "bf16") for shape in ((2, 8), (8, 8), (1, 8), (2, 8)))
+        for m in (a, b):
+            bits_of(m)[:] = 0
+            bits_of(m).reshape(-1, 8)[:, 1] = one
+        bits_of(b).reshape(8, 8)[:, 0] = sixteen
+        bits_of(a).reshape(2, 8)[1 - world.rank, 0] = sixteen
+        untax.GemmReduceScatter(world, 2, 8, 16, "bf16", partials=partials).run(a, b, c)
+        assert (bits_of(c) == bits).all()
+        untax.GemmAllReduce(world, 2, 8, 16, "bf16", partials=partials).run(a, b, rows)
+        assert (bits_of(rows) == bits).all()
+        with pytest.raises(untax.InvalidArgument, match="partials are fp16"):
+            untax.GemmAllReduce(world, 2, 8, 16, "bf16", partials="fp16")
+
+    untax.run_threads(2, body)
+
+
 def test_memory_in_bf16_is_an_operand():
     one = 0x3F80  # as bf16 has it; numpy has no bf16
 

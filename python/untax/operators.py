@@ -41,6 +41,8 @@ class _Gemm(Operator):
 class _OwnResult(_Gemm):
     """What has a C of its own."""
 
+    own_result: Any = None  #: a tensor of torch on it, which untax.torch keeps here
+
     @property
     def result(self) -> Memory:
         """The operator's own C."""
@@ -105,19 +107,27 @@ def _symmetric(out: Any) -> Any:
     return out._rows() if isinstance(out, Memory) else as_operand(out)
 
 
+def _partials_number(given: Any) -> int:
+    """`untax_partials` of the C ABI, where 0 is the type of the problem, and fp32 has a number of its own."""
+    if given is None:
+        return 0
+    return type_number(given) or -1
+
+
 class GemmReduceScatter(_Gemm):
     """Rows of C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, summed in fp32 in rank order.
 
     k, of all ranks together, is sharded: shards have ceil(k / W) rounded up to a multiple of 8; a rank ends with its
-    ceil(m / W) rows. `partials` is the type of partial results on the way: "fp32", or that of the problem. On GPUs there
-    is no fp32, and n and k are multiples of 8.
+    ceil(m / W) rows. Partial results are rounded to elements of `partials`, sent, and added in fp32: None is the type of
+    the problem; "fp32" sends twice the bytes and rounds nothing on the way. On GPUs the problem is not of fp32, and n and
+    k are multiples of 8.
     """
 
     name = "gemm_reduce_scatter"
 
-    def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = "fp32",
+    def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = None,
                  **options: Any) -> None:
-        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": type_number(partials)}
+        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": _partials_number(partials)}
         super().__init__(world, problem, options)
 
     def _result_shape(self, a: Any) -> tuple[int, int]:
@@ -127,17 +137,17 @@ class GemmReduceScatter(_Gemm):
 class GemmAllReduce(_OwnResult):
     """C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, complete at every rank, summed in fp32 in rank order.
 
-    k, of all ranks together, is sharded: shards have ceil(k / W) rounded up to a multiple of 8. `partials` is the type of
-    partial results on the way: "fp32", or that of the problem. `phases=1` has everybody add everything, `phases=2` has
+    k, of all ranks together, is sharded: shards have ceil(k / W) rounded up to a multiple of 8. `partials`
+    is as of `GemmReduceScatter`. `phases=1` has everybody add everything, `phases=2` has
     owners add their rows and pass the sum on, 0 chooses. C lies anywhere; in the operator's own, `result`, two phases
-    save a copy. On GPUs there is no fp32, and n and k are multiples of 8.
+    save a copy. On GPUs the problem is not of fp32, and n and k are multiples of 8.
     """
 
     name = "gemm_all_reduce"
 
-    def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = "fp32",
+    def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = None,
                  **options: Any) -> None:
-        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": type_number(partials)}
+        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": _partials_number(partials)}
         super().__init__(world, problem, options)
 
 

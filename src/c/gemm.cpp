@@ -1,5 +1,8 @@
 #include <untax/c/gemm.h>
 
+#include <cstdint>
+#include <optional>
+
 #include <untax/ops/all_gather_gemm.hpp>
 #include <untax/ops/gemm_all_reduce.hpp>
 #include <untax/ops/gemm_all_scatter.hpp>
@@ -56,6 +59,13 @@ struct summing {
     return three({p.m, k}, {p.n, k}, {p.m, p.n}, p.type);
   }
 };
+
+/// Empty for partial results in the type of the problem. Throws `invalid_argument`.
+std::optional<dtype> partials_of(std::int32_t given) {
+  if (given == untax_partials_of_type) return std::nullopt;
+  if (given == untax_partials_f32) return dtype::f32;
+  return type_of("partials", given);
+}
 
 /// Stores the operator's own result matrix in `c`. Throws `invalid_argument` if `c` is null.
 template <class Op>
@@ -132,7 +142,7 @@ int32_t untax_gemm_reduce_scatter_plan(untax_world* world,
                 .n = p.n,
                 .k = p.k,
                 .type = type_of("type", p.type),
-                .partials = type_of("partials", p.partials)};
+                .partials = partials_of(p.partials)};
       },
       [&] { return options_of(options); });
 }
@@ -155,7 +165,7 @@ int32_t untax_gemm_all_reduce_plan(untax_world* world, const untax_gemm_all_redu
                 .n = p.n,
                 .k = p.k,
                 .type = type_of("type", p.type),
-                .partials = type_of("partials", p.partials)};
+                .partials = partials_of(p.partials)};
       },
       [&] { return options_of(options); });
 }

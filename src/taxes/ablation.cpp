@@ -36,8 +36,7 @@ void measure_into(tax_report& report, tax_backend& backend,
 bool is_attention(const layer_operation& op) noexcept { return op.attention.heads > 0; }
 
 gemm_problem problem_of(const layer_operation& op) noexcept {
-  return {
-      .m = op.m, .n = op.n, .k = op.k, .type = op.type, .gather = op.gather, .partials = op.type};
+  return {.m = op.m, .n = op.n, .k = op.k, .type = op.type, .gather = op.gather};
 }
 
 flash_decode_problem attention_problem_of(const layer_operation& op) noexcept {

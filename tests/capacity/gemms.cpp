@@ -153,7 +153,7 @@ capacity_case random_case(const operator_entry& entry, std::mt19937_64& random, 
   c.problem = {.m = between(1, 40), .n = between(1, 40), .k = between(1, 30)};
   c.problem.type = between(0, 1) == 0 ? dtype::f32 : dtype::bf16;
   if (entry.gathers) c.problem.gather = static_cast<gather_axis>(between(0, 1));
-  if (entry.sums_to && between(0, 1) == 1) c.problem.partials = c.problem.type;
+  if (entry.sums_to && between(0, 1) == 1) c.problem.partials = dtype::f32;
   if (entry.gathers) c.options.move = static_cast<direction>(between(0, 1));
   c.options.varying_rows = true;
   c.options.workers = static_cast<int>(between(1, 2));

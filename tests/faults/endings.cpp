@@ -97,7 +97,7 @@ class choices {
     options.tile_m = between(2, 8);
     options.tile_n = between(2, 8);
     options.panel_k = between(2, 8);
-    e.tolerance = tolerance_of(problem);
+    e.tolerance = tolerance_of(entry, problem);
     e.text = fmt::format("{} {} {} m {} n {} k {} gather {}", entry.name, name_of(options.how),
                          name_of(options.move), problem.m, problem.n, problem.k,
                          name_of(problem.gather));

@@ -57,7 +57,7 @@ void run_epochs(world& w, const faulty_case& c, const operator_options& options,
     load.refresh(seed + epoch);
     load.poison_result();
     load.run();
-    const bool right = load.relative_error() <= tolerance_of(c.problem);  // NaN is not
+    const bool right = load.relative_error() <= tolerance_of(c.entry, c.problem);  // NaN is not
     end.wrong += right ? 0 : 1;
     ++end.epochs;
   }

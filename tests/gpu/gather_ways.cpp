@@ -51,7 +51,7 @@ TEST(gpu_gather_ways, are_all_right) {
                                        text_of(entry, p, by)));
               device_workload load(w, entry, p, by, seed);
               plans += load.explain() + "\n";
-              expect_right(w, s, load, tolerance_of(p), seed, stalls);
+              expect_right(w, s, load, tolerance_of(entry, p), seed, stalls);
             }
           }
         }
@@ -93,7 +93,7 @@ TEST(gpu_gather_ways, a_rank_without_a_part_is_not_overtaken) {
               load.launch(s.get());
               EXPECT_TRUE(s.done());
               w.check();
-              EXPECT_LE(load.relative_error(), tolerance_of(p))
+              EXPECT_LE(load.relative_error(), tolerance_of(entry, p))
                   << "epoch " << epoch << ": " << load.explain();
             }
           }

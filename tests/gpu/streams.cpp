@@ -28,7 +28,7 @@ TEST(gpu_streams, without_one_a_run_is_complete_when_it_returns) {
           const gemm_problem p{.m = 100, .n = 256, .k = 512, .type = dtype::f16};
           device_workload load(w, entry, p, {.how = pattern::bulk_library}, 3);
           load.run();
-          EXPECT_LE(load.relative_error(), tolerance_of(p)) << entry.name;
+          EXPECT_LE(load.relative_error(), tolerance_of(entry, p)) << entry.name;
         }
       },
       roomy_world());
@@ -51,7 +51,8 @@ TEST(gpu_streams, runs_begin_behind_the_default_one) {
           hold(cudaStreamLegacy, 20ms);
           load.refresh_on(cudaStreamLegacy, 4);
           load.run();
-          EXPECT_LE(load.relative_error(), tolerance_of(p)) << entry.name << " without a stream";
+          EXPECT_LE(load.relative_error(), tolerance_of(entry, p))
+              << entry.name << " without a stream";
           w.barrier();
           if (sharing() > 1) {
             expect_error(error_of([&] { load.launch(cudaStreamLegacy); }), errc::unsupported,
@@ -65,7 +66,8 @@ TEST(gpu_streams, runs_begin_behind_the_default_one) {
           EXPECT_EQ(cudaStreamQuery(cudaStreamLegacy), cudaErrorNotReady) << "it only launches";
           ok(cudaStreamSynchronize(cudaStreamLegacy));
           w.check();
-          EXPECT_LE(load.relative_error(), tolerance_of(p)) << entry.name << " on that stream";
+          EXPECT_LE(load.relative_error(), tolerance_of(entry, p))
+              << entry.name << " on that stream";
         }
       },
       roomy_world());

@@ -210,8 +210,9 @@ TEST(gpu_sums, of_gemm_reduce_scatter_have_the_bits_of_rank_order) {
           for (const pattern how : own_patterns) {
             SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}", w.rank(), w.size(), m, n, k,
                                      name_of(how)));
-            untax::gemm_reduce_scatter op(w, {.m = m, .n = n, .k = k, .type = dtype::bf16},
-                                          {.how = how});
+            untax::gemm_reduce_scatter op(
+                w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::f32},
+                {.how = how});
             expect_same_bits(w, op, sum, sum.c, count, s);
           }
         }
@@ -327,8 +328,9 @@ TEST(gpu_sums, of_gemm_all_reduce_have_the_bits_of_rank_order) {
             for (const int phases : {1, 2}) {
               SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}, {} phases", w.rank(),
                                        w.size(), m, n, k, name_of(how), phases));
-              untax::gemm_all_reduce op(w, {.m = m, .n = n, .k = k, .type = dtype::bf16},
-                                        {.how = how, .phases = phases});
+              untax::gemm_all_reduce op(
+                  w, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::f32},
+                  {.how = how, .phases = phases});
               expect_same_bits(w, op, sum, op.result(), count, s);
               expect_same_bits(w, op, sum, sum.c, 2, s);
             }

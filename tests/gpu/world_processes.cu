@@ -88,7 +88,7 @@ const rank_body multiplying("gpu operators", [] {
   for (const auto& entry : {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
     untax::device_workload load(w, entry, p, {}, 1);
     load.run();
-    EXPECT_LE(load.relative_error(), untax::tolerance_of(p)) << load.explain();
+    EXPECT_LE(load.relative_error(), untax::tolerance_of(entry, p)) << load.explain();
   }
 });
 

@@ -49,7 +49,7 @@ void run_epochs(world& w, const faulty_case& c, const untax::operator_options& o
     load.refresh(seed + epoch);
     load.poison_result();
     load.run();
-    if (!(load.relative_error() <= untax::tolerance_of(c.problem))) {
+    if (!(load.relative_error() <= untax::tolerance_of(c.entry, c.problem))) {
       say(fmt::format("WRONG {}", epoch));
       return;
     }

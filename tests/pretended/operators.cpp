@@ -248,7 +248,7 @@ TEST(gpu_sums_without_kernels, have_the_phases_that_were_asked_for) {
     // Without: by rows, and so for each end of a table.
     operator_options options{.how = pattern::fused_sequential, .varying_rows = true};
     // Two GPUs add everything twice below 4 MiB.
-    const gemm_all_reduce op(w, {.m = 16384, .n = 64, .k = 128}, options);
+    const gemm_all_reduce op(w, {.m = 32768, .n = 64, .k = 128}, options);
     const lines all = noted();
     EXPECT_NE(all.front().find("phases 1,"), std::string::npos) << all.front();
     EXPECT_NE(all[all.size() - 1].find("phases 2,"), std::string::npos) << all.back();

@@ -85,7 +85,7 @@ struct use<gemm_reduce_scatter> {
         "gemm_reduce_scatter, m {}, n 64, k 128, bf16, fp32, owner, phases 1, to {}, 0 apart", m,
         text_of(nullptr));
   }
-  static std::string agreed() { return "m 6, n 64, k 128, bf16, partials fp32"; }
+  static std::string agreed() { return "m 6, n 64, k 128, bf16, partials bf16"; }
   static void run(gemm_reduce_scatter& op, elements& a, elements& b, const matrix& c,
                   stream_ref s) {
     const std::int64_t depth =
@@ -111,7 +111,7 @@ struct use<gemm_all_reduce> {
         "gemm_all_reduce, m {}, n 64, k 128, bf16, fp32, everywhere, phases {}, to {}, {} apart", m,
         op.plan().phases, text_of(op.result().data), apart);
   }
-  static std::string agreed() { return "m 6, n 64, k 128, bf16, partials fp32"; }
+  static std::string agreed() { return "m 6, n 64, k 128, bf16, partials bf16"; }
   static void run(gemm_all_reduce& op, elements& a, elements& b, const matrix& c, stream_ref s) {
     const std::int64_t depth = gemm_all_reduce::k_shard(planned(), op.plan().world, op.plan().rank);
     op.run(as_const(a.as({c.rows, depth})), as_const(b.as({64, depth})), c, s);

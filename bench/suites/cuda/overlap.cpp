@@ -51,7 +51,7 @@ overlap_report run_overlap_suite(const overlap_options& options) {
     overlap_row row;
     row.problem = problem;
     row.shapes = options.shapes;
-    row.tolerance = tolerance_of(problem);
+    row.tolerance = tolerance_of(entry, problem);
     row.figures = measured.measure(problem);
     set_bound(row, entry, report);
     report.rows.push_back(std::move(row));

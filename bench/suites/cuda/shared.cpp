@@ -169,7 +169,7 @@ shared_report run_shared_suite(const shared_options& options) {
          options.operators.empty() ? default_operators(ranks) : options.operators) {
       const operator_entry& entry = operator_named(name);
       for (const gemm_problem& problem : problems_of(options, name, ranks)) {
-        shared_row row{name, ranks, problem, tolerance_of(problem), {}};
+        shared_row row{name, ranks, problem, tolerance_of(entry, problem), {}};
         for (const pattern how : entry.sums_to ? sums : fused)
           row.figures.push_back(measured({entry, problem, how, ranks, options}));
         report.rows.push_back(std::move(row));

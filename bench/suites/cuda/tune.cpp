@@ -93,15 +93,16 @@ class tuner {
                                                                   .parts = false,
                                                                   .check_after = false});
     }
+    const double tolerance = tolerance_of(operator_named(p.operator_name), problem_of(p));
     tuning_entry entry{p, {}};
     for (const pattern_figure& f : by->measure(problem_of(p))) {
       if (f.asked == pattern::automatic) result.choices.push_back({*f.how, f.explanation});
       if (!f.time || f.asked == pattern::automatic) continue;
-      if (!(f.error <= tolerance_of(problem_of(p)))) {
+      if (!(f.error <= tolerance)) {
         wrong_.push_back(
             fmt::format("{}, {}, {}: the relative error is {:.1e}; right is at most "
                         "{:.1e}",
-                        f.by, family_text(p), shape_text(p), f.error, tolerance_of(problem_of(p))));
+                        f.by, family_text(p), shape_text(p), f.error, tolerance));
         continue;
       }
       entry.seconds[*f.how] = f.time->median;

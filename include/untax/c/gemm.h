@@ -75,16 +75,21 @@ UNTAX_API int32_t untax_gemm_all_scatter_run(untax_operator* op, const untax_con
 /* The operator's own C. */
 UNTAX_API int32_t untax_gemm_all_scatter_result(const untax_operator* op, untax_matrix* c);
 
+/* The element type in which partial results of a sum over ranks are sent. A value of 0 is `type` of
+ * the problem, and so is the number of that type. fp32 sends twice the bytes of a 16-bit type and
+ * rounds nothing on the way; since untax_f32 is 0, it has a number of its own here. */
+typedef enum untax_partials { untax_partials_of_type = 0, untax_partials_f32 = -1 } untax_partials;
+
 /* C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T. k is sharded: shards have ceil(k / W)
  * elements rounded up to a multiple of 8. A rank ends with its ceil(m / W) rows. Partial results
- * are added in fp32 in rank order. */
+ * are rounded to elements of `partials`, sent, and added in fp32 in rank order. */
 typedef struct untax_gemm_reduce_scatter_problem {
   size_t size;
   int64_t m;
   int64_t n;
   int64_t k; /* of all ranks together */
   int32_t type;
-  int32_t partials; /* element type in which partial results are sent: untax_f32, or `type` */
+  int32_t partials; /* untax_partials */
 } untax_gemm_reduce_scatter_problem;
 
 UNTAX_API int32_t untax_gemm_reduce_scatter_plan(untax_world* world,
@@ -104,7 +109,7 @@ typedef struct untax_gemm_all_reduce_problem {
   int64_t n;
   int64_t k; /* of all ranks together */
   int32_t type;
-  int32_t partials; /* element type in which partial results are sent: untax_f32, or `type` */
+  int32_t partials; /* untax_partials */
 } untax_gemm_all_reduce_problem;
 
 UNTAX_API int32_t untax_gemm_all_reduce_plan(untax_world* world,

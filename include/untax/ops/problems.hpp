@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <untax/core/types.hpp>
@@ -43,25 +44,36 @@ struct gemm_all_scatter_problem {
 
 /// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T. k is sharded: shards have ceil(k /
 /// W) elements rounded up to a multiple of 8. Rank r ends with its ceil(m / W) rows of the sum.
-/// Partial results are added in fp32 in rank order, so the sum is bitwise reproducible.
+/// Partial results are sent as elements of `partials`, and added in fp32 in rank order, so the sum
+/// is bitwise reproducible.
 struct gemm_reduce_scatter_problem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;  ///< the whole reduction dimension, all ranks together
   dtype type = dtype::bf16;
-  dtype partials = dtype::f32;  ///< element type of partial results on the wire: fp32, or `type`
+  /// The element type in which partial results are sent: fp32, or `type`, which empty is, too.
+  std::optional<dtype> partials = std::nullopt;
 };
 
 /// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, complete at every rank. k is
 /// sharded: shards have ceil(k / W) elements rounded up to a multiple of 8. Partial results are
-/// added in fp32 in rank order, so the sum is bitwise reproducible and the same at every rank.
+/// sent as elements of `partials`, and added in fp32 in rank order, so the sum is bitwise
+/// reproducible and the same at every rank.
 struct gemm_all_reduce_problem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;  ///< the whole reduction dimension, all ranks together
   dtype type = dtype::bf16;
-  dtype partials = dtype::f32;  ///< element type of partial results on the wire: fp32, or `type`
+  /// The element type in which partial results are sent: fp32, or `type`, which empty is, too.
+  std::optional<dtype> partials = std::nullopt;
 };
+
+/// The element type in which partial results of a problem are sent: the one that is asked for, else
+/// that of the problem. fp32 sends twice the bytes of a 16-bit type and rounds nothing on the way.
+template <class Problem>
+[[nodiscard]] constexpr dtype partials_type(const Problem& problem) noexcept {
+  return problem.partials.value_or(problem.type);
+}
 
 /// What a protocol needs besides the problem: its rank, and how the work is divided. All values are
 /// positive, unless 0 is explained.

@@ -81,19 +81,18 @@ class device_backend final : public tax_backend {
 
  private:
   tax_row measure_gemm(const layer_operation& op) {
+    const operator_entry& entry = operator_named(op.operator_name);
     auto& by = by_operator_[op.operator_name];
     if (!by) {
       by = std::make_unique<overlap_measurement>(
-          team_, operator_named(op.operator_name),
-          overlap_settings{.patterns = own_patterns(), .repeats = options_.repeats});
+          team_, entry, overlap_settings{.patterns = own_patterns(), .repeats = options_.repeats});
     }
     const gemm_problem problem = problem_of(op);
     tax_row row;
     row.op = op;
     double sent = 0;
     for (int rank = 0; rank < team_.size(); ++rank) {
-      sent =
-          std::max(sent, operator_named(op.operator_name).bytes_sent(problem, team_.size(), rank));
+      sent = std::max(sent, entry.bytes_sent(problem, team_.size(), rank));
     }
     row.link = seconds_at(sent, link_rate_);
     for (const pattern_figure& f : by->measure(problem)) {
@@ -103,11 +102,12 @@ class device_backend final : public tax_backend {
       if (alone && (row.compute.median == 0 || f.time->median < row.compute.median))
         row.compute = *f.time;
       if (!f.how) continue;
-      if (!(f.error <= tolerance_of(problem))) {
-        throw error(errc::internal,
-                    fmt::format("{}: {} of m {}, n {}, k {} has a relative error of {:.1e}; right "
-                                "is at most {:.1e}",
-                                op.name, f.by, op.m, op.n, op.k, f.error, tolerance_of(problem)));
+      if (!(f.error <= tolerance_of(entry, problem))) {
+        throw error(
+            errc::internal,
+            fmt::format("{}: {} of m {}, n {}, k {} has a relative error of {:.1e}; right "
+                        "is at most {:.1e}",
+                        op.name, f.by, op.m, op.n, op.k, f.error, tolerance_of(entry, problem)));
       }
       const bool eager = f.by == library_eager;
       add_step(row, eager ? "E0" : step_of(*f.how),

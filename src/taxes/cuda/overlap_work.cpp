@@ -62,7 +62,7 @@ void overlap_work::plan_parts(stream_ref stream) {
 void overlap_work::plan_reduction() {
   const sharding rows{problem_.m, world_->size()};
   const bool everywhere = entry_.sums_to == reduce_target::everywhere;
-  const dtype type = problem_.partials;
+  const dtype type = partials_type(problem_);
   const std::int64_t own = (everywhere ? problem_.m : rows.full()) * problem_.n;
   const std::int64_t all = everywhere ? own : own * rows.parts;
   const auto size = static_cast<std::int64_t>(size_of(type));
