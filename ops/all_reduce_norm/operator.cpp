@@ -128,18 +128,14 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
     refuse(fmt::format("scales is null; it has to hold {} elements", size.rows));
   if (problem_.output == norm_output::e4m3 && !(inputs.scale > 0))
     refuse(fmt::format("scale is {}; it has to be positive", inputs.scale));
-  // Bytes, as a row of elements of two bytes.
-  const auto bytes = [](const void* data, std::size_t count) {
-    return const_matrix(data, dtype::bf16, 1, static_cast<std::int64_t>(count / 2));
-  };
-  const auto out =
-      bytes(results.out, static_cast<std::size_t>(size.rows * size.cols) * normed_size(problem_));
+  const memory_range out(results.out,
+                         static_cast<std::size_t>(size.rows * size.cols) * normed_size(problem_));
   const const_matrix x = rows_at(results.x);
   check.apart("in", inputs.in, x);
   check.apart("weight", weight, x);
   if (inputs.residual.data != results.x || inputs.residual.stride != size.cols)
     check.apart("residual, which is not x,", inputs.residual, x);
-  const auto apart_from_all_inputs = [&](const const_matrix& result) {
+  const auto apart_from_all_inputs = [&](const memory_range& result) {
     check.apart("in", inputs.in, result);
     check.apart("residual", inputs.residual, result);
     check.apart("weight", weight, result);
@@ -147,7 +143,7 @@ void all_reduce_norm::check(const norm_inputs& inputs, const norm_results& resul
   };
   apart_from_all_inputs(out);
   if (problem_.output == norm_output::e4m3_per_token) {
-    const auto scales = bytes(results.scales, static_cast<std::size_t>(size.rows) * sizeof(float));
+    const memory_range scales(results.scales, static_cast<std::size_t>(size.rows) * sizeof(float));
     apart_from_all_inputs(scales);
     check.apart("out", out, scales);
   }
@@ -182,10 +178,9 @@ void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results
   if (by_way_of_own) {
     // Peers write into `own` while this rank still reads its input.
     const argument_check apart{name, plan_.rank};
-    const const_matrix room(own.x, dtype::bf16, 1,
-                            static_cast<std::int64_t>(room_of(problem_).bytes / 2));
+    const memory_range room(own.x, room_of(problem_).bytes);
     apart.apart("in", inputs.in, room);
-    apart.apart("weight", {inputs.weight, problem_.type, 1, problem_.hidden}, room);
+    apart.apart("weight", const_matrix(inputs.weight, problem_.type, 1, problem_.hidden), room);
     // A rank reads of its own x only rows that it writes itself.
     if (inputs.residual.data != own.x || inputs.residual.stride != problem_.hidden)
       apart.apart("residual, which is not the operator's own x,", inputs.residual, room);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <limits>
 
 #include <untax/core/error.hpp>
 
@@ -50,6 +51,16 @@ void argument_check::matrix_of(std::string_view name, const const_matrix& m, con
     refuse(fmt::format("has a row stride of {}; rows of {} elements need at least that", m.stride,
                        m.cols));
   }
+  // The distance from the first element to the last has to be an address difference.
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const auto bytes = static_cast<std::int64_t>(size_of(type));
+  const std::int64_t longest = m.rows > 1 ? (most / bytes - m.cols) / (m.rows - 1) : m.stride;
+  if (m.stride > longest) {
+    refuse(
+        fmt::format("has a row stride of {}; with {} rows of {} elements it can be {} at most, "
+                    "or the last row cannot be addressed",
+                    m.stride, m.rows, m.cols, longest));
+  }
   if (address(m.data) % size_of(type) != 0) {
     refuse(fmt::format("lies at {}; elements of {} bytes have to be aligned to their size",
                        fmt::ptr(m.data), size_of(type)));
@@ -66,12 +77,13 @@ void argument_check::gemm(const const_matrix& a, const extent& size_of_a,
   apart("weights", weights, as_const(c));
 }
 
-void argument_check::apart(std::string_view name, const const_matrix& operand,
-                           const const_matrix& result) const {
-  if (operand.empty() || result.empty()) return;
+void argument_check::apart(std::string_view name, const memory_range& operand,
+                           const memory_range& result) const {
+  if (operand.bytes == 0 || result.bytes == 0) return;
   const auto begin = address(operand.data);
   const auto out = address(result.data);
-  if (begin < out + result.span_bytes() && out < begin + operand.span_bytes()) {
+  // Distances, since the end of memory that does not exist may be past the last address.
+  if (begin < out ? out - begin < operand.bytes : begin - out < result.bytes) {
     throw error(
         errc::invalid_argument,
         fmt::format("rank {}: {}: {} and the result share memory at {}; they have to lie apart",

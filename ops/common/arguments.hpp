@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include <untax/core/matrix.hpp>
@@ -9,6 +10,17 @@
 #include "engines/host/operand_memory.hpp"
 
 namespace untax {
+
+/// The memory of an argument: of a matrix, or of elements of any size.
+struct memory_range {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+
+  memory_range(const void* begin, std::size_t length) : data(begin), bytes(length) {}
+  /// From the first element to the end of the last one. `matrix_of` has accepted the matrix.
+  memory_range(const const_matrix& m)
+      : data(m.data), bytes(m.span_bytes()) {}  // NOLINT(*-explicit-*)
+};
 
 /// Refuses arguments of an operator before anything moves. All functions throw `invalid_argument`
 /// with operator, rank, argument, its value and what would be right.
@@ -29,7 +41,7 @@ struct argument_check {
             const extent& size_of_weights, const matrix& c, const extent& size_of_c,
             dtype type) const;
   /// The result may not share memory with an operand.
-  void apart(std::string_view name, const const_matrix& operand, const const_matrix& result) const;
+  void apart(std::string_view name, const memory_range& operand, const memory_range& result) const;
 };
 
 /// A caller's matrix as an operand that only this rank has.

@@ -50,14 +50,17 @@ void device_arguments::require_rows(std::string_view what, const const_matrix& m
 }
 
 void device_arguments::require_reachable(std::string_view what, const void* p) {
-  if (p == nullptr || known_.contains(p)) return;
+  if (p == nullptr) return;
+  const std::uint64_t allocation = allocation_at(p);
+  const auto known = known_.find(p);
+  if (known != known_.end() && allocation != 0 && known->second == allocation) return;
   if (!reachable_by_device(p)) {
     refuse(what, fmt::format("lies at {}, in memory of the host that GPU {} cannot reach; it has "
                              "to be in memory of the GPU",
                              fmt::ptr(p), device_));
   }
   if (known_.size() == most_known) known_.clear();
-  known_.insert(p);
+  known_[p] = allocation;
 }
 
 }  // namespace untax

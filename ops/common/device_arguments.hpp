@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 #include <untax/core/matrix.hpp>
 #include <untax/world/world.hpp>
@@ -12,6 +13,9 @@ namespace untax {
 
 /// Whether kernels can use an address.
 [[nodiscard]] bool reachable_by_device(const void* p);
+/// Identifies the allocation of the device, or of pinned memory, that contains `p`: no two
+/// allocations of a process have the same number. 0 if there is none, or if it has no number.
+[[nodiscard]] std::uint64_t allocation_at(const void* p);
 
 /// Checks the arguments of an operator's runs on a GPU, beyond what hosts require of them. All
 /// checks throw `invalid_argument`, with rank and operator in the message. What is empty or null
@@ -36,9 +40,10 @@ class device_arguments {
   std::string operator_name_;
   int rank_;
   int device_;
-  /// Addresses that the GPU can reach: to ask takes as long as a launch. Forgotten when there are
-  /// many, since a caller may pass another one in each run.
-  std::unordered_set<const void*> known_;
+  /// Addresses that the GPU can reach, with their allocations: to ask takes as long as a launch. An
+  /// address whose memory was freed is in no allocation, or in another one. Forgotten when there
+  /// are many, since a caller may pass another address in each run.
+  std::unordered_map<const void*, std::uint64_t> known_;
 };
 
 }  // namespace untax

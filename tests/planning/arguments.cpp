@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <random>
 #include <utility>
 #include <vector>
@@ -74,6 +75,23 @@ TEST(arguments, that_share_memory_with_the_result_are_refused) {
   });
 }
 
+// An odd number of elements of one byte ends in the middle of a pair.
+TEST(arguments, of_one_byte_lie_apart_up_to_the_last) {
+  run_threads(1, [](world& w) {
+    all_reduce_norm op(w,
+                       {.tokens = 1, .hidden = 5, .type = dtype::f32, .output = norm_output::e4m3});
+    std::vector<float> residual(5), weight(5), x(5), one(10);
+    auto* const bytes = reinterpret_cast<std::byte*>(one.data());
+    const auto run = [&](int offset) {
+      op.run({{one.data() + 5, 1, 5}, {residual.data(), 1, 5}, weight.data()},
+             {x.data(), bytes + 20 + offset});
+    };
+    EXPECT_NO_THROW(run(-5));
+    expect_error(error_of([&] { run(-4); }), errc::invalid_argument,
+                 {"in and the result share memory"});
+  });
+}
+
 /// Each size of a problem is refused by its name where there is nothing of it, and where a kernel
 /// could not count it.
 template <class Operator, class Problem>
@@ -111,6 +129,19 @@ TEST(arguments, are_matrices_that_can_be_read) {
                  check.matrix_of("a", narrow, {2, 8}, dtype::f32);
                }),
                errc::invalid_argument, {"rank 3: op: a has a row stride of 7"});
+  // 2^61 - 8 elements of 4 bytes, and 8 more, are the most that an address difference holds.
+  constexpr std::int64_t longest = (std::int64_t{1} << 61) - 9;
+  const const_matrix long_rows(values.data(), dtype::f32, 2, 8, longest);
+  EXPECT_NO_THROW(check.matrix_of("a", long_rows, {2, 8}, dtype::f32));
+  for (const std::int64_t stride : {longest + 1, std::numeric_limits<std::int64_t>::max()}) {
+    const const_matrix longer(values.data(), dtype::f32, 2, 8, stride);
+    expect_error(error_of([&] {
+                   check.matrix_of("a", longer, {2, 8}, dtype::f32);
+                 }),
+                 errc::invalid_argument,
+                 {fmt::format("a has a row stride of {}; with 2 rows of 8 elements it can be {}",
+                              stride, longest)});
+  }
   const const_matrix crooked(bytes + 1, dtype::f32, 1, 8, 8);
   expect_error(error_of([&] {
                  check.matrix_of("a", crooked, {1, 8}, dtype::f32);

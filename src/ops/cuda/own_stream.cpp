@@ -39,6 +39,14 @@ bool reachable_by_device(const void* p) {
   return found.type != cudaMemoryTypeUnregistered;
 }
 
+std::uint64_t allocation_at(const void* p) {
+  std::uint64_t found = 0;
+  const CUresult result = gpu::driver().pointer_attribute(
+      &found, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+      reinterpret_cast<CUdeviceptr>(p));  // NOLINT(*-reinterpret-cast): an address as CUDA wants it
+  return result == CUDA_SUCCESS ? found : 0;
+}
+
 void wait_for_device(const world& w) noexcept {
   if (cudaSetDevice(w.device()) == cudaSuccess) (void)cudaDeviceSynchronize();
 }

@@ -37,6 +37,7 @@ driver_calls load() {
   look_up(d.push_context, "cuCtxPushCurrent");
   look_up(d.pop_context, "cuCtxPopCurrent");
   look_up(d.attribute, "cuDeviceGetAttribute");
+  look_up(d.pointer_attribute, "cuPointerGetAttribute");
   look_up(d.granularity, "cuMemGetAllocationGranularity");
   look_up(d.create, "cuMemCreate");
   look_up(d.release, "cuMemRelease");

@@ -17,6 +17,7 @@ struct driver_calls {
   decltype(&cuCtxPushCurrent) push_context;
   decltype(&cuCtxPopCurrent) pop_context;
   decltype(&cuDeviceGetAttribute) attribute;
+  decltype(&cuPointerGetAttribute) pointer_attribute;
   decltype(&cuMemGetAllocationGranularity) granularity;
   decltype(&cuMemCreate) create;
   decltype(&cuMemRelease) release;
