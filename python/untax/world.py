@@ -40,7 +40,8 @@ class World:
     at the end of a `with`; an exception that leaves the `with` tells the other ranks that this one has failed. What
     was made on it is closed with it. Options of all constructors, where 0 means what the environment says:
 
-    * `heap_bytes`: symmetric heap of each rank (UNTAX_HEAP_BYTES, or 1 GiB);
+    * `heap_bytes`: symmetric heap of each rank (UNTAX_HEAP_BYTES, or 1 GiB); on GPUs its first size: it grows when it
+      is full, up to UNTAX_HEAP_LIMIT;
     * `wait_limit`: seconds after which a wait is an error (UNTAX_WAIT_LIMIT_MS, or 20); negative: for ever;
     * `join_limit`: seconds in which all processes have to come (UNTAX_JOIN_LIMIT_MS, or 60); negative: for ever;
     * `memory`: "host", "cuda" or "automatic", where the heaps of processes lie (UNTAX_MEMORY, or host);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::heap_bytes,
+    &variable::heap_limit,
     &variable::heap_guards,
     &variable::wait_limit,
     &variable::join_limit,

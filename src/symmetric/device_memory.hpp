@@ -24,14 +24,16 @@ using device_id = std::array<std::uint8_t, 16>;
 /// The page size of memory on `device` that other processes can map. Throws `unsupported` if the
 /// device has no such memory.
 [[nodiscard]] std::size_t device_page(int device);
+/// Arenas of `first_bytes` that grow to `most_bytes`.
 [[nodiscard]] segment_layout device_layout(int ranks, std::size_t control_bytes,
-                                           std::size_t arena_bytes, int device);
+                                           std::size_t first_bytes, std::size_t most_bytes,
+                                           int device);
 /// Makes `device` the current one of the calling thread.
 void use_device(int device);
 /// From now on ranks of this process share devices, so each of them uses few streams.
 void share_device_streams() noexcept;
 
-/// The memory of one rank, before it is part of a world.
+/// Memory of one rank, before it is part of a world's arenas.
 class device_share {
  public:
   device_share() = default;
@@ -39,10 +41,13 @@ class device_share {
   device_share& operator=(const device_share&) = delete;
   virtual ~device_share() = default;
 
-  /// Allocates memory that other processes can map, for `rank`. Throws `out_of_memory`.
-  [[nodiscard]] static std::unique_ptr<device_share> make(int rank, int device, std::size_t bytes);
+  /// Allocates memory for `rank`; if it is `shared`, other processes can map it. Throws
+  /// `out_of_memory`.
+  [[nodiscard]] static std::unique_ptr<device_share> make(int rank, int device, std::size_t bytes,
+                                                          bool shared);
 
-  /// The descriptor by which other processes map the memory. This object owns it.
+  /// The descriptor by which other processes map the memory; -1 if they cannot. This object owns
+  /// it.
   [[nodiscard]] virtual int descriptor() const noexcept = 0;
   [[nodiscard]] virtual device_id id() const noexcept = 0;
 };

@@ -21,9 +21,9 @@ symmetric_heap::symmetric_heap(const segment& memory, int rank, bool guards, obs
       rank_(rank),
       guards_(guards),
       hears_(std::move(hears)),
+      capacity_(memory.layout().first_arena() / alignment * alignment),
       watched_(*this, guards) {
-  const std::size_t span = memory.layout().arena_bytes / alignment * alignment;
-  if (span > 0) blocks_.emplace(0, block{.span = span});
+  if (capacity_ > 0) blocks_.emplace(0, block{.span = capacity_});
 }
 
 std::size_t symmetric_heap::span_of(std::size_t bytes) const noexcept {
@@ -39,6 +39,28 @@ symmetric_heap::blocks::const_iterator symmetric_heap::find_room(std::size_t byt
 
 bool symmetric_heap::fits(std::size_t bytes) const noexcept {
   return find_room(bytes) != blocks_.end();
+}
+
+std::size_t symmetric_heap::growth_for(std::size_t bytes) const noexcept {
+  if (capacity_ == limit() || bytes > limit() || fits(bytes)) return 0;
+  const bool ends_free = !blocks_.empty() && !blocks_.rbegin()->second.taken;
+  const std::size_t lacking = span_of(bytes) - (ends_free ? blocks_.rbegin()->second.span : 0);
+  const segment_layout& layout = memory_->layout();
+  const std::size_t room = layout.arena_span() - segment_layout::stop_bytes - capacity_;
+  for (const std::size_t step : {std::max(growth_step, layout.arena_page), layout.arena_page}) {
+    const std::size_t more = round_up(lacking, step);
+    if (more <= room && lacking <= limit() - capacity_) return more;
+  }
+  return 0;
+}
+
+void symmetric_heap::extend(std::size_t bytes) {
+  const heap_watch::change now(watched_);
+  const std::size_t more = std::min(bytes, limit() - capacity_);
+  if (more == 0) return;
+  const auto added = blocks_.emplace(capacity_, block{.span = more}).first;
+  capacity_ += more;
+  join_with_neighbours(added);
 }
 
 std::byte* symmetric_heap::allocate_bytes(std::size_t bytes, std::string_view label) {
@@ -150,10 +172,6 @@ void symmetric_heap::check_guard(std::size_t offset, const block& b) const {
                                           rank_, b.label, b.bytes, offset, b.bytes + whole));
 }
 
-std::size_t symmetric_heap::capacity() const noexcept {
-  return memory_->layout().arena_bytes / alignment * alignment;
-}
-
 std::size_t symmetric_heap::largest_free() const noexcept {
   std::size_t largest = 0;
   for (const auto& entry : blocks_) {
@@ -228,10 +246,14 @@ void symmetric_heap::refuse(std::size_t bytes, std::string_view label) const {
   }
   const std::size_t hole = largest_free();
   const std::size_t needed = capacity() - hole + round_up(bytes + guard_bytes, alignment);
-  throw error(errc::out_of_memory,
-              fmt::format("rank {}: no room for {} for \"{}\"; raise {} to {}M or more\n{}", rank_,
-                          format_bytes(bytes), label, variable::heap_bytes.name,
-                          ceil_div(needed, std::size_t{1} << 20), report()));
+  const bool grows = memory_->layout().first_bytes > 0;
+  throw error(
+      errc::out_of_memory,
+      fmt::format("rank {}: no room for {} for \"{}\"{}; raise {} to {}M or more\n{}", rank_,
+                  format_bytes(bytes), label,
+                  grows ? fmt::format(" in a heap that may grow to {}", format_bytes(limit())) : "",
+                  grows ? variable::heap_limit.name : variable::heap_bytes.name,
+                  ceil_div(needed, std::size_t{1} << 20), report()));
 }
 
 void symmetric_heap::tell(const std::string& call) const {

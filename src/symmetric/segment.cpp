@@ -134,13 +134,13 @@ void segment::put_arenas(std::unique_ptr<device_arenas> arenas) noexcept {
 }
 
 std::byte* segment::arena(int rank) const noexcept {
-  std::byte* const first = devices_ ? devices_->base() : base_ + layout_.control_span();
+  std::byte* const first =
+      devices_ ? devices_->base() + segment_layout::stop_bytes : base_ + layout_.control_span();
   return first + static_cast<std::size_t>(rank) * layout_.arena_span();
 }
 
 std::uint64_t* segment::stop_word(int rank) const noexcept {
-  return reinterpret_cast<std::uint64_t*>(arena(rank) + layout_.arena_span() -
-                                          segment_layout::stop_bytes);
+  return reinterpret_cast<std::uint64_t*>(arena(rank) - segment_layout::stop_bytes);
 }
 
 void segment::fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const {

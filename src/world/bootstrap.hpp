@@ -19,6 +19,8 @@ struct membership {
   std::vector<int> processes;      ///< process ids by rank; 0: not visible in this namespace
   std::vector<descriptor> shares;  ///< by rank, of worlds of GPUs
   std::vector<device_id> devices;  ///< by rank
+  /// Connections that stay open: at rank 0 to each other rank, in their order; elsewhere to rank 0.
+  std::vector<unix_socket> links;
 };
 
 /// The settings that a rank sends to rank 0. They have to be the same at all ranks.

@@ -57,6 +57,7 @@ world world::member::meet_processes(const placement& p, settings s, const enviro
   const liveness* watched = alive.get();
   world joined(std::make_shared<member>(memory, p.rank, "processes", s, std::move(alive)));
   if (on_devices) {
+    joined.member_->offers = share_exchange::of_processes(p.rank, p.world_size, std::move(m.links));
     joined.member_->monitor =
         std::make_shared<device_monitor>(memory, std::vector<int>{p.rank}, s.wait_limit, watched);
   }

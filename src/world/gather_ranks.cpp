@@ -58,6 +58,7 @@ class host {
   /// The devices of all ranks, including this one.
   [[nodiscard]] std::vector<device_id> devices() const;
   [[nodiscard]] std::vector<descriptor> take_shares();
+  [[nodiscard]] std::vector<unix_socket> take_links();
   void welcome(const segment& memory) const;
   /// Sends an error to all ranks that have come or come within the farewell time, and throws it.
   [[noreturn]] void send_away(const trouble& t);
@@ -196,6 +197,15 @@ std::vector<descriptor> host::take_shares() {
   return taken;
 }
 
+std::vector<unix_socket> host::take_links() {
+  std::ranges::sort(guests_, {}, &guest::rank);
+  std::vector<unix_socket> taken;
+  for (guest& g : guests_) {
+    if (g.rank > 0) taken.push_back(std::move(g.socket));
+  }
+  return taken;
+}
+
 void host::welcome(const segment& memory) const {
   answer reply{};
   reply.welcome = 1;
@@ -238,9 +248,10 @@ void host::send_away(const trouble& t) {
 
 std::string introduction(const own_share& mine, const settings& s) {
   return fmt::format(
-      "untax {} (layout {}), {} ranks, heap {} bytes {} guards, {}, wait limit {} ms", version,
-      sizeof(control_block), mine.layout.ranks, s.heap_bytes, s.heap_guards ? "with" : "without",
-      mine.kind, s.wait_limit.count());
+      "untax {} (layout {}), {} ranks, heap {} bytes{} {} guards, {}, wait limit {} ms", version,
+      sizeof(control_block), mine.layout.ranks, s.heap_bytes,
+      mine.layout.memory == memory_kind::cuda ? fmt::format(" (limit {})", s.heap_limit) : "",
+      s.heap_guards ? "with" : "without", mine.kind, s.wait_limit.count());
 }
 
 membership gather_ranks(const placement& p, const settings& s, const own_share& mine,
@@ -253,7 +264,9 @@ membership gather_ranks(const placement& p, const settings& s, const own_share& 
   try {
     segment memory = segment::shareable(mine.layout);
     h.welcome(memory);
-    return {std::move(memory), h.processes(), h.take_shares(), h.devices()};
+    membership all{std::move(memory), h.processes(), h.take_shares(), h.devices(), {}};
+    all.links = h.take_links();
+    return all;
   } catch (const error& e) {
     h.send_away({e.code(), e.what()});
   }

@@ -48,7 +48,7 @@ unix_socket find_rank_0(const placement& p, const settings& s, const own_share& 
 membership join_rank_0(const placement& p, const settings& s, const own_share& mine,
                        const meeting_place& place) {
   place.check();
-  const unix_socket rank_0 = find_rank_0(p, s, mine, place);
+  unix_socket rank_0 = find_rank_0(p, s, mine, place);
   if (rank_0.other_side().user != geteuid()) {
     refuse(errc::invalid_argument, p,
            fmt::format("{} belongs to user {}", place.socket_path(), rank_0.other_side().user));
@@ -89,10 +89,13 @@ membership join_rank_0(const placement& p, const settings& s, const own_share& m
   }
   segment memory = segment::attach(all.front().release(), mine.layout);
   all.erase(all.begin());
-  return {std::move(memory),
-          {reply.processes.begin(), reply.processes.begin() + p.world_size},
-          std::move(all),
-          {reply.devices.begin(), reply.devices.begin() + p.world_size}};
+  membership mine_of_all{std::move(memory),
+                         {reply.processes.begin(), reply.processes.begin() + p.world_size},
+                         std::move(all),
+                         {reply.devices.begin(), reply.devices.begin() + p.world_size},
+                         {}};
+  mine_of_all.links.push_back(std::move(rank_0));
+  return mine_of_all;
 }
 
 }  // namespace untax

@@ -38,8 +38,8 @@ std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
     require_kernels_side_by_side(s.ranks_per_gpu, watching_tool());
     share_device_streams();
   }
-  const auto memory = std::make_shared<segment>(segment::anonymous(
-      device_layout(ranks, control::bytes(ranks), s.heap_bytes, s.device.value_or(0))));
+  const auto memory = std::make_shared<segment>(segment::anonymous(device_layout(
+      ranks, control::bytes(ranks), s.heap_bytes, s.heap_limit, s.device.value_or(0))));
   std::vector<int> devices(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     devices[static_cast<std::size_t>(rank)] = s.device.value_or(0) + rank / s.ranks_per_gpu;
@@ -47,10 +47,12 @@ std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
   const auto monitor = std::make_shared<device_monitor>(memory, all, s.wait_limit, nullptr);
+  const auto offers = share_exchange::of_threads(ranks);
   std::vector<world> views;
   for (const int rank : all) {
     views.push_back(world(std::make_shared<member>(memory, rank, "GPUs", s, nullptr)));
     views.back().member_->monitor = monitor;
+    views.back().member_->offers = offers;
     views.back().member_->state.set_status(rank, rank_status::running);
   }
   return views;

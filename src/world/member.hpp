@@ -15,6 +15,7 @@
 
 #include "device_monitor.hpp"
 #include "settings.hpp"
+#include "share_exchange.hpp"
 
 namespace untax {
 
@@ -76,6 +77,7 @@ struct world::member {
   rank_barrier meeting;
   symmetric_heap heap;
   std::shared_ptr<device_monitor> monitor;  // null if the heaps are in host memory
+  std::shared_ptr<share_exchange> offers;   // likewise
   std::uint64_t runs = 0;                   // number of runs of operators
   bool failed = false;
   int exceptions_before = std::uncaught_exceptions();

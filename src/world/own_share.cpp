@@ -22,10 +22,11 @@ own_share own_share::make(const placement& p, const settings& s) {
     const int found = visible_devices();
     mine.device = s.device.value_or(p.rank % found);
     require_visible(mine.device, found);
-    mine.layout = device_layout(p.world_size, mine.layout.control_bytes, s.heap_bytes, mine.device);
+    mine.layout = device_layout(p.world_size, mine.layout.control_bytes, s.heap_bytes, s.heap_limit,
+                                mine.device);
     mine.kind = fmt::format("memory of {} in pages of {} bytes", device_name(mine.device),
                             mine.layout.arena_page);
-    mine.memory = device_share::make(p.rank, mine.device, mine.layout.arena_span());
+    mine.memory = device_share::make(p.rank, mine.device, mine.layout.first_span(), true);
   } catch (const error& e) {
     const std::string prefix = fmt::format("rank {}: ", p.rank);
     const std::string_view text = e.what();

@@ -1,5 +1,6 @@
 #include "settings.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -69,17 +70,34 @@ int sharing_of(const world_options& options, const environment& env) {
   return ranks;
 }
 
+/// Sets the first size of heaps and their limit. Whichever of them is not given gives way.
+void set_heap(settings& s, const world_options& options, const environment& env) {
+  const bool sized = options.heap_bytes || env.has(variable::heap_bytes);
+  const bool limited = options.heap_limit || env.has(variable::heap_limit);
+  // An invalid variable is an error, even if an option overrides it.
+  const std::size_t first = env.bytes_or_fallback(variable::heap_bytes);
+  const std::size_t most = env.bytes_or_fallback(variable::heap_limit);
+  s.heap_bytes = options.heap_bytes.value_or(first);
+  s.heap_limit = options.heap_limit.value_or(most);
+  if (!limited) s.heap_limit = std::max(s.heap_limit, s.heap_bytes);
+  if (!sized) s.heap_bytes = std::min(s.heap_bytes, s.heap_limit);
+  if (s.heap_bytes <= s.heap_limit) return;
+  throw error(errc::invalid_argument,
+              fmt::format("a heap of {} at first ({}) cannot grow to {} ({}), which is less",
+                          format_bytes(s.heap_bytes), variable::heap_bytes.name,
+                          format_bytes(s.heap_limit), variable::heap_limit.name));
+}
+
 }  // namespace
 
 settings settings::of(const world_options& options, const environment& env) {
   settings s;
+  set_heap(s, options, env);
   // An invalid variable is an error, even if an option overrides it.
-  s.heap_bytes = env.bytes_or_fallback(variable::heap_bytes);
   s.heap_guards = env.number(variable::heap_guards, 0, 1).value_or(usual_guards) == 1;
   s.memory = memory_of(env);
   s.wait_limit = limit(env, variable::wait_limit);
   s.join_limit = limit(env, variable::join_limit);
-  s.heap_bytes = options.heap_bytes.value_or(s.heap_bytes);
   s.heap_guards = options.heap_guards.value_or(s.heap_guards);
   s.memory = options.memory.value_or(s.memory);
   s.wait_limit = limit(options.wait_limit, s.wait_limit, "wait_limit");

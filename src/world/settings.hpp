@@ -12,7 +12,8 @@ namespace untax {
 
 /// World options in which options, variables and defaults are combined.
 struct settings {
-  std::size_t heap_bytes = 0;
+  std::size_t heap_bytes = 0;  ///< at first, on GPUs
+  std::size_t heap_limit = 0;  ///< size to which a heap on a GPU grows
   bool heap_guards = false;
   memory_kind memory = memory_kind::host;
   int ranks_per_gpu = 1;

@@ -97,8 +97,11 @@ void world::agree(std::string_view what, std::string_view description) {
 
 void world::make_room(std::size_t count, std::size_t size, std::string_view label) {
   const symmetric_heap& heap = own().heap;
-  if (heap.retired() == 0 || count > heap.capacity() / size || heap.fits(count * size)) return;
-  meet(verb::barrier, "allocate", fmt::format("meeting to make room for \"{}\"", label));
+  if (count > heap.limit() / size || heap.fits(count * size)) return;
+  if (heap.retired() > 0)
+    meet(verb::barrier, "allocate", fmt::format("meeting to make room for \"{}\"", label));
+  // All ranks have made the same allocations, so that all of them grow, and by as much.
+  if (const std::size_t more = heap.growth_for(count * size)) grow_heap(more, label);
 }
 
 void world::note(std::string_view what, std::string_view description) {

@@ -10,15 +10,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
+#include <barrier>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "ranks.hpp"
 #include "src/symmetric/device_memory.hpp"
 #include "src/world/messages.hpp"
+#include "src/world/share_exchange.hpp"
 #include "src/world/unix_socket.hpp"
 #include "tests/errors.hpp"
 
@@ -120,6 +125,53 @@ TEST_F(bootstrap, every_rank_gets_the_memory_of_every_gpu) {
       EXPECT_EQ(m.memory.arena(0)[rank], std::byte{7}) << "it is the same segment";
     }
   }
+}
+
+/// Offers of ranks that have met, by the links that stay open.
+TEST_F(bootstrap, ranks_exchange_the_memory_by_which_heaps_grow) {
+  constexpr int ranks = 3;
+  const untax::settings s = settings_with(patient);
+  std::vector<untax::share_offers> found(ranks);
+  std::barrier<> meeting(ranks);
+  const auto exchange = [&](int rank, const untax::share_offer& mine, auto& offers,
+                            const untax::control& state) {
+    offers.put(rank, mine);
+    meeting.arrive_and_wait();
+    found[static_cast<std::size_t>(rank)] = offers.take(rank, state, patient);
+    meeting.arrive_and_wait();
+  };
+  std::array<ino_t, ranks> files{};
+  const auto body = [&](int rank) {
+    membership m = join(rank_of(rank, ranks), s, own_share::make(rank_of(rank, ranks), s));
+    EXPECT_EQ(m.links.size(), rank == 0 ? 2U : 1U);
+    const untax::control state(m.memory.control(), ranks);
+    const auto offers = untax::share_exchange::of_processes(rank, ranks, std::move(m.links));
+    EXPECT_TRUE(offers->between_processes());
+    untax::share_offer mine{std::make_unique<file_share>(static_cast<std::uint8_t>(rank)), {}};
+    files[static_cast<std::size_t>(rank)] = file_behind(mine.memory->descriptor());
+    exchange(rank, mine, *offers, state);
+    const untax::share_offers& all = found[static_cast<std::size_t>(rank)];
+    EXPECT_FALSE(all.trouble);
+    ASSERT_EQ(all.shares.size(), 3U);
+    for (int peer = 0; peer < ranks; ++peer) {
+      if (rank == 0 && peer == 0) continue;
+      const auto at = static_cast<std::size_t>(peer);
+      EXPECT_EQ(file_behind(all.shares[at].get()), files[at]);
+    }
+    // All hear of the trouble of the lowest rank that has one.
+    if (rank > 0)
+      mine = {nullptr, untax::error(errc::out_of_memory, fmt::format("rank {} is full", rank))};
+    exchange(rank, mine, *offers, state);
+    ASSERT_TRUE(all.trouble);
+    expect_error(*all.trouble, errc::out_of_memory, {"rank 1 is full"});
+    if (rank == 0)
+      expect_error(error_of([&] { (void)offers->take(0, state, 50ms); }), errc::timeout,
+                   {"rank 0: rank 1 did not send its part of a larger heap within 50 ms"});
+    meeting.arrive_and_wait();  // until then, links are open
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, rank);
+  for (std::thread& t : threads) t.join();
 }
 
 TEST_F(bootstrap, a_rank_in_trouble_does_not_wait_longer_than_others) {

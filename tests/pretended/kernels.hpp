@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -28,6 +29,10 @@ void on_gpus(int ranks, const std::function<void(untax::world&)>& body);
 
 /// Memory of the host that no kernel of this rank reaches, from here on; null: none.
 void put_out_of_reach(const void* p);
+/// From here on, heaps can grow by so many bytes in the memory of a device.
+void leave_memory(int device, std::size_t bytes);
+/// No device has such a limit any more.
+void leave_all_memory();
 /// What this rank's kernels throw when they are launched next, once: "" for nothing.
 void fail_next(const std::string& why);
 

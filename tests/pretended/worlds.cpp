@@ -17,6 +17,7 @@
 #include "engines/schedule/lanes.hpp"
 #include "src/world/own_share.hpp"
 #include "tests/errors.hpp"
+#include "tests/pretended/kernels.hpp"
 
 namespace {
 
@@ -80,6 +81,100 @@ TEST(pretended_gpus, meet_and_give_memory_back) {
         EXPECT_EQ(w.heap().used(), 0U);
       },
       small());
+}
+
+world_options growing(std::size_t limit) {
+  world_options options = small();
+  options.heap_limit = limit;
+  return options;
+}
+
+TEST(pretended_gpus, have_heaps_that_grow_when_they_are_full) {
+  constexpr std::size_t step = symmetric_heap::growth_step;
+  run_gpus(
+      3,
+      [](world& w) {
+        const std::size_t first = w.heap().capacity();
+        EXPECT_LT(first, std::size_t{2} << 20);
+        const auto early = w.allocate<std::uint64_t>(1000, "early");
+        *early.local() = 40 + static_cast<std::uint64_t>(w.rank());
+        const auto large = w.allocate<std::byte>(3 * first, "large");
+        EXPECT_EQ(w.heap().capacity(), first + step) << "by whole steps";
+        // Addresses and distances are those of before.
+        EXPECT_EQ(*early.local(), 40 + static_cast<std::uint64_t>(w.rank()));
+        EXPECT_EQ(w.owner_of(large.local(), 3 * first), w.rank());
+        EXPECT_EQ(large.at(1) - large.at(0), early.span());
+        EXPECT_EQ(large.local()[3 * first - 1], std::byte{0}) << "it is cleared";
+        w.barrier();
+        large.at((w.rank() + 1) % 3)[3 * first - 1] = std::byte{7};
+        w.barrier();
+        EXPECT_EQ(large.local()[3 * first - 1], std::byte{7});
+        w.barrier();
+        // Memory that is free again counts, also where the heap ended.
+        w.free(large);
+        const auto larger = w.allocate<std::byte>(first + step - (std::size_t{64} << 10), "larger");
+        EXPECT_EQ(w.heap().capacity(), first + step);
+        const auto more = w.allocate<std::byte>(step, "more");
+        EXPECT_EQ(w.heap().capacity(), first + 2 * step);
+        EXPECT_EQ(w.heap().offset_of(more.local()) % 512, 0);
+        w.free(larger);
+        w.free(more);
+        w.free(early);
+        EXPECT_EQ(w.heap().used(), 0U);
+        EXPECT_EQ(w.heap().largest_free(), w.heap().capacity()) << "one block";
+      },
+      growing(std::size_t{512} << 20));
+}
+
+TEST(pretended_gpus, use_memory_of_ended_operators_before_heaps_grow) {
+  run_gpus(
+      2,
+      [](world& w) {
+        const std::size_t first = w.heap().capacity();
+        { const auto ended = w.allocate_owned<std::byte>(first / 2, "ended"); }
+        EXPECT_GT(w.heap().retired(), 0U);
+        (void)w.allocate<std::byte>(first / 4 * 3, "next");
+        EXPECT_EQ(w.heap().capacity(), first);
+      },
+      growing(std::size_t{512} << 20));
+}
+
+TEST(pretended_gpus, have_heaps_that_grow_up_to_their_limit) {
+  run_gpus(
+      2,
+      [](world& w) {
+        constexpr std::size_t limit = std::size_t{5} << 20;
+        // A whole step would be too much, but not what is needed.
+        (void)w.allocate<std::byte>(limit - (std::size_t{64} << 10), "most");
+        EXPECT_LE(w.heap().capacity(), limit);
+        const auto e = error_of([&] { (void)w.allocate<std::byte>(limit, "more"); });
+        expect_error(e, errc::out_of_memory,
+                     {"no room for 5 MiB for \"more\" in a heap that may grow to 5 MiB",
+                      "raise UNTAX_HEAP_LIMIT to 10M or more", "most"});
+        w.barrier();  // the world goes on
+      },
+      growing(std::size_t{5} << 20));
+}
+
+TEST(pretended_gpus, all_hear_that_one_of_them_has_no_memory) {
+  pretended::leave_memory(1, symmetric_heap::growth_step);
+  run_gpus(
+      3,
+      [](world& w) {
+        const std::size_t first = w.heap().capacity();
+        (void)w.allocate<std::byte>(2 * first, "fits");
+        const std::size_t now = w.heap().capacity();
+        const auto e =
+            error_of([&] { (void)w.allocate<std::byte>(symmetric_heap::growth_step, "too much"); });
+        expect_error(e, errc::out_of_memory, {"rank 1: device 1 is full", "\"too much\"", "fits"});
+        EXPECT_EQ(w.heap().capacity(), now) << "no rank has grown";
+        w.barrier();
+        if (w.rank() == 0) pretended::leave_all_memory();
+        w.barrier();
+        (void)w.allocate<std::byte>(symmetric_heap::growth_step, "at last");
+      },
+      growing(std::size_t{512} << 20));
+  pretended::leave_all_memory();
 }
 
 TEST(pretended_gpus, are_refused_by_what_computes_on_the_host) {

@@ -147,7 +147,7 @@ TEST(first_values, of_memory) {
   expect_all(0, use.offset, use.bytes);
   segment_layout layout;
   expect_all(1, layout.ranks);
-  expect_all(0, layout.control_bytes, layout.arena_bytes);
+  expect_all(0, layout.control_bytes, layout.arena_bytes, layout.first_bytes);
   symmetric<int> nothing;
   expect_all(0, nothing.size(), nothing.span());
   EXPECT_FALSE(static_cast<bool>(nothing));
@@ -189,7 +189,8 @@ TEST(first_values, of_worlds) {
   peer_facts peer;
   expect_all(0, peer.access, peer.atomics, peer.push, peer.pull, peer.signal_time);
   settings s;
-  expect_all(0, s.heap_bytes, s.heap_guards, s.wait_limit.count(), s.join_limit.count());
+  expect_all(0, s.heap_bytes, s.heap_limit, s.heap_guards, s.wait_limit.count(),
+             s.join_limit.count());
   expect_all(1, s.ranks_per_gpu);
   unix_socket::credentials who;
   expect_all(0, who.process, who.user, unix_socket::packet{}.bytes);

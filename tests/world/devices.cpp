@@ -72,16 +72,30 @@ std::uint64_t stop_word(const segment& memory, int rank) {
   return host_memory::load_acquire(*memory.stop_word(rank));
 }
 
-TEST(devices, arenas_lie_side_by_side_with_a_stop_word_behind_each) {
+TEST(devices, arenas_lie_side_by_side_with_a_stop_word_before_each) {
   const auto memory = pretended_gpus(3);
   EXPECT_EQ(memory->layout().arena_span(), 16384U);
   for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(memory->arena(rank), memory->devices()->base() + 16384 * rank);
+    EXPECT_EQ(memory->arena(rank), memory->devices()->base() + 512 + 16384 * rank);
     EXPECT_EQ(memory->owner_of(memory->arena(rank), 10000), rank);
     EXPECT_EQ(memory->owner_of(memory->stop_word(rank)), -1) << "nobody may allocate it";
     EXPECT_EQ(stop_word(*memory, rank), 0U);
   }
   EXPECT_EQ(memory->translate(memory->arena(0) + 5, 2), memory->arena(2) + 5);
+}
+
+TEST(devices, arenas_that_grow_have_whole_pages_at_first) {
+  segment_layout layout{2, 100, 100000, untax::memory_kind::cuda, 8192, 10000};
+  EXPECT_EQ(layout.first_span(), 16384U);
+  EXPECT_EQ(layout.first_arena(), 16384U - 512);
+  EXPECT_EQ(layout.arena_span(), 106496U);
+  layout.first_bytes = 100000;
+  EXPECT_EQ(layout.first_span(), layout.arena_span());
+  EXPECT_EQ(layout.first_arena(), 100000U);
+  layout.first_bytes = 0;
+  EXPECT_EQ(layout.first_arena(), 100000U) << "nothing is said of growth";
+  const segment_layout on_host{2, 100, 100000};
+  EXPECT_EQ(on_host.first_arena(), 100000U);
 }
 
 TEST(devices, arenas_go_where_their_segment_goes) {
@@ -96,7 +110,7 @@ TEST(devices, arenas_go_where_their_segment_goes) {
   other = std::move(moved);
   EXPECT_EQ(other.devices(), arenas);
   EXPECT_EQ(other.ranks(), 2);
-  EXPECT_EQ(other.arena(1), arenas->base() + other.layout().arena_span());
+  EXPECT_EQ(other.arena(1), arenas->base() + 512 + other.layout().arena_span());
   // What was there before ends with the one that it was moved from.
   EXPECT_EQ(moved.devices(), nullptr);
   EXPECT_EQ(moved.ranks(), 3);

@@ -72,6 +72,23 @@ TEST(settings, ranks_that_share_a_gpu_need_all_of_its_queues) {
             2);
 }
 
+TEST(settings, of_heaps_give_way_unless_they_are_given) {
+  constexpr std::size_t giga = std::size_t{1} << 30;
+  EXPECT_EQ(of({}).heap_bytes, giga);
+  EXPECT_EQ(of({}).heap_limit, 512 * giga);
+  EXPECT_EQ(of({{"UNTAX_HEAP_BYTES", "600G"}}).heap_limit, 600 * giga);
+  EXPECT_EQ(of({{"UNTAX_HEAP_LIMIT", "1K"}}).heap_bytes, 1024U);
+  world_options options;
+  options.heap_limit = 2 * giga;
+  EXPECT_EQ(of({{"UNTAX_HEAP_LIMIT", "1K"}}, options).heap_limit, 2 * giga);
+  EXPECT_EQ(of({{"UNTAX_HEAP_BYTES", "2G"}}, options).heap_bytes, 2 * giga);
+  expect_error(error_of([&] {
+                 (void)of({{"UNTAX_HEAP_BYTES", "3G"}}, options);
+               }),
+               errc::invalid_argument,
+               {"a heap of 3 GiB at first (UNTAX_HEAP_BYTES) cannot grow to 2 GiB"});
+}
+
 TEST(settings, options_are_stronger_than_the_environment) {
   world_options options;
   options.heap_bytes = 4096;

@@ -9,7 +9,7 @@ extern "C" {
 
 typedef struct untax_world_options {
   size_t size;
-  size_t heap_bytes;     /* symmetric heap of each rank; 0: UNTAX_HEAP_BYTES, or 1 GiB */
+  size_t heap_bytes;     /* symmetric heap of each rank, on GPUs its first size; 0: UNTAX_HEAP_BYTES, or 1 GiB */
   int64_t wait_limit_ms; /* after which a wait is an error; 0: UNTAX_WAIT_LIMIT_MS, or 20 s; -1: for
                             ever */
   int64_t join_limit_ms; /* in which all processes have to come; 0: UNTAX_JOIN_LIMIT_MS, or 60 s;

@@ -21,7 +21,11 @@ struct environment_variable {
 namespace variable {
 // clang-format off
 inline constexpr environment_variable heap_bytes{
-    "UNTAX_HEAP_BYTES", "size of the symmetric heap of each rank; K, M and G mean powers of 1024", "1G"};
+    "UNTAX_HEAP_BYTES", "size of the symmetric heap of each rank, on GPUs its first size; K, M and G mean powers of 1024",
+    "1G"};
+inline constexpr environment_variable heap_limit{
+    "UNTAX_HEAP_LIMIT", "size to which the symmetric heap of a rank on a GPU grows when it is full, if the GPU has the "
+    "memory; with that of UNTAX_HEAP_BYTES it does not grow", "512G"};
 inline constexpr environment_variable heap_guards{
     "UNTAX_HEAP_GUARDS", "1 puts guard bands between allocations, 0 does not", "1 in debug builds"};
 inline constexpr environment_variable wait_limit{

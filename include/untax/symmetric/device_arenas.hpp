@@ -5,6 +5,8 @@
 
 namespace untax {
 
+class device_share;
+
 /// Arenas in the memory of devices, mapped into this process one behind the other, so that they are
 /// addressed like arenas in host memory. The host cannot access these addresses itself; it accesses
 /// the bytes through this class.
@@ -19,12 +21,21 @@ class device_arenas {
   device_arenas& operator=(const device_arenas&) = delete;
   virtual ~device_arenas() = default;
 
-  /// The address at which the arena of rank 0 starts.
+  /// The address at which the range of rank 0's arena starts.
   [[nodiscard]] virtual std::byte* base() const noexcept = 0;
   /// The device number of `rank` in this process; -1 for a rank of another process.
   [[nodiscard]] virtual int device_of(int rank) const noexcept = 0;
   /// Makes the device of `rank` the current one of the calling thread.
   virtual void use(int rank) const = 0;
+
+  /// Maps `bytes` bytes more, cleared, at `offset` of the range of a rank of this process. It does
+  /// nothing where whole ranges have memory from the beginning, as in tests.
+  virtual void extend(int /*rank*/, std::size_t /*offset*/, std::size_t /*bytes*/,
+                      const device_share& /*memory*/) {}
+  /// The same for the memory of another process's rank, which that process clears. The caller owns
+  /// the descriptor.
+  virtual void extend(int /*rank*/, std::size_t /*offset*/, std::size_t /*bytes*/,
+                      int /*descriptor*/) {}
 
   /// Waits for everything that runs on the device of `rank`. An error of that work is dropped.
   virtual void finish(int rank) const noexcept = 0;

@@ -32,9 +32,14 @@ struct heap_use {
 /// Memory that peers may still access is *retired* instead of freed: it stays allocated until
 /// `reclaim`, which the world calls when all ranks have retired it.
 ///
+/// In device memory the heap grows: `growth_for` says by how much it has to, and the world maps the
+/// memory before it calls `extend`.
+///
 /// Only one thread of the rank may use the heap at a time.
 class symmetric_heap {
  public:
+  /// Heaps grow by multiples of this, in bytes, unless their limit is closer.
+  static constexpr std::size_t growth_step = std::size_t{32} << 20;
   /// The alignment of allocations in bytes.
   static constexpr std::size_t alignment = 512;
   /// The smallest guard band, in bytes. A band extends up to the next allocation.
@@ -87,6 +92,16 @@ class symmetric_heap {
   /// Whether an allocation of `bytes` bytes would succeed.
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
 
+  /// The bytes by which the heap has to grow before an allocation of `bytes` bytes succeeds, as
+  /// whole pages. 0 if it cannot grow so far, or need not grow.
+  [[nodiscard]] std::size_t growth_for(std::size_t bytes) const noexcept;
+  /// Makes `bytes` bytes behind the heap part of it. They have to be mapped at all ranks.
+  void extend(std::size_t bytes);
+  /// The capacity up to which the heap can grow.
+  [[nodiscard]] std::size_t limit() const noexcept {
+    return memory_->layout().arena_bytes / alignment * alignment;
+  }
+
   /// Throws `internal` with the name of an allocation whose guard band was overwritten at this
   /// rank. It does nothing without guards.
   void check() const;
@@ -98,7 +113,7 @@ class symmetric_heap {
 
   [[nodiscard]] bool guarded() const noexcept { return guards_; }
   /// Bytes that can be allocated, as a multiple of `alignment`.
-  [[nodiscard]] std::size_t capacity() const noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   /// Allocated and retired bytes, with rounding and guards.
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
   /// The size of the largest free block in bytes.
@@ -138,6 +153,7 @@ class symmetric_heap {
   int rank_;
   bool guards_;
   observer hears_;
+  std::size_t capacity_;
   blocks blocks_;
   std::size_t used_ = 0;
   std::size_t retired_ = 0;

@@ -11,10 +11,11 @@
 namespace untax {
 
 /// The layout of a segment: a control region, which is host memory, then one arena for each rank.
-/// Each part is rounded up to whole pages. Sizes are in bytes.
+/// Each part is rounded up to whole pages. Sizes are in bytes. Arenas in device memory are ranges
+/// of addresses of which only the beginning has memory at first; heaps grow into the rest.
 struct segment_layout {
   static constexpr std::size_t page = 4096;
-  /// Bytes behind an arena in device memory, for the word that stops kernels. It has cache lines of
+  /// Bytes before an arena in device memory, for the word that stops kernels. It has cache lines of
   /// its own.
   static constexpr std::size_t stop_bytes = 512;
 
@@ -23,6 +24,7 @@ struct segment_layout {
   std::size_t arena_bytes = 0;
   memory_kind memory = memory_kind::host;  ///< the memory of the arenas
   std::size_t arena_page = page;           ///< page size of the arenas
+  std::size_t first_bytes = 0;  ///< of an arena in device memory, what has memory at first; 0: all
 
   [[nodiscard]] constexpr std::size_t control_span() const noexcept {
     return round_up(control_bytes, page);
@@ -30,6 +32,17 @@ struct segment_layout {
   /// Bytes from the arena of a rank to that of the next one.
   [[nodiscard]] constexpr std::size_t arena_span() const noexcept {
     return round_up(arena_bytes + (memory == memory_kind::cuda ? stop_bytes : 0), arena_page);
+  }
+  /// Bytes of the range of an arena that have memory at first, from its start: whole pages.
+  [[nodiscard]] constexpr std::size_t first_span() const noexcept {
+    if (memory == memory_kind::host || first_bytes == 0) return arena_span();
+    const std::size_t first = round_up(first_bytes + stop_bytes, arena_page);
+    return first < arena_span() ? first : arena_span();
+  }
+  /// Bytes of an arena that can be used at first.
+  [[nodiscard]] constexpr std::size_t first_arena() const noexcept {
+    const std::size_t usable = first_span() - (memory == memory_kind::cuda ? stop_bytes : 0);
+    return usable < arena_bytes ? usable : arena_bytes;
   }
   [[nodiscard]] constexpr std::size_t all_arenas() const noexcept {
     return static_cast<std::size_t>(ranks) * arena_span();
@@ -63,6 +76,7 @@ class segment {
   void put_arenas(std::unique_ptr<device_arenas> arenas) noexcept;
   /// The arenas if they are in device memory, else null.
   [[nodiscard]] const device_arenas* devices() const noexcept { return devices_.get(); }
+  [[nodiscard]] device_arenas* devices() noexcept { return devices_.get(); }
 
   segment(segment&& other) noexcept;
   segment& operator=(segment&& other) noexcept;
@@ -74,7 +88,7 @@ class segment {
   [[nodiscard]] std::byte* control() const noexcept { return base_; }
   /// The address of the arena of `rank`. With arenas in device memory the host must not access it.
   [[nodiscard]] std::byte* arena(int rank) const noexcept;
-  /// The word behind the arena of `rank` that stops its kernels; device memory only.
+  /// The word before the arena of `rank` that stops its kernels; device memory only.
   [[nodiscard]] std::uint64_t* stop_word(int rank) const noexcept;
   /// Sets `bytes` bytes at `at` to `value`, in the arena of a rank of this process.
   void fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const;

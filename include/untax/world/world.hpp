@@ -101,7 +101,9 @@ class world {
   /// Collective. Allocates `count` elements at every rank, aligned to 512 bytes and not cleared.
   /// `label` names the owner in reports. It does not wait, unless the only free memory is that of
   /// operators that ended: then all ranks meet once, so that none of them is still in those
-  /// operators. Throws `out_of_memory`.
+  /// operators. On GPUs a heap that is full grows, for which ranks meet, too. Throws
+  /// `out_of_memory`, at all ranks, if a GPU has no more memory, or if the limit of the heap is
+  /// reached (`world_options::heap_limit`).
   template <class T>
   [[nodiscard]] symmetric<T> allocate(std::size_t count, std::string_view label) {
     make_room(count, sizeof(T), label);
@@ -193,6 +195,7 @@ class world {
   [[nodiscard]] member& own() const;
   [[nodiscard]] void* translate_address(const void* p, int peer) const;
   void make_room(std::size_t count, std::size_t size, std::string_view label);
+  void grow_heap(std::size_t bytes, std::string_view label);
   void clear(void* local, std::size_t bytes);
   void meet(verb what, std::string_view name, std::string call);
 

@@ -137,18 +137,24 @@ class Engine:
         return self._found_or_made(kind, _key(kind, problem), problem)
 
     def _found_or_made(self, kind: str, key: tuple[Any, ...], problem: dict[str, Any]) -> Operator:
-        """Forgets the plans that were used longest ago while the heap has no room for this one."""
+        """Where the heap has no room for this one, and its GPU has none to let it grow, torch gives back the memory that it
+        keeps; after that, the plans that were used longest ago are forgotten."""
         if (op := self._planned.get(key)) is not None:
             op.used = self.known.stamp()
             return op
         while len(self._planned) >= self.capacity:
             self._forget_oldest()
+        kept = self.world.device >= 0  # by torch's allocator
         while True:
             try:
                 op = self._planned[key] = kinds[kind](self.world, **problem)
                 op.used = self.known.stamp()
                 return op
-            except OutOfMemory:
+            except OutOfMemory:  # at all ranks
+                if kept:
+                    torch.cuda.empty_cache()
+                    kept = False
+                    continue
                 if not self._planned:
                     raise
                 self._forget_oldest()

@@ -8,6 +8,7 @@
 #include <untax/core/error.hpp>
 
 #include "clock.hpp"
+#include "share.hpp"
 
 namespace untax::gpu {
 namespace {
@@ -19,17 +20,17 @@ std::string place(int rank, int device) { return fmt::format("rank {} (GPU {})",
 arenas::arenas(const segment& memory, const std::vector<int>& devices,
                const std::vector<allocation>& parts, const std::vector<std::string>& whereabouts)
     : range_(memory.ranks(), memory.layout().arena_span(), memory.layout().arena_page),
+      whereabouts_(whereabouts),
       seats_(devices.size()) {
-  for (std::size_t rank = 0; rank < parts.size(); ++rank)
-    range_.map(static_cast<int>(rank), parts[rank]);
+  const std::size_t first = memory.layout().first_span();
+  for (int rank = 0; rank < memory.ranks(); ++rank)
+    range_.map(rank, 0, first, parts[static_cast<std::size_t>(rank)]);
   try {
     open_seats(devices);
-    let_in(whereabouts);
+    for (int rank = 0; rank < memory.ranks(); ++rank) let_in(rank, 0, first);
     register_control(memory);
     for (int rank = 0; rank < memory.ranks(); ++rank) {
-      if (device_of(rank) < 0) continue;
-      const std::size_t span = memory.layout().arena_span();
-      fill(rank, range_.base() + static_cast<std::size_t>(rank) * span, std::byte{0}, span);
+      if (device_of(rank) >= 0) fill(rank, range_.part(rank), std::byte{0}, first);
     }
   } catch (...) {
     release();
@@ -79,28 +80,36 @@ void arenas::open_seats(const std::vector<int>& devices) {
   }
 }
 
-// Lets every device of this process read and write every arena.
-void arenas::let_in(const std::vector<std::string>& whereabouts) const {
+// Lets every device of this process read and write memory of the arena of a rank.
+void arenas::let_in(int part, std::size_t offset, std::size_t bytes) const {
   std::vector<int> ours;
   for (const seat& s : seats_) {
     if (s.device >= 0 && std::find(ours.begin(), ours.end(), s.device) == ours.end())
       ours.push_back(s.device);
   }
-  for (int part = 0; part < static_cast<int>(seats_.size()); ++part) {
-    if (range_.allow(part, ours) == CUDA_SUCCESS) continue;
-    for (int rank = 0; rank < static_cast<int>(seats_.size()); ++rank) {
-      if (device_of(rank) < 0) continue;
-      const CUresult result = range_.allow(part, {device_of(rank)});
-      if (result == CUDA_SUCCESS) continue;
-      throw error(
-          errc::unsupported,
-          fmt::format("{} cannot reach the memory of rank {}: {}; {}", place(rank, device_of(rank)),
-                      part, text_of(result), whereabouts[static_cast<std::size_t>(part)]));
-    }
-    throw error(errc::internal, fmt::format("the memory of rank {} cannot be opened for all GPUs "
-                                            "of this process, although for each of them",
-                                            part));
+  if (range_.allow(part, offset, bytes, ours) == CUDA_SUCCESS) return;
+  for (int rank = 0; rank < static_cast<int>(seats_.size()); ++rank) {
+    if (device_of(rank) < 0) continue;
+    const CUresult result = range_.allow(part, offset, bytes, {device_of(rank)});
+    if (result == CUDA_SUCCESS) continue;
+    throw error(errc::unsupported, fmt::format("{} cannot reach the memory of rank {}: {}; {}",
+                                               place(rank, device_of(rank)), part, text_of(result),
+                                               whereabouts_[static_cast<std::size_t>(part)]));
   }
+  throw error(errc::internal, fmt::format("the memory of rank {} cannot be opened for all GPUs "
+                                          "of this process, although for each of them",
+                                          part));
+}
+
+void arenas::extend(int rank, std::size_t offset, std::size_t bytes, const device_share& memory) {
+  range_.map(rank, offset, bytes, static_cast<const cuda_share&>(memory).memory());
+  let_in(rank, offset, bytes);
+  fill(rank, range_.part(rank) + offset, std::byte{0}, bytes);
+}
+
+void arenas::extend(int rank, std::size_t offset, std::size_t bytes, int descriptor) {
+  range_.map(rank, offset, bytes, allocation::import(rank, descriptor));
+  let_in(rank, offset, bytes);
 }
 
 void arenas::register_control(const segment& memory) {

@@ -12,8 +12,8 @@ namespace untax::gpu {
 class arenas final : public device_arenas {
  public:
   /// All lists are by rank. `devices` is -1 for ranks of other processes. `parts` are mapped, and
-  /// the arenas of this process are cleared. Errors contain `whereabouts` of a rank whose memory
-  /// cannot be reached.
+  /// the arenas of this process are cleared, as far as they have memory. Errors contain
+  /// `whereabouts` of a rank whose memory cannot be reached.
   arenas(const segment& memory, const std::vector<int>& devices,
          const std::vector<allocation>& parts, const std::vector<std::string>& whereabouts);
   ~arenas() override;
@@ -21,6 +21,8 @@ class arenas final : public device_arenas {
   [[nodiscard]] std::byte* base() const noexcept override { return range_.base(); }
   [[nodiscard]] int device_of(int rank) const noexcept override { return seat_of(rank).device; }
   void use(int rank) const override;
+  void extend(int rank, std::size_t offset, std::size_t bytes, const device_share& memory) override;
+  void extend(int rank, std::size_t offset, std::size_t bytes, int descriptor) override;
   void finish(int rank) const noexcept override;
   void fill(int rank, std::byte* at, std::byte value, std::size_t bytes) const override;
   void read(int rank, std::byte* to, const std::byte* from, std::size_t bytes) const override;
@@ -46,10 +48,11 @@ class arenas final : public device_arenas {
   }
   void open_seats(const std::vector<int>& devices);
   void register_control(const segment& memory);
-  void let_in(const std::vector<std::string>& whereabouts) const;
+  void let_in(int part, std::size_t offset, std::size_t bytes) const;
   void release() noexcept;
 
   address_range range_;
+  std::vector<std::string> whereabouts_;
   std::vector<seat> seats_;
   std::byte* control_ = nullptr;
 };

@@ -1,10 +1,5 @@
 #include "src/symmetric/device_memory.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -12,19 +7,14 @@
 #include <untax/core/error.hpp>
 
 #include "arenas.hpp"
+#include "share.hpp"
 #include "shared_streams.hpp"
 
 namespace untax {
 namespace {
 
-device_id id_of(int device) {
-  cudaDeviceProp found{};
-  gpu::require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
-  device_id id{};
-  static_assert(sizeof id == sizeof found.uuid);
-  std::memcpy(id.data(), &found.uuid, sizeof id);
-  return id;
-}
+using gpu::cuda_share;
+using gpu::id_of;
 
 bool can_reach(int device, int other) {
   int can = 0;
@@ -36,31 +26,6 @@ bool can_reach(int device, int other) {
 constexpr const char* no_peer_access =
     "cudaDeviceCanAccessPeer says no. Worlds of GPUs need peer-to-peer access between all of them, "
     "over NVLink or PCIe; `nvidia-smi topo -p2p rw` shows which have it";
-
-class cuda_share final : public device_share {
- public:
-  cuda_share(int rank, int device, std::size_t bytes)
-      : memory(gpu::allocation::make(rank, device, bytes, true)), id_(id_of(device)) {
-    gpu::require(
-        gpu::driver().export_handle(&descriptor_, memory.handle(),
-                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-        fmt::format("rank {}: cannot share memory of GPU {} with other processes", rank, device));
-  }
-  cuda_share(const cuda_share&) = delete;
-  cuda_share& operator=(const cuda_share&) = delete;
-  ~cuda_share() override {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-
-  [[nodiscard]] int descriptor() const noexcept override { return descriptor_; }
-  [[nodiscard]] device_id id() const noexcept override { return id_; }
-
-  gpu::allocation memory;
-
- private:
-  int descriptor_ = -1;
-  device_id id_;
-};
 
 // For errors: why `device` may be unable to reach the device `id`, or where that device is.
 std::string whereabouts(int device, const device_id& id) {
@@ -110,17 +75,18 @@ std::size_t device_page(int device) {
   return page;
 }
 
-segment_layout device_layout(int ranks, std::size_t control_bytes, std::size_t arena_bytes,
-                             int device) {
-  return {ranks, control_bytes, arena_bytes, memory_kind::cuda, device_page(device)};
+segment_layout device_layout(int ranks, std::size_t control_bytes, std::size_t first_bytes,
+                             std::size_t most_bytes, int device) {
+  return {ranks, control_bytes, most_bytes, memory_kind::cuda, device_page(device), first_bytes};
 }
 
 void use_device(int device) { gpu::require(cudaSetDevice(device), fmt::format("GPU {}", device)); }
 
 void share_device_streams() noexcept { gpu::share_streams(); }
 
-std::unique_ptr<device_share> device_share::make(int rank, int device, std::size_t bytes) {
-  return std::make_unique<cuda_share>(rank, device, bytes);
+std::unique_ptr<device_share> device_share::make(int rank, int device, std::size_t bytes,
+                                                 bool shared) {
+  return std::make_unique<cuda_share>(rank, device, bytes, shared);
 }
 
 std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory,
@@ -142,7 +108,7 @@ std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory,
   std::vector<gpu::allocation> parts;
   for (int rank = 0; rank < ranks; ++rank) {
     parts.push_back(
-        gpu::allocation::make(rank, device_of(rank), memory.layout().arena_span(), false));
+        gpu::allocation::make(rank, device_of(rank), memory.layout().first_span(), false));
   }
   const std::vector<std::string> where(devices.size(), "peer access was promised");
   return std::make_unique<gpu::arenas>(memory, devices, parts, where);
@@ -159,7 +125,7 @@ std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int ra
   std::vector<std::string> where;
   for (std::size_t r = 0; r < ranks; ++r) {
     where.push_back(whereabouts(device, all.ids[r]));
-    parts.push_back(r == self ? std::move(static_cast<cuda_share&>(*mine).memory)
+    parts.push_back(r == self ? static_cast<cuda_share&>(*mine).take()
                               : gpu::allocation::import(static_cast<int>(r), all.descriptors[r]));
   }
   return std::make_unique<gpu::arenas>(memory, devices, parts, where);

@@ -37,10 +37,10 @@ allocation allocation::make(int rank, int device, std::size_t bytes, bool shared
   require(cudaMemGetInfo(&available, &all), fmt::format("rank {}: GPU {}", rank, device));
   throw error(
       errc::out_of_memory,
-      fmt::format("rank {}: no room for a symmetric heap of {} on GPU {}, {}: {} of {} are "
-                  "free; it has to have {}M or less ({}, or what the world was asked for)",
+      fmt::format("rank {}: no room for {} of a symmetric heap on GPU {}, {}: {} of {} are free; "
+                  "free more of it, or take a smaller heap ({}, or what the world was asked for)",
                   rank, format_bytes(bytes), device, device_name(device), format_bytes(available),
-                  format_bytes(all), available >> 20U, variable::heap_bytes.name));
+                  format_bytes(all), variable::heap_bytes.name));
 }
 
 allocation allocation::import(int rank, int descriptor) {
@@ -69,21 +69,24 @@ address_range::address_range(int parts, std::size_t part_bytes, std::size_t page
       driver().reserve(&base_, bytes_, page, 0, 0),
       fmt::format("cannot reserve {} of addresses for the symmetric heaps of {} ranks; they have "
                   "to be smaller ({}, or what the world was asked for)",
-                  format_bytes(bytes_), parts, variable::heap_bytes.name));
+                  format_bytes(bytes_), parts, variable::heap_limit.name));
 }
 
 address_range::~address_range() {
-  for (const int part : mapped_) driver().unmap(at(part), part_bytes_);
+  for (const mapping& one : mapped_) driver().unmap(one.at, one.bytes);
   driver().free_addresses(base_, bytes_);
 }
 
-void address_range::map(int part, const allocation& memory) {
-  require(driver().map(at(part), part_bytes_, 0, memory.handle(), 0),
+void address_range::map(int part, std::size_t offset, std::size_t bytes, const allocation& memory) {
+  const std::lock_guard lock(mutex_);
+  mapped_.reserve(mapped_.size() + 1);
+  require(driver().map(at(part) + offset, bytes, 0, memory.handle(), 0),
           fmt::format("cannot map the symmetric heap of rank {}", part));
-  mapped_.push_back(part);
+  mapped_.push_back({at(part) + offset, bytes});
 }
 
-CUresult address_range::allow(int part, const std::vector<int>& devices) const {
+CUresult address_range::allow(int part, std::size_t offset, std::size_t bytes,
+                              const std::vector<int>& devices) const {
   std::vector<CUmemAccessDesc> all;
   for (const int device : devices) {
     CUmemAccessDesc one{};
@@ -92,7 +95,7 @@ CUresult address_range::allow(int part, const std::vector<int>& devices) const {
     one.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     all.push_back(one);
   }
-  return driver().set_access(at(part), part_bytes_, all.data(), all.size());
+  return driver().set_access(at(part) + offset, bytes, all.data(), all.size());
 }
 
 }  // namespace untax::gpu

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,9 @@ class allocation {
   CUmemGenericAllocationHandle handle_ = 0;
 };
 
-/// A range of addresses, the same for the host and all devices of this process, in which `parts`
-/// allocations of equal size are mapped side by side.
+/// A range of addresses, the same for the host and all devices of this process. It has `parts` of
+/// equal size, side by side, and allocations are mapped into them. Threads may map different parts
+/// at once.
 class address_range {
  public:
   address_range(int parts, std::size_t part_bytes, std::size_t page);
@@ -41,22 +43,33 @@ class address_range {
   address_range& operator=(const address_range&) = delete;
   ~address_range();
 
-  /// Maps `memory` as part `part`. The mapping keeps the memory alive.
-  void map(int part, const allocation& memory);
-  /// Lets `devices` read and write a part that is mapped.
-  [[nodiscard]] CUresult allow(int part, const std::vector<int>& devices) const;
+  /// Maps `memory`, of `bytes` bytes, at `offset` of part `part`. The mapping keeps the memory
+  /// alive.
+  void map(int part, std::size_t offset, std::size_t bytes, const allocation& memory);
+  /// Lets `devices` read and write what is mapped there.
+  [[nodiscard]] CUresult allow(int part, std::size_t offset, std::size_t bytes,
+                               const std::vector<int>& devices) const;
 
-  [[nodiscard]] std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(base_); }
+  [[nodiscard]] std::byte* base() const noexcept { return part(0); }
+  [[nodiscard]] std::byte* part(int number) const noexcept {
+    return reinterpret_cast<std::byte*>(at(number));
+  }
 
  private:
   [[nodiscard]] CUdeviceptr at(int part) const noexcept {
     return base_ + static_cast<std::size_t>(part) * part_bytes_;
   }
 
+  struct mapping {
+    CUdeviceptr at = 0;
+    std::size_t bytes = 0;
+  };
+
   CUdeviceptr base_ = 0;
   std::size_t bytes_;
   std::size_t part_bytes_;
-  std::vector<int> mapped_;
+  std::mutex mutex_;  // protects the following member
+  std::vector<mapping> mapped_;
 };
 
 }  // namespace untax::gpu

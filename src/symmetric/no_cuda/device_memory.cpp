@@ -17,14 +17,15 @@ int visible_devices() { refuse(); }
 std::string device_name(int /*device*/) { refuse(); }
 std::size_t device_page(int /*device*/) { refuse(); }
 segment_layout device_layout(int /*ranks*/, std::size_t /*control_bytes*/,
-                             std::size_t /*arena_bytes*/, int /*device*/) {
+                             std::size_t /*first_bytes*/, std::size_t /*most_bytes*/,
+                             int /*device*/) {
   refuse();
 }
 void use_device(int /*device*/) { refuse(); }
 void share_device_streams() noexcept {}
 
 std::unique_ptr<device_share> device_share::make(int /*rank*/, int /*device*/,
-                                                 std::size_t /*bytes*/) {
+                                                 std::size_t /*bytes*/, bool /*shared*/) {
   refuse();
 }
 std::unique_ptr<device_arenas> arenas_of_this_process(const segment& /*memory*/,
