@@ -40,7 +40,7 @@ constexpr const char* footer =
     "operators         every operator and pattern over a few shapes\n"
     "rma               the verbs of kernels between GPUs: rates and times beside what the link can "
     "do\n"
-    "collectives       collectives between GPUs beside NCCL, in graphs\n"
+    "collectives       collectives between GPUs beside NCCL, plain and on symmetric windows\n"
     "gemm              a GEMM on one GPU beside cuBLASLt, in graphs: a grid, or with --problems "
     "shapes of models with any number of rows\n"
     "all-gather-gemm   between GPUs in every pattern, beside cuBLASLt and NCCL; nothing writes "

@@ -104,6 +104,10 @@ std::string to_json(const bench::collective_report& report, int repeats) {
   json out = device_head("untax-bench-collectives", report.ranks, repeats);
   out["dtype"] = name_of(report.type);
   add_nccl(out, report.library);
+  out["nccl_calls"] =
+      std::string(bulk::nccl_calls) +
+      "; \"NCCL windows\": from and to memory of ncclMemAlloc that "
+      "ncclCommWindowRegister has made symmetric windows, the better of both counts";
   for (const bench::collective_row& row : report.rows) {
     json figures = json::array();
     for (const bench::collective_figure& f : row.figures) {

@@ -54,9 +54,9 @@ def collective_factors(document, name):
     found = []
     for row in document["collectives"]:
         times = {f["by"]: f["seconds"]["median"] for f in row["figures"] if "seconds" in f}
-        library = times.pop("NCCL", None)
-        if row["collective"] == name and library and times:
-            ours = min(times.values())
+        library = min((t for by, t in times.items() if by.startswith("NCCL")), default=None)
+        ours = min((t for by, t in times.items() if not by.startswith("NCCL")), default=None)
+        if row["collective"] == name and library and ours:
             size = f"{row['bytes'] // MB} MB" if row["bytes"] >= MB else f"{row['bytes'] // KB} KB"
             found.append((library / ours, size, ours, library))
     return found

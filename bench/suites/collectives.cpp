@@ -41,10 +41,12 @@ const collective_figure* collective_row::figure_of(const std::string& name) cons
 }
 
 const collective_figure* collective_row::library() const noexcept {
+  const collective_figure* best = nullptr;
   for (const collective_figure& f : figures) {
-    if (f.library) return &f;
+    if (!f.library || !f.time) continue;
+    if (best == nullptr || f.time->median < best->time->median) best = &f;
   }
-  return nullptr;
+  return best;
 }
 
 }  // namespace untax::bench

@@ -16,10 +16,9 @@ enum class collective_kind { all_gather, reduce_scatter, all_reduce, all_to_all,
 [[nodiscard]] const char* name_of(collective_kind kind) noexcept;
 [[nodiscard]] std::vector<collective_kind> all_collective_kinds();
 
-/// An alternative that is measured in turn: a variant of a collective, or NCCL.
+/// An alternative that is measured in turn: a variant of a collective of untax.
 struct collective_variant {
   std::string name;
-  bool library = false;
   collective_options options;
 };
 
@@ -30,9 +29,8 @@ struct collective_suite_options {
   std::vector<collective_kind> kinds = all_collective_kinds();
   /// Bytes of the whole vector: the result of all_gather, the input of the others.
   std::vector<std::int64_t> sizes;
-  /// NCCL is added if it is installed.
-  std::vector<collective_variant> variants = {{"untax", false, {}},
-                                              {"untax direct", false, {.direct = true}}};
+  /// NCCL is added if it is installed, and NCCL on symmetric windows where it has these.
+  std::vector<collective_variant> variants = {{"untax", {}}, {"untax direct", {.direct = true}}};
   std::function<void()> progress;  ///< called for each kind and size. May be empty
 };
 
@@ -54,6 +52,7 @@ struct collective_row {
   [[nodiscard]] double sent_bytes(int ranks) const noexcept;
   /// The variant `name`, or null.
   [[nodiscard]] const collective_figure* figure_of(const std::string& name) const noexcept;
+  /// The quicker figure of NCCL, plain or on windows; null without NCCL.
   [[nodiscard]] const collective_figure* library() const noexcept;
 };
 

@@ -52,6 +52,9 @@ class communicator {
   void broadcast(const void* in, void* out, std::int64_t count, dtype type, int root,
                  stream_ref stream);
 
+  /// The ncclComm_t.
+  [[nodiscard]] void* handle() const noexcept;
+
  private:
   struct connection;
   std::unique_ptr<connection> connection_;

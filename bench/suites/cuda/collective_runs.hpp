@@ -17,7 +17,7 @@ struct collective_work {
   collective_kind kind;
   std::int64_t bytes;
   dtype type;
-  const void* in;
+  void* in;
   void* out;
 };
 

@@ -9,11 +9,15 @@
 
 #include "bench/suites/cuda/collective_runs.hpp"
 #include "bench/suites/cuda/vectors.cuh"
+#include "engines/bulk/cuda/window.hpp"
 #include "src/taxes/cuda/gpu_team.cuh"
 #include "src/taxes/cuda/rank_graphs.hpp"
 
 namespace untax::bench {
 namespace {
+
+/// NCCL between memory that is registered as symmetric windows.
+constexpr const char* windows_name = "NCCL windows";
 
 /// Heap for the buffers of variants that exist at the same time, without the vectors.
 constexpr std::size_t heap_bytes = std::size_t{12} << 30;
@@ -30,13 +34,22 @@ struct rank_state {
         out(w.allocate<std::byte>(bytes, "result")),
         expected(bytes),
         differences(sizeof(unsigned long long)) {
-    if (bulk::nccl().there) library.emplace(w);
+    if (!bulk::nccl().there) return;
+    library.emplace(w);
+    try {
+      for (auto& window : windows) window = std::make_unique<bulk::window>(w, *library, bytes);
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported) throw;
+      no_windows = e.what();
+    }
   }
   symmetric<std::byte> in;
   symmetric<std::byte> out;
   device_buffer expected;
   device_buffer differences;
   std::optional<bulk::communicator> library;
+  std::unique_ptr<bulk::window> windows[2];  ///< for the input and the result
+  std::string no_windows;                    ///< the reason why there are none
 };
 
 /// One variant at all ranks: its runs, and graphs of several runs.
@@ -74,6 +87,9 @@ class suite {
     team_.together([&](world& w) { states_[static_cast<std::size_t>(w.rank())].reset(); });
   }
 
+  /// The reason why there are no windows, empty if there are.
+  [[nodiscard]] const std::string& no_windows() const { return states_[0]->no_windows; }
+
   collective_row measure(collective_kind kind, std::int64_t bytes) {
     collective_row row{kind, bytes, {}};
     // Operators need symmetric memory, so only a few variants of a sweep exist at a time.
@@ -95,8 +111,11 @@ class suite {
     collective_row row{kind, bytes, {}};
     std::vector<std::optional<lined_up>> all;
     if (bulk::nccl().there) {
-      row.figures.push_back({"NCCL", true, {}, {}, {}});
-      all.push_back(plan(row.figures.back(), row, nullptr));
+      for (const std::string_view name : {"NCCL", windows_name}) {
+        if (name == windows_name && !no_windows().empty()) continue;
+        row.figures.push_back({std::string(name), true, {}, {}, {}});
+        all.push_back(plan(row.figures.back(), row, nullptr));
+      }
     }
     for (std::size_t i = begin; i < end; ++i) {
       const collective_variant& v = options_.variants[i];
@@ -114,8 +133,12 @@ class suite {
   }
 
   rank_state& of(int rank) { return *states_[static_cast<std::size_t>(rank)]; }
-  collective_work work_of(const collective_row& row, int rank) {
-    return {row.kind, row.bytes, options_.type, of(rank).in.local(), of(rank).out.local()};
+  collective_work work_of(const collective_row& row, const collective_figure& figure, int rank) {
+    rank_state& mine = of(rank);
+    if (figure.variant == windows_name) {
+      return {row.kind, row.bytes, options_.type, mine.windows[0]->data(), mine.windows[1]->data()};
+    }
+    return {row.kind, row.bytes, options_.type, mine.in.local(), mine.out.local()};
   }
 
   std::optional<lined_up> plan(collective_figure& figure, const collective_row& row,
@@ -123,7 +146,7 @@ class suite {
     lined_up made(team_.size());
     try {
       team_.together([&](world& w) {
-        const collective_work work = work_of(row, w.rank());
+        const collective_work work = work_of(row, figure, w.rank());
         made.at(w.rank()) = variant != nullptr
                                 ? plan_untax(w, work, variant->options)
                                 : plan_library(*of(w.rank()).library, w.size(), work);
@@ -145,13 +168,13 @@ class suite {
       team_.together([&](world& w) {
         rank_state& mine = of(w.rank());
         cudaStream_t stream = team_.stream_of(w.rank());
-        const collective_work work = work_of(row, w.rank());
+        const collective_work work = work_of(row, row.figures[i], w.rank());
         const std::int64_t count = elements_of(work, w.size());
         const std::size_t bytes =
             static_cast<std::size_t>(result_of(work, w.size())) * size_of(work.type);
-        fill_exact(mine.in.local(), count, work.type,
+        fill_exact(work.in, count, work.type,
                    static_cast<std::uint32_t>(977 * w.rank() + row.bytes), stream);
-        gpu::require(cudaMemsetAsync(mine.out.local(), 0xff, bytes, stream), "poisoning");
+        gpu::require(cudaMemsetAsync(work.out, 0xff, bytes, stream), "poisoning");
         gpu::require(
             cudaMemsetAsync(mine.differences.data(), 0, sizeof(unsigned long long), stream),
             "clearing");
@@ -159,11 +182,11 @@ class suite {
         // The next kernel may be loaded only now, which waits for kernels that wait for peers.
         gpu::require(cudaStreamSynchronize(stream), row.figures[i].variant);
         if (first) {
-          gpu::require(cudaMemcpyAsync(mine.expected.data(), mine.out.local(), bytes,
+          gpu::require(cudaMemcpyAsync(mine.expected.data(), work.out, bytes,
                                        cudaMemcpyDeviceToDevice, stream),
                        "keeping a result");
         }
-        count_differences(mine.out.local(), mine.expected.data(), bytes,
+        count_differences(work.out, mine.expected.data(), bytes,
                           static_cast<unsigned long long*>(mine.differences.data()), stream);
         unsigned long long wrong = 0;
         gpu::require(cudaMemcpyAsync(&wrong, mine.differences.data(), sizeof wrong,
@@ -215,6 +238,7 @@ collective_report run_collective_suite(const collective_suite_options& options) 
   gpu_team team(options.ranks, heap_bytes + 3 * static_cast<std::size_t>(most));
   collective_report report{team.size(), options.type, team.device_name(), bulk::nccl().text, {}};
   suite measured(options, team);
+  if (!measured.no_windows().empty()) report.library += "; " + measured.no_windows();
   for (const collective_kind kind : options.kinds) {
     for (const std::int64_t bytes : options.sizes) {
       report.rows.push_back(measured.measure(kind, bytes));

@@ -176,4 +176,6 @@ void communicator::broadcast(const void* in, void* out, std::int64_t count, dtyp
           "ncclBroadcast");
 }
 
+void* communicator::handle() const noexcept { return connection_->handle; }
+
 }  // namespace untax::bulk

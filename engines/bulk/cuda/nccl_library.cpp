@@ -39,6 +39,13 @@ nccl_library load() {
   find(library, "ncclRecv", l.receive, l.why_not);
   find(library, "ncclGroupStart", l.group_start, l.why_not);
   find(library, "ncclGroupEnd", l.group_end, l.why_not);
+#if NCCL_VERSION_CODE >= 22700
+  std::string no_windows;
+  find(library, "ncclMemAlloc", l.allocate, no_windows);
+  find(library, "ncclMemFree", l.free, no_windows);
+  find(library, "ncclCommWindowRegister", l.register_window, no_windows);
+  find(library, "ncclCommWindowDeregister", l.deregister_window, no_windows);
+#endif
   return l;
 }
 

@@ -22,6 +22,14 @@ struct nccl_library {
   decltype(&::ncclGroupStart) group_start = nullptr;
   decltype(&::ncclGroupEnd) group_end = nullptr;
 
+  // Symmetric windows, from NCCL 2.27 on; null where the library or the header has none.
+#if NCCL_VERSION_CODE >= 22700
+  decltype(&::ncclMemAlloc) allocate = nullptr;
+  decltype(&::ncclMemFree) free = nullptr;
+  decltype(&::ncclCommWindowRegister) register_window = nullptr;
+  decltype(&::ncclCommWindowDeregister) deregister_window = nullptr;
+#endif
+
   std::string why_not;  ///< empty if all were found
 
   /// Loads the library the first time. It stays loaded.
