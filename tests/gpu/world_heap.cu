@@ -121,9 +121,49 @@ TEST(gpu_heap, says_when_there_is_no_room) {
   options.heap_bytes = std::size_t{1} << 40;
   expect_error(error_of([&] { (void)world::local_gpus(1, options); }), errc::out_of_memory,
                {"rank 0", "GPU 0", "are free", "UNTAX_HEAP_BYTES"});
-  std::vector<world> alone = world::local_gpus(1, gpu_world());
-  expect_error(error_of([&] { (void)alone[0].allocate<char>(std::size_t{5} << 20, "too much"); }),
-               errc::out_of_memory, {"too much", "symmetric heap of rank 0"});
+  options = gpu_world();
+  options.heap_limit = options.heap_bytes;
+  std::vector<world> alone = world::local_gpus(1, options);
+  expect_error(error_of([&] { (void)alone[0].allocate<char>(std::size_t{9} << 20, "too much"); }),
+               errc::out_of_memory, {"too much", "symmetric heap of rank 0", "UNTAX_HEAP_LIMIT"});
+}
+
+TEST(gpu_heap, grows_when_it_is_full) {
+  NEEDS_GPUS(1);
+  const int ranks = gpus();
+  untax::run_gpus(
+      ranks,
+      [&](world& w) {
+        const stream s;
+        const std::size_t before = w.heap().capacity();
+        const auto early = w.allocate_cleared<std::uint32_t>(count, "early");
+        copy(early.local(), std::vector<std::uint32_t>(count, 42).data(), count, s);
+        for (int round = 1; round <= 3; ++round) {
+          constexpr std::size_t more = std::size_t{25} << 20;  // of 4 bytes: some steps
+          const auto large = w.allocate<std::uint32_t>(more, "large");
+          EXPECT_GE(w.heap().capacity(), before + static_cast<std::size_t>(round) * more * 4);
+          EXPECT_EQ(values(large.local(more - count), count, s),
+                    std::vector<std::uint32_t>(count, 0));
+          const auto size = static_cast<std::size_t>(ranks * count);
+          const auto field = w.allocate_cleared<std::uint32_t>(size, "field");
+          const auto wrong = w.allocate_cleared<unsigned>(1, "wrong");
+          write_all<<<1, 256, 0, s.get()>>>(field, ranks);
+          EXPECT_TRUE(s.done());
+          w.barrier();
+          count_wrong<<<1, 256, 0, s.get()>>>(field, ranks, wrong.local());
+          EXPECT_TRUE(s.done());
+          EXPECT_EQ(values(wrong.local(), 1, s)[0], 0U) << "rank " << w.rank();
+        }
+        EXPECT_EQ(values(early.local(), count, s), std::vector<std::uint32_t>(count, 42));
+        // No GPU has so much. All ranks hear it, and the world goes on.
+        const std::size_t capacity = w.heap().capacity();
+        expect_error(error_of([&] { (void)w.allocate<char>(std::size_t{400} << 30, "too much"); }),
+                     errc::out_of_memory, {"on GPU", "are free", "too much"});
+        EXPECT_EQ(w.heap().capacity(), capacity);
+        w.barrier();
+        (void)w.allocate_cleared<char>(std::size_t{40} << 20, "enough");
+      },
+      gpu_world());
 }
 
 TEST(gpu_heap, says_how_many_gpus_there_are) {

@@ -72,6 +72,35 @@ const rank_body exchange("gpu exchange", [] {
   }
 });
 
+const rank_body growing("gpu growth", [] {
+  world w = world::from_environment(gpu_world());
+  const stream s;
+  const std::size_t before = w.heap().capacity();
+  for (int round = 1; round <= 3; ++round) {
+    (void)w.allocate<char>(std::size_t{100} << 20, "large");
+    const auto field = w.allocate_cleared<int>(static_cast<std::size_t>(w.size()), "field");
+    add_one_everywhere<<<1, 1, 0, s.get()>>>(field, w.size());
+    EXPECT_TRUE(s.done());
+    w.barrier();
+    const auto found = values(field.local(), field.size(), s);
+    for (int peer = 0; peer < w.size(); ++peer)
+      EXPECT_EQ(found[static_cast<std::size_t>(peer)], peer + 1) << "rank " << w.rank();
+  }
+  EXPECT_GE(w.heap().capacity(), before + (std::size_t{300} << 20));
+  untax_test::expect_error(
+      untax_test::error_of([&] { (void)w.allocate<char>(std::size_t{400} << 30, "too much"); }),
+      errc::out_of_memory, {"on GPU", "are free", "too much"});
+  w.barrier();
+});
+
+/// Processes may share a GPU: nothing waits in a kernel here.
+TEST(gpu_processes, have_heaps_that_grow) {
+  NEEDS_GPUS(1);
+  const belongings before = belongings::now();
+  for (const int ranks : {1, 2, 3}) expect_ok(launch("gpu growth", ranks));
+  EXPECT_EQ(belongings::now(), before);
+}
+
 TEST(gpu_processes, share_their_heaps) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();
