@@ -1,6 +1,7 @@
 #include "ops/merge_partial_attention/packing.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <untax/tile/step.hpp>
@@ -43,7 +44,7 @@ void pack_partials(const merge_partial_attention_problem& problem, const const_m
     float* const packed = to.data() + row * width;
     float* const statistics = packed + problem.head_dim;
     const float lse = given[place_of(partial_lse, row)];
-    if (lse == empty) {
+    if (std::isinf(lse)) {  // FlashAttention 2 has +infinity for rows without keys
       std::fill_n(packed, problem.head_dim, 0.0F);
       statistics[0] = empty;
       statistics[1] = 0;

@@ -132,6 +132,23 @@ TEST(merge_partial_attention, merges_by_logarithms_and_leaves_nothing_of_nothing
   });
 }
 
+// FlashAttention 2 has +infinity for a row without keys.
+TEST(merge_partial_attention, takes_an_infinity_of_either_sign_for_an_empty_part) {
+  run_threads(2, [](world& w) {
+    merge_partial_attention op(w, {.tokens = 2, .heads = 1, .head_dim = 2, .type = dtype::f32});
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const bool has_keys = w.rank() == 1;
+    const std::vector<float> o = {has_keys ? 4 : nan, has_keys ? 5 : nan, nan, nan};
+    const std::vector<float> lse = {has_keys ? 3 : -empty, has_keys ? -empty : empty};
+    std::vector<float> out(4, nan);
+    std::vector<float> total(2, nan);
+    op.run({o.data(), 2, 2}, {lse.data(), 2, 1}, {out.data(), 2, 2}, {total.data(), 2, 1});
+    EXPECT_EQ(out, (std::vector<float>{4, 5, 0, 0}));
+    EXPECT_EQ(total[0], 3);
+    EXPECT_EQ(total[1], empty);
+  });
+}
+
 TEST(merge_partial_attention, leaves_what_lies_between_rows_as_it_was) {
   run_threads(2, [](world& w) {
     merge_partial_attention op(w, {.tokens = 2, .heads = 2, .head_dim = 1, .type = dtype::f32});

@@ -11,7 +11,7 @@ needs_compiler = pytest.mark.skipif(not any(map(shutil.which, (os.environ.get("C
 
 
 @pytest.mark.parametrize(("check", "ranks"), [("groups_of_a_mesh", 4), ("two_groups_of_the_same_ranks", 2),
-                                              ("two_groups_of_the_same_ranks", 3),
+                                              ("two_groups_of_the_same_ranks", 3), ("a_rank_that_does_not_come", 3),
                                               pytest.param("compiled_layers", 2, marks=needs_compiler)])
 def test_groups(check, ranks):
     said = torchrun(ranks, HERE / "torch_groups.py", check)

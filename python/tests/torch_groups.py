@@ -3,8 +3,10 @@
 Usage: torchrun --nproc-per-node N torch_groups.py CHECK
 """
 
+import os
 import sys
 import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -89,6 +91,34 @@ def compiled_layers():
         got.sum().backward()
         torch.testing.assert_close(column.weight.grad, up.weight.grad.chunk(ranks)[rank], rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(row.weight.grad, down.weight.grad.chunk(ranks, 1)[rank], rtol=1e-4, atol=1e-4)
+
+
+def a_rank_that_does_not_come():
+    """Before, the first call of a group waited for as long as torch's store does, five minutes, and named nobody."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    os.environ["UNTAX_JOIN_LIMIT_MS"] = "500"
+    if rank != 1:
+        began = time.monotonic()
+        try:
+            ops.all_reduce(torch.ones(4), "sum", dist.group.WORLD.group_name)
+        except untax.Timeout as error:
+            assert f"rank {rank}: rank 1 of {ranks} did not come" in str(error) and error.suspect == 1, error
+        else:
+            raise AssertionError("nobody missed rank 1")
+        assert time.monotonic() - began < 20
+    dist.barrier()
+    os.environ["UNTAX_JOIN_LIMIT_MS"] = "60000"
+    got = untax_torch.all_reduce(torch.ones(4))  # what failed has left nothing behind
+    assert (got == ranks).all()
+    assert (ops.all_reduce(torch.ones(4), "sum", untax_torch.name_of(dist.new_group(list(range(ranks))))) == ranks).all()
+    alone = dist.new_group([0])
+    if rank > 0:
+        try:
+            untax_torch.all_reduce(torch.ones(4), group=alone)
+        except untax.InvalidArgument as error:
+            assert "a process group that this rank is in" in str(error), error
+        else:
+            raise AssertionError("a group of others was taken")
 
 
 dist.init_process_group("gloo")

@@ -231,7 +231,9 @@ class merge_block {
     return reinterpret_cast<const uint4*>(io_.run.in)[how_.given_row(c) * io_.in_stride + c.at];
   }
   [[nodiscard]] __device__ float own_statistic(const merge_rows::chunk& c) const {
-    return io_.in_lse[c.token * io_.in_lse_stride + c.head];
+    const float given = io_.in_lse[c.token * io_.in_lse_stride + c.head];
+    // FlashAttention 2 has +infinity for rows without keys.
+    return given == -log_of_nothing() ? log_of_nothing() : given;
   }
   [[nodiscard]] __device__ uint4* inbox(int rank) const {
     return reinterpret_cast<uint4*>(io_.run.inbox.at(rank));

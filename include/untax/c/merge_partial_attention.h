@@ -34,11 +34,11 @@ typedef struct untax_merge_partial_attention_options {
 UNTAX_API int32_t untax_merge_partial_attention_plan(
     untax_world* world, const untax_merge_partial_attention_problem* problem,
     const untax_merge_partial_attention_options* options, untax_operator** op);
-/* `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens, heads]; where it is -infinity a
- * part is empty, and its row may hold any values. `out`: [tokens * own, head_dim] and `lse`:
- * [tokens, own] for the heads that this rank gets; zeros and -infinity if all parts are empty. On
- * GPUs all of them are in memory of the rank's GPU, and `out` and `lse` share none with the
- * others. */
+/* `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens, heads]; where it is an infinity
+ * of either sign a part is empty, and its row may hold any values. `out`: [tokens * own, head_dim]
+ * and `lse`: [tokens, own] for the heads that this rank gets; zeros and -infinity if all parts are
+ * empty. On GPUs all of them are in memory of the rank's GPU, and `out` and `lse` share none with
+ * the others. */
 UNTAX_API int32_t untax_merge_partial_attention_run(untax_operator* op,
                                                     const untax_const_matrix* partial_o,
                                                     const untax_const_matrix* partial_lse,

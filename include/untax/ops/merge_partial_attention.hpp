@@ -80,8 +80,8 @@ class merge_partial_attention {
   ~merge_partial_attention();
 
   /// Collective, one epoch. `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens,
-  /// heads], fp32; -infinity says that a part is empty, and then its row of `partial_o` may hold
-  /// any values. `out`: [tokens * own, head_dim] and `lse`: [tokens, own], fp32, written, where
+  /// heads], fp32; an infinity of either sign says that a part is empty, and then its row of
+  /// `partial_o` may hold any values. `out`: [tokens * own, head_dim] and `lse`: [tokens, own], fp32, written, where
   /// `own` is the size of `heads_of`. A row of which all parts are empty becomes zeros and
   /// -infinity. With `varying_tokens` the rows of `partial_lse` are the tokens of this run. Returns
   /// when the result is complete and the operands may be changed again. Throws `invalid_argument`

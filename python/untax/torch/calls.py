@@ -49,6 +49,23 @@ def stream_of(t: Tensor, world: World) -> int:
     return torch._C._cuda_getCurrentRawStream(t.get_device()) or world.default_stream
 
 
+class _DeviceMemory:
+    """Elements of 16 bits as `torch.as_tensor` takes memory of a GPU."""
+
+    def __init__(self, address: int, shape: tuple[int, ...]) -> None:
+        self.__cuda_array_interface__ = {"version": 3, "shape": shape, "typestr": "<i2", "data": (address, False)}
+
+
+def result_of(op: Any, like: Tensor) -> Tensor:
+    """A tensor on the operator's own C, for no longer than until it is closed."""
+    if not like.is_cuda:
+        return op.result.torch()
+    if op.own_result is None:
+        own = op.result
+        op.own_result = torch.as_tensor(_DeviceMemory(own.address, own.shape), device=like.device).view(like.dtype)
+    return op.own_result
+
+
 class Call(NamedTuple):
     """A call as `Engine.known` keeps it: its tensors, and in `what` its other arguments."""
 

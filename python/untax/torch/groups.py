@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import os
+import time
 import weakref
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from .. import _core
-from ..errors import InvalidArgument, OutOfMemory
+from ..errors import InvalidArgument, OutOfMemory, Timeout
 from ..operators import Operator, kinds
 from ..world import World
 
@@ -23,10 +25,22 @@ _engines: dict[tuple[str, str], Engine] = {}
 
 
 def group_of(group: Any) -> Any:
-    """A process group, of itself, of its name, or the default one for None."""
+    """A process group, of itself, of its name, or the default one for None. Raises InvalidArgument where there is none."""
     if group is None:
+        if not dist.is_initialized():
+            raise InvalidArgument("there is no default process group; call torch.distributed.init_process_group first, or "
+                                  "give a group")
         return dist.group.WORLD
-    return c10d._resolve_process_group(group) if isinstance(group, str) else group
+    if isinstance(group, str):
+        try:
+            return c10d._resolve_process_group(group)
+        except RuntimeError as error:
+            raise InvalidArgument(f"{group!r} is the name of no process group of this rank; it has to be one that the rank "
+                                  "is in, as untax.torch.name_of(group) gives it") from error
+    if not isinstance(group, dist.ProcessGroup):
+        raise InvalidArgument(f"group is {group!r}; it has to be a process group that this rank is in, its "
+                              "name, or None")
+    return group
 
 
 def name_of(group: Any) -> str:
@@ -63,7 +77,7 @@ def ranks_of(group_name: str) -> int:
     for device in ("cpu", "cuda"):
         if (engine := _found((group_name, device))) is not None:
             return engine.world.size
-    return c10d._get_group_size_by_name(group_name)
+    return group_of(group_name).size()
 
 
 def rank_of(group_name: str) -> int:
@@ -81,16 +95,38 @@ def make_world(group: Any = None, **options: Any) -> World:
     if options.get("memory") == "cuda" and options.get("device") is None:
         options["device"] = torch.cuda.current_device()
     store = c10d._get_process_group_store(group)
-    number = _worlds_made[group] = _worlds_made.get(group, -1) + 1
+    number = _worlds_made.get(group, -1) + 1
     rank, ranks = group.rank(), group.size()
+    keys = [f"untax/{number}/{other}" for other in range(ranks)]
 
     def exchange(mine: bytes) -> list[bytes]:
-        store.set(f"untax/{number}/{rank}", mine)
-        return [store.get(f"untax/{number}/{other}") for other in range(ranks)]
+        store.set(keys[rank], mine)
+        _wait_for_ranks(store, keys, rank, options.get("join_limit") or _join_limit())
+        return [store.get(key) for key in keys]
 
-    world = World.from_exchange(rank, ranks, exchange, **options)
-    store.delete_key(f"untax/{number}/{rank}")  # all ranks have come, so all have read it
+    try:
+        world = World.from_exchange(rank, ranks, exchange, **options)
+        _worlds_made[group] = number  # where ranks did not come, they come to the next call with this number
+    finally:
+        store.delete_key(keys[rank])  # all ranks have read it, or it is of a call that failed
     return world
+
+
+def _join_limit() -> float:
+    """Seconds in which all ranks have to come; 0 waits for ever. Nonsense is refused by the library, which reads it, too."""
+    given = os.environ.get("UNTAX_JOIN_LIMIT_MS", "")
+    return int(given) / 1000 if given.isdecimal() else 60
+
+
+def _wait_for_ranks(store: Any, keys: list[str], rank: int, limit: float) -> None:
+    """Returns when each rank has set its key. The store's own limit would be minutes, and name nobody."""
+    end = time.monotonic() + limit
+    while late := [other for other, key in enumerate(keys) if not store.check([key])]:
+        if limit > 0 and time.monotonic() > end:
+            who = f"rank {late[0]}" if len(late) == 1 else "ranks " + " and ".join(map(str, late))
+            raise Timeout(f"rank {rank}: {who} of {len(keys)} did not come to the first call of this group within {limit:g} s "
+                          "(UNTAX_JOIN_LIMIT_MS); all ranks of a group have to make it", late[0])
+        time.sleep(0.002)
 
 
 _least = 64
@@ -126,7 +162,7 @@ class Engine:
         room for one, and else this number."""
         if (varying := _varying.get(kind)) is not None:
             size, option = varying
-            room = 1 << max(problem[size] - 1, _least - 1).bit_length()
+            room = self._last_room(kind, problem, size) or 1 << max(problem[size] - 1, _least - 1).bit_length()
             roomy = problem | {size: room if most is None else min(room, most), option: True}
             key = _key(kind, roomy)
             if key not in self._too_large:
@@ -135,6 +171,17 @@ class Engine:
                 except OutOfMemory:
                     self._too_large.add(key)
         return self._found_or_made(kind, _key(kind, problem), problem)
+
+    def _last_room(self, kind: str, problem: dict[str, Any], size: str) -> int:
+        """For a call with nothing to move, the size of the plan that others have most likely: that of the last call of this
+        kind. If they have more, they meet this rank there, and all of them hear of it at once. Else 0."""
+        if problem[size] > 0:
+            return 0
+        place = 1 + list(problem).index(size)
+        mine = _key(kind, problem)
+        alike = [key for key in self._planned if key[:place] == mine[:place] and key[place + 1:-1] == mine[place + 1:]]
+        last = {op: used for op, used in self.known.uses()}
+        return max(alike, key=lambda key: max(self._planned[key].used, last.get(self._planned[key], 0)))[place] if alike else 0
 
     def _found_or_made(self, kind: str, key: tuple[Any, ...], problem: dict[str, Any]) -> Operator:
         """Where the heap has no room for this one, and its GPU has none to let it grow, torch gives back the memory that it

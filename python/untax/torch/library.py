@@ -1,4 +1,4 @@
-"""The operators as torch knows them: `torch.ops.untax`, with fake implementations and, for the pair, derivatives."""
+"""The operators as torch knows them: `torch.ops.untax`, with fake implementations and derivatives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InvalidArgument
-from . import tensors
+from . import attention, derivatives, shapes, tensors
 from .groups import rank_of, ranks_of
 
 _library = torch.library.Library("untax", "DEF")
@@ -39,76 +39,65 @@ def _placed(x: Tensor, shape: list[Any], dim: int) -> Tensor:
 
 
 def _fake_gather(x: Tensor, dim: int, group_name: str) -> Tensor:
+    dim = shapes.dimension("dim", dim, x, "x")
     return _placed(x, _with_dim(x.shape, dim, x.shape[dim] * ranks_of(group_name)), dim)
 
 
 def _fake_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str) -> Tensor:
-    return _placed(x, _with_dim(x.shape, dim, tensors.share_of(x.shape[dim], dim, ranks_of(group_name))), dim)
+    dim = shapes.dimension("dim", dim, x, "x")
+    return _placed(x, _with_dim(x.shape, dim, shapes.share_of(x.shape[dim], dim, ranks_of(group_name))), dim)
 
 
 def _fake_exchange(x: Tensor, group_name: str) -> Tensor:
-    tensors.share_of(x.shape[0], 0, ranks_of(group_name))
+    shapes.dimension("dim", 0, x, "x")
+    shapes.share_of(x.shape[0], 0, ranks_of(group_name))
     return _like(x)
 
 
-def _fake_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str) -> Tensor:
-    gather_dim, ranks = tensors.dimension("gather_dim", gather_dim, a), ranks_of(group_name)
+def _fake_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, partials: str | None = None,
+                        invariant: bool = False) -> Tensor:
+    shapes.partials_of(a, partials)
+    gather_dim, ranks = shapes.dimension("gather_dim", gather_dim, a), ranks_of(group_name)
     last = gather_dim == a.dim() - 1
-    shape = [*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1] * (ranks if last else 1))]
+    shape = [*a.shape[:-1], shapes.columns_of(a, b, a.shape[-1] * (ranks if last else 1))]
     return a.new_empty(shape) if last else _placed(a, _with_dim(shape, gather_dim, shape[gather_dim] * ranks), gather_dim)
 
 
-def _fake_matmul_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str) -> Tensor:
-    tensors.require_sum(reduce_op)
-    scatter_dim = tensors.dimension("scatter_dim", scatter_dim, a)
-    shape = [*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1])]
-    shape[scatter_dim] = tensors.share_of(shape[scatter_dim], scatter_dim, ranks_of(group_name))
+def _fake_matmul_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str,
+                         partials: str | None = None, invariant: bool = False) -> Tensor:
+    shapes.partials_of(a, partials)
+    shapes.require_sum(reduce_op)
+    scatter_dim = shapes.dimension("scatter_dim", scatter_dim, a)
+    shape = [*a.shape[:-1], shapes.columns_of(a, b, a.shape[-1])]
+    shape[scatter_dim] = shapes.share_of(shape[scatter_dim], scatter_dim, ranks_of(group_name))
     if scatter_dim == a.dim() - 1:
         rows = a.shape[:-1].numel()
         return a.new_empty((shape[-1], rows)).t().reshape(shape)
     return _placed(a, shape, scatter_dim)
 
 
-def _fake_all_reduced(a: Tensor, b: Tensor, reduce_op: str, group_name: str) -> Tensor:
-    return a.new_empty((*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1])))
+def _fake_all_reduced(a: Tensor, b: Tensor, reduce_op: str, group_name: str, partials: str | None = None,
+                      invariant: bool = False) -> Tensor:
+    shapes.partials_of(a, partials)
+    return a.new_empty((*a.shape[:-1], shapes.columns_of(a, b, shapes.last_of("a", a))))
 
 
-def _fake_all_scattered(a: Tensor, b: Tensor, group_name: str) -> Tensor:
-    return a.new_empty((*a.shape[:-1], tensors.columns_of(a, b, a.shape[-1]) * ranks_of(group_name)))
+def _fake_all_scattered(a: Tensor, b: Tensor, group_name: str, invariant: bool = False) -> Tensor:
+    return a.new_empty((*a.shape[:-1], shapes.columns_of(a, b, shapes.last_of("a", a)) * ranks_of(group_name)))
+
+
+def _fake_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = False,
+                    scale: float = 0.0) -> tuple[Tensor, Tensor]:
+    return _like(q), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 
 def _fake_merged(partial_o: Tensor, partial_lse: Tensor, group_name: str, own_heads: bool = False) -> tuple[Tensor, Tensor]:
-    shape = tensors.merged_shape(partial_lse, own_heads, ranks_of(group_name), rank_of(group_name))
+    shape = attention.merged_shape(partial_lse, own_heads, ranks_of(group_name), rank_of(group_name))
     return partial_o.new_empty((*shape, partial_o.shape[-1])), partial_lse.new_empty(shape, dtype=torch.float32)
 
 
 def _like(x: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
-
-
-_define("all_gather(Tensor x, int dim, str group_name) -> Tensor", tensors.all_gather, _fake_gather)
-_define("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name) -> Tensor", tensors.reduce_scatter,
-        _fake_scatter)
-_define("all_reduce(Tensor x, str reduce_op, str group_name) -> Tensor", tensors.all_reduce, _like)
-_define("all_to_all(Tensor x, str group_name) -> Tensor", tensors.all_to_all, _fake_exchange)
-_define("broadcast(Tensor x, int root, str group_name) -> Tensor", tensors.broadcast, _like)
-_define("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name) -> Tensor", tensors.all_gather_matmul,
-        _fake_gather_matmul)
-_define("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name) -> Tensor",
-        tensors.matmul_reduce_scatter, _fake_matmul_scatter)
-_define("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name) -> Tensor", tensors.matmul_all_reduce,
-        _fake_all_reduced)
-_define("matmul_all_scatter(Tensor a, Tensor b, str group_name) -> Tensor", tensors.matmul_all_scatter,
-        _fake_all_scattered)
-_define("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name) -> (Tensor, Tensor)",
-        tensors.all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)))
-_define("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0) -> Tensor",
-        tensors.flash_decode, _like)
-_define("flash_attention(Tensor q, Tensor keys, Tensor values, bool causal=False, float scale=0.0) -> (Tensor, Tensor)",
-        tensors.flash_attention,
-        lambda q, keys, values, causal=False, scale=0.0: (_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)))
-_define("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name, bool own_heads=False) -> "
-        "(Tensor, Tensor)", tensors.merge_partial_attention, _fake_merged)
 
 
 def _define_out(schema: str, run: Callable[..., Any], *outs: str) -> None:
@@ -136,66 +125,39 @@ def _define_out(schema: str, run: Callable[..., Any], *outs: str) -> None:
         refuse_gradients(named)
         made = _fakes[name](*arguments, **{key: value for key, value in named.items() if key not in outs})
         for one, out in zip([made] if len(outs) == 1 else made, outs, strict=True):
-            tensors.fits(one, tuple(one.shape), named[out])
+            shapes.fits(one, tuple(one.shape), named[out])
 
     for device in ("CPU", "CUDA"):
         _library.impl(f"{name}.out", write, device)
     torch.library.register_fake(f"untax::{name}.out", fake, lib=_library)
 
 
-_define_out("all_gather(Tensor x, int dim, str group_name)", tensors.all_gather, "out")
-_define_out("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name)", tensors.reduce_scatter, "out")
-_define_out("all_reduce(Tensor x, str reduce_op, str group_name)", tensors.all_reduce, "out")
-_define_out("all_to_all(Tensor x, str group_name)", tensors.all_to_all, "out")
-_define_out("broadcast(Tensor x, int root, str group_name)", tensors.broadcast, "out")
-_define_out("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name)", tensors.all_gather_matmul, "out")
-_define_out("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name)",
-            tensors.matmul_reduce_scatter, "out")
-_define_out("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name)", tensors.matmul_all_reduce, "out")
-_define_out("matmul_all_scatter(Tensor a, Tensor b, str group_name)", tensors.matmul_all_scatter, "out")
-_define_out("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name)",
-            tensors.all_reduce_rms_norm, "normed", "total")
-_define_out("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0)",
-            tensors.flash_decode, "out")
-_define_out("flash_attention(Tensor q, Tensor keys, Tensor values, bool causal=False, float scale=0.0)",
-            tensors.flash_attention, "out", "log_sums")
-_define_out("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name, bool own_heads=False)",
-            tensors.merge_partial_attention, "o", "lse")
+# Schema and results, the implementation, the fake one, and the names of what `out` variants are given.
+_operators: tuple[tuple[str, Callable[..., Any], Callable[..., Any], tuple[str, ...]], ...] = (
+    ("all_gather(Tensor x, int dim, str group_name)", tensors.all_gather, _fake_gather, ("out",)),
+    ("reduce_scatter(Tensor x, str reduce_op, int dim, str group_name)", tensors.reduce_scatter, _fake_scatter, ("out",)),
+    ("all_reduce(Tensor x, str reduce_op, str group_name)", tensors.all_reduce, _like, ("out",)),
+    ("all_to_all(Tensor x, str group_name)", tensors.all_to_all, _fake_exchange, ("out",)),
+    ("broadcast(Tensor x, int root, str group_name)", tensors.broadcast, _like, ("out",)),
+    ("all_gather_matmul(Tensor a, Tensor b, int gather_dim, str group_name, str? partials=None, bool invariant=False)",
+     tensors.all_gather_matmul, _fake_gather_matmul, ("out",)),
+    ("matmul_reduce_scatter(Tensor a, Tensor b, str reduce_op, int scatter_dim, str group_name, str? partials=None, "
+     "bool invariant=False)", tensors.matmul_reduce_scatter, _fake_matmul_scatter, ("out",)),
+    ("matmul_all_reduce(Tensor a, Tensor b, str reduce_op, str group_name, str? partials=None, bool invariant=False)",
+     tensors.matmul_all_reduce, _fake_all_reduced, ("out",)),
+    ("matmul_all_scatter(Tensor a, Tensor b, str group_name, bool invariant=False)", tensors.matmul_all_scatter,
+     _fake_all_scattered, ("out",)),
+    ("all_reduce_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, str group_name)",
+     tensors.all_reduce_rms_norm, lambda x, residual, weight, eps, group_name: (_like(x), _like(x)), ("normed", "total")),
+    ("flash_decode(Tensor q, Tensor keys, Tensor values, Tensor lengths, str group_name, float scale=0.0)",
+     attention.flash_decode, _like, ("out",)),
+    ("flash_attention(Tensor q, Tensor keys, Tensor values, bool causal=False, float scale=0.0)", attention.flash_attention,
+     _fake_attention, ("out", "log_sums")),
+    ("merge_partial_attention(Tensor partial_o, Tensor partial_lse, str group_name, bool own_heads=False)",
+     attention.merge_partial_attention, _fake_merged, ("o", "lse")),
+)
 
-
-def _keep_gather(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, ctx.dim, ctx.group = inputs
-    ctx.save_for_backward(a, b)
-
-
-def _gather_matmul_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    a, b = ctx.saved_tensors
-    of_a = of_b = None
-    if ctx.needs_input_grad[0]:
-        of_a = torch.ops.untax.matmul_reduce_scatter(grad, b.t(), "sum", ctx.dim, ctx.group)
-    if ctx.needs_input_grad[1]:
-        of_b = tensors.as_matrix(torch.ops.untax.all_gather(a, ctx.dim, ctx.group)).t() @ tensors.as_matrix(grad)
-    return of_a, of_b, None, None
-
-
-def _keep_scatter(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, ctx.reduce_op, ctx.dim, ctx.group = inputs
-    ctx.save_for_backward(a, b)
-
-
-def _matmul_scatter_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    a, b = ctx.saved_tensors
-    if ctx.reduce_op == "avg":
-        grad = grad / ranks_of(ctx.group)
-    of_a = of_b = None
-    if ctx.needs_input_grad[0]:
-        of_a = torch.ops.untax.all_gather_matmul(grad, b.t(), ctx.dim, ctx.group)
-    if ctx.needs_input_grad[1]:
-        of_b = tensors.as_matrix(a).t() @ tensors.as_matrix(torch.ops.untax.all_gather(grad, ctx.dim, ctx.group))
-    return of_a, of_b, None, None, None
-
-
-torch.library.register_autograd("untax::all_gather_matmul", _gather_matmul_backward, setup_context=_keep_gather,
-                                lib=_library)
-torch.library.register_autograd("untax::matmul_reduce_scatter", _matmul_scatter_backward,
-                                setup_context=_keep_scatter, lib=_library)
+for _schema, _run, _fake, _outs in _operators:
+    _define(f"{_schema} -> {'Tensor' if len(_outs) == 1 else '(Tensor, Tensor)'}", _run, _fake)
+    _define_out(_schema, _run, *_outs)
+derivatives.register(_library)

@@ -8,42 +8,51 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InvalidArgument
-from .groups import group_of
+from .derivatives import replicated
+from .groups import name_of, rank_of, ranks_of
 
 
 class _ParallelLinear(nn.Module):
-    def __init__(self, rows: int, cols: int, bias: int | None, group: Any, dim: int, device: Any, dtype: Any) -> None:
+    def __init__(self, rows: int, cols: int, bias: int | None, group: Any, dim: int, device: Any, dtype: Any,
+                 partials: str | None) -> None:
         super().__init__()
-        self.group_name, self.dim = group_of(group).group_name, dim
+        self.group_name, self.dim, self.partials = name_of(group), dim, partials
         self.weight = nn.Parameter(torch.empty(rows, cols, device=device, dtype=dtype))
         self.bias = None if bias is None else nn.Parameter(torch.zeros(bias, device=device, dtype=dtype))
         nn.init.kaiming_uniform_(self.weight, a=5**0.5)
 
+    def extra_repr(self) -> str:
+        rows, cols = self.weight.shape
+        return f"{cols} -> {rows} of this rank, bias={self.bias is not None}, dim={self.dim}, partials={self.partials}"
+
 
 def _part(whole: int, what: str, group: Any) -> tuple[int, int]:
     """How many of `whole` a rank has, and where its own begin."""
-    group = group_of(group)
-    if whole % group.size() != 0:
-        raise InvalidArgument(f"{what} is {whole}, which {group.size()} ranks cannot share equally")
-    part = whole // group.size()
-    return part, part * group.rank()
+    name = name_of(group)
+    ranks = ranks_of(name)
+    if whole % ranks != 0:
+        raise InvalidArgument(f"{what} is {whole}, which {ranks} ranks cannot share equally")
+    part = whole // ranks
+    return part, part * rank_of(name)
 
 
 class ColumnParallelLinear(_ParallelLinear):
     """Each rank has some of the output features. The input is this rank's share of the tokens, along `dim`; the output
-    has all tokens, and this rank's features. One fused all_gather_gemm."""
+    has all tokens, and this rank's features. One fused all_gather_gemm. The gradient of the input is a sum over ranks,
+    whose partial results travel in the type of the layer, or in fp32 with `partials="fp32"`."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, *, group: Any = None, dim: int = 0,
-                 device: Any = None, dtype: Any = None) -> None:
+                 device: Any = None, dtype: Any = None, partials: str | None = None) -> None:
         own, _ = _part(out_features, "out_features", group)
-        super().__init__(own, in_features, own if bias else None, group, dim, device, dtype)
+        super().__init__(own, in_features, own if bias else None, group, dim, device, dtype, partials)
 
     @classmethod
-    def of(cls, linear: nn.Linear, *, group: Any = None, dim: int = 0) -> ColumnParallelLinear:
+    def of(cls, linear: nn.Linear, *, group: Any = None, dim: int = 0,
+           partials: str | None = None) -> ColumnParallelLinear:
         """This rank's part of a layer that every rank has whole."""
         own, first = _part(linear.out_features, "out_features", group)
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, group=group, dim=dim,
-                   device=linear.weight.device, dtype=linear.weight.dtype)
+                   device=linear.weight.device, dtype=linear.weight.dtype, partials=partials)
         with torch.no_grad():
             made.weight.copy_(linear.weight[first : first + own])
             if made.bias is not None:
@@ -51,25 +60,28 @@ class ColumnParallelLinear(_ParallelLinear):
         return made
 
     def forward(self, x: Tensor) -> Tensor:
-        y = torch.ops.untax.all_gather_matmul(x, self.weight.t(), self.dim, self.group_name)
+        y = torch.ops.untax.all_gather_matmul(x, self.weight.t(), self.dim, self.group_name, self.partials)
         return y if self.bias is None else y + self.bias
 
 
 class RowParallelLinear(_ParallelLinear):
     """Each rank has some of the input features. The input has all tokens, and this rank's features; the output is this
-    rank's share of the tokens, along `dim`. One fused gemm_reduce_scatter."""
+    rank's share of the tokens, along `dim`. One fused gemm_reduce_scatter, whose partial results travel in the type of the
+    layer, or in fp32 with `partials="fp32"`. The bias is the same at all ranks, and its gradient that of all tokens: the
+    backward pass sums it over the ranks."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, *, group: Any = None, dim: int = 0,
-                 device: Any = None, dtype: Any = None) -> None:
+                 device: Any = None, dtype: Any = None, partials: str | None = None) -> None:
         own, _ = _part(in_features, "in_features", group)
-        super().__init__(out_features, own, out_features if bias else None, group, dim, device, dtype)
+        super().__init__(out_features, own, out_features if bias else None, group, dim, device, dtype, partials)
 
     @classmethod
-    def of(cls, linear: nn.Linear, *, group: Any = None, dim: int = 0) -> RowParallelLinear:
+    def of(cls, linear: nn.Linear, *, group: Any = None, dim: int = 0,
+           partials: str | None = None) -> RowParallelLinear:
         """This rank's part of a layer that every rank has whole."""
         own, first = _part(linear.in_features, "in_features", group)
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, group=group, dim=dim,
-                   device=linear.weight.device, dtype=linear.weight.dtype)
+                   device=linear.weight.device, dtype=linear.weight.dtype, partials=partials)
         with torch.no_grad():
             made.weight.copy_(linear.weight[:, first : first + own])
             if made.bias is not None:
@@ -77,5 +89,5 @@ class RowParallelLinear(_ParallelLinear):
         return made
 
     def forward(self, x: Tensor) -> Tensor:
-        y = torch.ops.untax.matmul_reduce_scatter(x, self.weight.t(), "sum", self.dim, self.group_name)
-        return y if self.bias is None else y + self.bias
+        y = torch.ops.untax.matmul_reduce_scatter(x, self.weight.t(), "sum", self.dim, self.group_name, self.partials)
+        return y if self.bias is None else y + replicated(self.bias, self.group_name)

@@ -13,6 +13,7 @@ from torch.distributed.distributed_c10d import _get_group_size_by_name
 
 from ..errors import Unsupported
 from . import tensors
+from .shapes import dimension, kernels_lack
 
 _types = (torch.float32, torch.float16, torch.bfloat16)
 _calls: Counter[tuple[str, str]] = Counter()
@@ -72,7 +73,7 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
     together = not why and not return_A and (
         len(Bs) == 1 or _gathered_rows(A, gather_dim, group_name) >= _rows_worth_a_copy)
     if together:
-        why = tensors.kernels_lack(A, Bs[0].shape[0], sum(columns))
+        why = kernels_lack(A, Bs[0].shape[0], sum(columns))
     if why:
         _refused(name, why)
         others = symm_mem._fused_all_gather_matmul if A.is_cuda else symm_mem._fused_all_gather_matmul_fallback
@@ -89,7 +90,7 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
     # What is needed as a whole, or several times, is gathered once.
     what = "A is asked for" if return_A else "rows are few for several weights"
     _calls[name, f"by untax, gathered first, since {what}"] += 1
-    outermost = tensors.dimension("gather_dim", gather_dim, A)
+    outermost = dimension("gather_dim", gather_dim, A)
     whole = tensors.all_gather(A, outermost, group_name)
     # All results lie as torch's own do, since what torch compiles relies on their strides.
     if outermost == A.dim() - 1:
@@ -106,15 +107,14 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
         why = f"reduce_op {reduce_op}"
     if not why:  # columns that are scattered are rows of the transposed product
         last = scatter_dim % A.dim() == A.dim() - 1
-        why = tensors.kernels_lack(A, A.shape[-1], A.shape[:-1].numel() if last else B.shape[1])
+        why = kernels_lack(A, A.shape[-1], A.shape[:-1].numel() if last else B.shape[1])
     if why:
         _refused(name, why)
         others = symm_mem._fused_matmul_reduce_scatter if A.is_cuda else symm_mem._fused_matmul_reduce_scatter_fallback
         return others(A, B, reduce_op, scatter_dim, group_name)
     _calls[name, "by untax, fused"] += 1
-    # Partial results in the type of the operands, as torch's own implementation sends them; and contiguous, as its result
-    # is, since what torch compiles relies on strides.
-    return tensors.matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name, partials=A.dtype).contiguous()
+    # Contiguous, as its result is, since what torch compiles relies on strides.
+    return tensors.matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name).contiguous()
 
 
 def install(rows_worth_a_copy: int | None = 2048) -> None:

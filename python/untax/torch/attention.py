@@ -1,0 +1,110 @@
+"""The operators of attention on tensors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..errors import InvalidArgument
+from .calls import aligned, operand_of, rows_of, stream_of
+from .groups import Engine, engine_alone
+from .shapes import handed, require_alike, require_dims, require_shape, room
+from .tensors import engine_for, has_run
+
+
+def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str, scale: float = 0.0, *,
+                 out: Tensor | None = None) -> Tensor:
+    require_dims(3, q=q)
+    require_dims(4, keys=keys, values=values)
+    batch, heads, dim = q.shape
+    held, kv_heads = keys.shape[1], keys.shape[2]
+    require_alike(q, keys=keys, values=values)
+    for name, t in (("keys", keys), ("values", values)):
+        require_shape(name, t, batch, held, kv_heads, dim)
+    require_shape("lengths", lengths, batch)
+    engine, made = engine_for(q, group_name), room(q, (batch, heads, dim), 0, out)
+    if has_run(engine, q, q.numel(), False):
+        op = engine.planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=held,
+                            dtype=q.dtype, scale=scale)
+        rows = q.reshape(-1, dim).contiguous()
+        k, v = (t.reshape(-1, kv_heads * dim).contiguous() for t in (keys, values))
+        lengths = lengths.to(q.device, torch.int32).contiguous()
+        op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), lengths.data_ptr(), None,
+                            operand_of(made.view(-1, dim)), (batch, 0), stream_of(q, op.world))
+    return handed(made, out)
+
+
+def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = False, scale: float = 0.0, *,
+                    out: Tensor | None = None, log_sums: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    require_dims(4, q=q, keys=keys, values=values)
+    batch, queries, heads, dim = q.shape
+    held, kv_heads = keys.shape[1], keys.shape[2]
+    require_alike(q, keys=keys, values=values)
+    for name, t in (("keys", keys), ("values", values)):
+        require_shape(name, t, batch, held, kv_heads, dim)
+    made = room(q, (batch, queries, heads, dim), 0, out)
+    sums = room(q.new_empty(0, dtype=torch.float32), (batch, queries, heads), 0, log_sums)
+    if made.numel() > 0:
+        op = engine_alone(q.device).planned("flash_attention", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim,
+                                            queries=queries, keys=held, causal=causal, dtype=q.dtype, scale=scale)
+        operands = (t.reshape(-1, t.shape[2] * dim) for t in (q, keys, values))
+        q, keys, values = (rows_of(t) for t in operands)
+        op._core.run_attention(operand_of(q), operand_of(keys), operand_of(values), operand_of(made.view(-1, heads * dim)),
+                               (None, None, 0), sums.data_ptr(), stream_of(q, op.world))
+    return handed(made, out), handed(sums, log_sums)
+
+
+def merged_shape(partial_lse: Tensor, own_heads: bool, ranks: int, rank: int) -> tuple[int, ...]:
+    """Of the logarithms that a rank gets: with `own_heads` of its share of the last dimension."""
+    if not own_heads:
+        return tuple(partial_lse.shape)
+    if partial_lse.dim() == 0:
+        raise InvalidArgument("partial_lse has no dimension; with own_heads the last one has to be that of heads")
+    heads = partial_lse.shape[-1]
+    each = -(-heads // ranks)
+    return (*partial_lse.shape[:-1], max(min(each, heads - rank * each), 0))
+
+
+def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str, own_heads: bool = False, *,
+                            o: Tensor | None = None, lse: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    require_shape("partial_lse", partial_lse, *partial_o.shape[:-1])
+    if partial_o.dim() == 0:
+        raise InvalidArgument("partial_o has no dimension; the last one has to be that of elements of a head")
+    if partial_lse.device != partial_o.device:
+        raise InvalidArgument(f"partial_lse is on {partial_lse.device}; it has to be on {partial_o.device}, like partial_o")
+    engine = engine_for(partial_o, group_name)
+    ranks, dim = engine.world.size, partial_o.shape[-1]
+    shape = merged_shape(partial_lse, own_heads, ranks, engine.world.rank)
+    made, sums = room(partial_o, (*shape, dim), 0, o), room(partial_o.new_empty(0, dtype=torch.float32), shape, 0, lse)
+    heads = partial_lse.shape[-1] if partial_lse.dim() > 0 else 1
+    if has_run(engine, partial_o, partial_o.numel(), dim * heads > 0):
+        _merge(engine, partial_o, partial_lse, own_heads, made, sums)
+    return handed(made, o), handed(sums, lse)
+
+
+def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bool, made: Tensor, sums: Tensor) -> None:
+    ranks, dim = engine.world.size, partial_o.shape[-1]
+    chunk = 16 // partial_o.element_size() if partial_o.is_cuda else 1  # which kernels move at a time
+    width = -(-dim // chunk) * chunk
+    heads = partial_lse.shape[-1] if partial_lse.dim() > 0 else 1
+    own = sums.shape[-1] if sums.dim() > 0 else 1
+    rooms = (1 << 25 if partial_o.is_cuda else 1 << 21) // (ranks * (width + 8))  # rows, which are small beside the heap
+    if not own_heads and (partial_o.is_cuda or 64 * heads > rooms):
+        heads = own = 1  # all rows are alike
+    tokens = partial_lse.numel() // heads
+    held = -(-heads // ranks) if own_heads else heads
+    at_once = 1 << max(rooms // held, 1).bit_length() - 1
+    op = engine.planned("merge_partial_attention", at_once, tokens=tokens, heads=heads, head_dim=width,
+                        dtype=partial_o.dtype, own_heads=own_heads)
+    rows = partial_o.reshape(tokens * heads, dim)
+    if width != dim:
+        rows = torch.nn.functional.pad(rows, (0, width - dim))
+    rows, logarithms = aligned(rows.contiguous()), partial_lse.reshape(tokens, heads).float().contiguous()
+    to = made.view(tokens * own, dim) if width == dim else made.new_empty(tokens * own, width)
+    sums_to = sums.view(tokens, own)
+    for begin in range(0, max(tokens, 1), at_once):
+        end = min(begin + at_once, tokens)
+        op._core.run_merge(operand_of(rows[begin * heads:end * heads]), operand_of(logarithms[begin:end]),
+                           operand_of(to[begin * own:end * own]), operand_of(sums_to[begin:end]), stream_of(rows, op.world))
+    if width != dim:
+        made.view(tokens * own, dim).copy_(to[:, :dim])
