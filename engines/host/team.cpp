@@ -1,10 +1,18 @@
 #include "engines/host/team.hpp"
 
+#include <chrono>
 #include <utility>
+
+#include <untax/flow/interrupt.hpp>
 
 #include "src/core/start_threads.hpp"
 
 namespace untax::host {
+namespace {
+
+constexpr std::chrono::milliseconds interrupt_interval{50};
+
+}  // namespace
 
 team::team(int workers, launch_mode mode, std::string owner, std::function<void(const error&)> stop)
     : mode_(mode), owner_(std::move(owner)), stop_(std::move(stop)) {
@@ -60,7 +68,13 @@ void team::launch(int workers, const std::function<void(int)>& body) {
     run_guarded(0);
     if (workers > 1) {
       std::unique_lock lock(mutex_);
-      done_.wait(lock, [this] { return running_ == 0; });
+      const auto ended = [this] { return running_ == 0; };
+      while (!done_.wait_for(lock, interrupt_interval, ended)) {
+        if (!interrupted()) continue;
+        lock.unlock();
+        stop_(error(errc::aborted, owner_ + ": interrupted by a signal during a run"));
+        lock.lock();
+      }
     }
   }
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));

@@ -8,6 +8,7 @@
 
 #include <untax/core/error.hpp>
 #include <untax/core/version.hpp>
+#include <untax/flow/interrupt.hpp>
 
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/collectives_common/registry.hpp"
@@ -57,7 +58,7 @@ void keep(const untax_world* w, untax_status status, const char* text) noexcept 
     kept.fixed = nullptr;
     kept.suspect = suspect_of(w, status);
   } catch (const std::bad_alloc&) {
-    kept.fixed = "out of memory while an error was told";
+    kept.fixed = "out of memory while formatting an error message";
   }
 }
 
@@ -85,7 +86,7 @@ std::int32_t keep_failure(const untax_world* w) noexcept {
   } catch (const std::exception& e) {
     keep(w, untax_internal, e.what());
   } catch (...) {
-    keep(w, untax_internal, "something was thrown that says nothing");
+    keep(w, untax_internal, "unknown exception");
   }
   return last().status;
 }
@@ -109,6 +110,8 @@ untax_error_info untax_last_error(void) {
   const untax::c::failure& kept = untax::c::last();
   return {kept.status, kept.suspect, kept.fixed != nullptr ? kept.fixed : kept.text.c_str()};
 }
+
+void untax_set_interrupt(int (*interrupted)(void)) { untax::set_interrupt(interrupted); }
 
 const char* untax_operator_name(int32_t number) {
   static const std::vector<std::string> names = untax::c::all_names();

@@ -36,6 +36,7 @@ class explained_attention {
 
 struct attending {
   static constexpr const char* name = flash_attention_name.data();
+  static constexpr bool alone = true;
   using op = explained_attention;
   using problem = flash_attention_problem;
   static std::vector<operand_size> operands(const problem& p, int /*world*/, int /*rank*/) {

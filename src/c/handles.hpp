@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <untax/c/operator.h>
@@ -18,10 +21,22 @@
 struct untax_world {
   explicit untax_world(untax::world w) : ranks(std::move(w)) {}
 
+  /// Memory of `untax_world_allocate`, with its number among the objects of all ranks.
+  struct allocation {
+    untax::symmetric<std::byte> memory;
+    std::uint64_t number = 0;
+  };
+
   untax::world ranks;
-  std::map<const void*, untax::symmetric<std::byte>> allocations;  ///< by local address
-  int operators = 0;                                               ///< operators of this world
+  std::mutex allocations_mutex;                   ///< any thread may drop one
+  std::map<const void*, allocation> allocations;  ///< by local address
+  std::atomic<int> operators = 0;                 ///< operators of this world that are not dropped
   std::atomic<bool> failed = false;
+};
+
+/// The object behind a handle of a mapping.
+struct untax_mapping {
+  std::shared_ptr<const void> memory;
 };
 
 namespace untax::c {
@@ -38,10 +53,16 @@ struct operand_size {
 
 /// The object behind an operator handle. `untax::c::planned` derives from it and has the operator.
 struct untax_operator {
-  explicit untax_operator(untax_world& w) : owner(&w) { ++owner->operators; }
+  /// `alone`: neither planning nor running concerns the other ranks.
+  untax_operator(untax_world& w, bool alone)
+      : owner(&w), number(alone ? 0 : w.ranks.next_object()) {
+    ++owner->operators;
+  }
   untax_operator(const untax_operator&) = delete;
   untax_operator& operator=(const untax_operator&) = delete;
-  virtual ~untax_operator() { --owner->operators; }
+  virtual ~untax_operator() {
+    if (!dropped) --owner->operators;
+  }
 
   [[nodiscard]] virtual const char* kind() const noexcept = 0;
   [[nodiscard]] virtual const std::string& explain() const noexcept = 0;
@@ -49,4 +70,6 @@ struct untax_operator {
   [[nodiscard]] virtual std::vector<untax::c::operand_size> operands() const = 0;
 
   untax_world* owner;
+  std::uint64_t number;  ///< among the objects of all ranks; 0: of this rank alone
+  bool dropped = false;
 };

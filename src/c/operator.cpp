@@ -1,12 +1,16 @@
 #include <untax/c/operator.h>
 
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 
 #include "failure.hpp"
+#include "ops/common/own_stream.hpp"
+#include "reading.hpp"
 
 using untax::c::guarded;
 using untax::c::require;
@@ -14,6 +18,26 @@ using untax::c::require;
 int32_t untax_operator_destroy(untax_operator* op) {
   if (op == nullptr) return untax_ok;
   return guarded(op->owner, [&] { delete op; });
+}
+
+int32_t untax_operator_drop(untax_operator* op) {
+  if (op == nullptr) return untax_ok;
+  return guarded(op->owner, [&] {
+    untax_world& owner = *op->owner;
+    const std::uint64_t number = op->number;
+    std::shared_ptr<untax_operator> dropped(op);
+    op->dropped = true;
+    --owner.operators;
+    owner.ranks.drop(number, std::move(dropped));
+  });
+}
+
+int32_t untax_stream_is_captured(void* stream) {
+  try {
+    return untax::is_captured(untax::c::stream_of(stream)) ? 1 : 0;
+  } catch (const untax::error&) {
+    return 0;  // the run on it fails, and says why
+  }
 }
 
 const char* untax_operator_kind(const untax_operator* op) {

@@ -13,13 +13,16 @@
 namespace untax::c {
 
 /// An operator with its problem. `Traits` describes the operator to the ABI: `name`, the types `op`
-/// and `problem`, and `operands(problem, world, rank)`.
+/// and `problem`, `operands(problem, world, rank)`, and `alone` if it does not concern other ranks.
 template <class Traits>
 struct planned final : untax_operator {
   template <class Options>
   planned(untax_world& w, const typename Traits::problem& p, const Options& options)
-      : untax_operator(w), problem(p), op(w.ranks, p, options) {}
+      : untax_operator(w, alone()), problem(p), op(w.ranks, p, options) {}
 
+  [[nodiscard]] static constexpr bool alone() noexcept {
+    return requires { Traits::alone; };
+  }
   [[nodiscard]] const char* kind() const noexcept override { return Traits::name; }
   [[nodiscard]] const std::string& explain() const noexcept override { return op.explain(); }
   [[nodiscard]] pattern how() const noexcept override { return op.plan().how; }
@@ -39,6 +42,8 @@ template <class Traits, class ProblemOf, class OptionsOf>
     require(w, "world");
     require(given, "problem");
     require(made, "op");
+    // Operators of this rank alone have no meeting in which dropped ones end.
+    if (planned<Traits>::alone()) w->ranks.end_own();
     *made = std::make_unique<planned<Traits>>(*w, problem(), options()).release();
   });
 }

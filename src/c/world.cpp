@@ -53,6 +53,33 @@ void end_badly(world& ranks) noexcept {
   }
 }
 
+untax_world::allocation allocation_at(untax_world& w, const void* local) {
+  const std::scoped_lock lock(w.allocations_mutex);
+  const auto found = w.allocations.find(local);
+  if (found != w.allocations.end()) return found->second;
+  throw error(errc::invalid_argument,
+              fmt::format("rank {}: {} was not given by untax_world_allocate, or is free already",
+                          w.ranks.rank(), fmt::ptr(local)));
+}
+
+/// Memory that all ranks have dropped when it is destroyed.
+struct dropped_memory {
+  dropped_memory(world& w, const symmetric<std::byte>& m) : owner(&w), memory(m) {}
+  dropped_memory(const dropped_memory&) = delete;
+  dropped_memory& operator=(const dropped_memory&) = delete;
+  ~dropped_memory() {
+    if (owner->unwinding()) return;
+    try {
+      owner->free(memory);
+    } catch (const error& e) {
+      owner->fail(e.code(), e.what());
+    }
+  }
+
+  world* owner;
+  symmetric<std::byte> memory;
+};
+
 }  // namespace
 }  // namespace untax::c
 
@@ -103,12 +130,13 @@ int32_t untax_world_from_exchange(int32_t rank, int32_t ranks, untax_exchange ex
 int32_t untax_world_destroy(untax_world* world) {
   if (world == nullptr) return untax_ok;
   return guarded(world, [&] {
-    if (world->operators > 0) {
+    if (const int left = world->operators; left > 0) {
       throw untax::error(untax::errc::invalid_argument,
                          fmt::format("rank {}: {} operators are left that were made on this world; "
-                                     "destroy them first",
-                                     world->ranks.rank(), world->operators));
+                                     "destroy or drop them first",
+                                     world->ranks.rank(), left));
     }
+    world->ranks.end_dropped();  // while the handle is whole, which they refer to
     if (world->failed) untax::c::end_badly(world->ranks);
     delete world;
   });
@@ -118,7 +146,7 @@ int32_t untax_world_fail(untax_world* world, const char* text) {
   return guarded(nullptr, [&] {
     require(world, "world");
     world->failed = true;
-    world->ranks.fail(untax::errc::aborted, text == nullptr ? "it says not why" : text);
+    world->ranks.fail(untax::errc::aborted, text == nullptr ? "no reason given" : text);
   });
 }
 
@@ -176,9 +204,11 @@ int32_t untax_world_allocate(untax_world* world, size_t bytes, const char* label
   return guarded(world, [&] {
     require(world, "world");
     require(local, "local");
+    const std::uint64_t number = world->ranks.next_object();
     const auto made =
         world->ranks.allocate<std::byte>(bytes, label == nullptr ? "memory of the caller" : label);
-    world->allocations.emplace(made.local(), made);
+    const std::scoped_lock lock(world->allocations_mutex);
+    world->allocations.emplace(made.local(), untax_world::allocation{made, number});
     *local = made.local();
   });
 }
@@ -186,17 +216,33 @@ int32_t untax_world_allocate(untax_world* world, size_t bytes, const char* label
 int32_t untax_world_free(untax_world* world, void* local) {
   return guarded(world, [&] {
     require(world, "world");
-    const auto found = world->allocations.find(local);
-    if (found == world->allocations.end()) {
-      throw untax::error(untax::errc::invalid_argument,
-                         fmt::format("rank {}: {} was not given by untax_world_allocate, or is "
-                                     "free already",
-                                     world->ranks.rank(), fmt::ptr(local)));
-    }
-    world->ranks.free(found->second);
-    world->allocations.erase(found);
+    // The heap has the last word: it may refuse, and then the allocation is still there.
+    world->ranks.free(untax::c::allocation_at(*world, local).memory);
+    const std::scoped_lock lock(world->allocations_mutex);
+    world->allocations.erase(local);
   });
 }
+
+int32_t untax_world_drop(untax_world* world, void* local) {
+  return guarded(world, [&] {
+    require(world, "world");
+    const untax_world::allocation dropped = untax::c::allocation_at(*world, local);
+    world->ranks.drop(dropped.number, std::make_shared<untax::c::dropped_memory>(
+                                          world->ranks.stable_view(), dropped.memory));
+    const std::scoped_lock lock(world->allocations_mutex);
+    world->allocations.erase(local);
+  });
+}
+
+int32_t untax_world_map(const untax_world* world, untax_mapping** mapping) {
+  return guarded(world, [&] {
+    require(world, "world");
+    require(mapping, "mapping");
+    *mapping = new untax_mapping{world->ranks.mapping()};
+  });
+}
+
+void untax_mapping_release(untax_mapping* mapping) { delete mapping; }
 
 int32_t untax_world_translate(const untax_world* world, const void* local, int32_t peer,
                               void** at_peer) {

@@ -88,7 +88,7 @@ std::string agreement::sides(int peer, std::uint64_t sequence) const {
   const bool hidden = one && two && one->call != two->call && one->text == two->text;
   const std::string items =
       one && two ? differing_items(first, one->text, second, two->text) : std::string();
-  return side(first, one) + side(second, two) + items +
+  return items + side(first, one) + side(second, two) +
          (hidden ? "\n  (they differ in the bytes that are left out)" : "");
 }
 

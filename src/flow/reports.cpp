@@ -38,4 +38,10 @@ stop_report report_of_limit(const control& world, const liveness* alive, int ran
                       describe(wait), graph.describe(suspect), graph.text(rank, now))};
 }
 
+stop_report report_of_interrupt(int rank, const wait_snapshot& wait) {
+  return {rank, rank, errc::aborted,
+          fmt::format("interrupted by a signal while it waited for rank {}: {}", wait.peer,
+                      describe(wait))};
+}
+
 }  // namespace untax

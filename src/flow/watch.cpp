@@ -1,5 +1,6 @@
 #include <untax/flow/watch.hpp>
 
+#include <untax/flow/interrupt.hpp>
 #include <untax/memory/host_memory.hpp>
 
 #include "reports.hpp"
@@ -36,6 +37,10 @@ wait_outcome watch::look(const wait_site& site, std::uint64_t seen) {
   if (world_.stopped()) {
     since_ = 0;
     return wait_outcome::aborted;
+  }
+  if (interrupted()) {
+    const wait_snapshot wait = snapshot_of(site, seen, since_);
+    return stop(report_of_interrupt(rank_, wait), wait_outcome::aborted, now);
   }
   // A rank counts as lost only if two consecutive looks find it lost. Signals that it raised just
   // before it ended are read between them.

@@ -6,6 +6,9 @@
 
 namespace untax {
 
+/// How long a join may wait before it asks `interrupted` again.
+inline constexpr std::chrono::milliseconds join_slice{50};
+
 /// A point in time, or never, with timeouts for poll(2).
 class deadline {
  public:

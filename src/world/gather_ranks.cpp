@@ -11,6 +11,7 @@
 #include <untax/core/error.hpp>
 #include <untax/core/version.hpp>
 #include <untax/flow/control.hpp>
+#include <untax/flow/interrupt.hpp>
 
 #include "bootstrap.hpp"
 #include "deadline.hpp"
@@ -94,7 +95,12 @@ void host::wait_for_all() {
                       variable::join_limit.name, placement_.launch, variable::launch.name));
       return;
     }
-    poll_once(limit.poll_time());
+    if (interrupted()) {
+      note(errc::aborted, fmt::format("interrupted by a signal before rank {} came",
+                                      fmt::join(missing(), ", rank ")));
+      return;
+    }
+    poll_once(limit.poll_time(join_slice));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
+#include <untax/flow/interrupt.hpp>
 
 #include "bootstrap.hpp"
 #include "deadline.hpp"
@@ -22,6 +23,11 @@ using namespace std::chrono_literals;
   throw error(code, fmt::format("rank {}: {}", p.rank, text));
 }
 
+void leave_if_interrupted(const placement& p) {
+  if (interrupted())
+    refuse(errc::aborted, p, "interrupted by a signal while it waited for rank 0 to come");
+}
+
 unix_socket find_rank_0(const placement& p, const settings& s, const own_share& mine,
                         const meeting_place& place) {
   // A rank that cannot take part tells rank 0, but does not wait long for it.
@@ -31,6 +37,7 @@ unix_socket find_rank_0(const placement& p, const settings& s, const own_share& 
   while (true) {
     if (auto found = unix_socket::connect(place.socket_path())) return std::move(*found);
     if (limit.passed()) break;
+    leave_if_interrupted(p);
     std::this_thread::sleep_for(2ms);
   }
   if (mine.trouble) throw *mine.trouble;
@@ -68,7 +75,9 @@ membership join_rank_0(const placement& p, const settings& s, const own_share& m
   answer reply{};
   std::optional<unix_socket::packet> received;
   while (sent && !received && !limit.passed()) {
-    if (rank_0.wait(limit.poll_time())) received = rank_0.receive(writable_bytes_of(reply));
+    leave_if_interrupted(p);
+    if (rank_0.wait(limit.poll_time(join_slice)))
+      received = rank_0.receive(writable_bytes_of(reply));
   }
   if (mine.trouble) throw *mine.trouble;
   if (sent && !received) {

@@ -14,6 +14,7 @@
 #include <untax/world/world.hpp>
 
 #include "device_monitor.hpp"
+#include "dropped_objects.hpp"
 #include "settings.hpp"
 #include "share_exchange.hpp"
 
@@ -33,16 +34,19 @@ struct world::member {
         alive(std::move(alive_of_peers)),
         ledger(state, rank),
         meeting(state, rank),
+        drops(state, rank),
         heap(*memory, rank, s.heap_guards, [this](std::string_view call) { ledger.post(call); }),
         view(std::shared_ptr<member>(std::shared_ptr<member>(), this)) {}
   member(const member&) = delete;
   member& operator=(const member&) = delete;
   ~member() {
     if (forked()) {
+      end_dropped();
       leave_devices_behind();
       return;
     }
     const bool badly = failed || unwinding();
+    end_dropped();
     // A peer that sees the rank finished relies on all of its signals, also those of kernels.
     if (!badly && memory->devices() != nullptr) memory->devices()->finish(rank);
     state.set_status(rank, badly ? rank_status::failed : rank_status::finished);
@@ -56,6 +60,11 @@ struct world::member {
   [[nodiscard]] static world meet_processes(const placement& p, settings s, const environment& env);
   [[nodiscard]] bool unwinding() const noexcept {
     return std::uncaught_exceptions() > exceptions_before;
+  }
+  /// Destroys what was dropped, whose destructors meet nobody.
+  void end_dropped() noexcept {
+    leaving = true;
+    forked() ? dropped.leave_all_behind() : dropped.end_all();
   }
   /// Whether this is the copy in a forked child process, which is not a rank.
   [[nodiscard]] bool forked() const noexcept { return generation != process_generation(); }
@@ -75,6 +84,10 @@ struct world::member {
   std::unique_ptr<liveness> alive;  // null in a world of threads
   agreement ledger;
   rank_barrier meeting;
+  drop_agreement drops;
+  dropped_objects dropped;
+  std::uint64_t objects = 0;  // number of objects that all ranks have made
+  bool leaving = false;       // the rank ends what it dropped, and meets nobody any more
   symmetric_heap heap;
   std::shared_ptr<device_monitor> monitor;  // null if the heaps are in host memory
   std::shared_ptr<share_exchange> offers;   // likewise

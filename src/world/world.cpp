@@ -81,12 +81,16 @@ void world::meet(verb what, std::string_view name, std::string call) {
   if (frees) call += ", after which all ranks are done with " + mine.heap.retired_text();
   mine.ledger.post(call);
   mine.heap.check_retired();
-  watch guard(mine.state, mine.rank, own_slot, mine.wait_limit, mine.alive.get());
-  const wait_outcome outcome = mine.meeting.arrive_and_wait(guard, what);
-  if (outcome != wait_outcome::ok) throw_failure(outcome, name);
-  mine.ledger.compare();
+  const std::vector<std::uint64_t> ended = mine.drops.common(mine.dropped.numbers(), [&] {
+    watch guard(mine.state, mine.rank, own_slot, mine.wait_limit, mine.alive.get());
+    const wait_outcome outcome = mine.meeting.arrive_and_wait(guard, what);
+    if (outcome != wait_outcome::ok) throw_failure(outcome, name);
+    mine.ledger.compare();
+  });
   // Every rank has retired the same before it came here.
   if (frees) mine.heap.reclaim();
+  // Their destructors may meet the other ranks, which end the same objects now.
+  mine.dropped.end(ended);
 }
 
 void world::barrier() { meet(verb::barrier, "barrier", "barrier"); }
@@ -97,11 +101,17 @@ void world::agree(std::string_view what, std::string_view description) {
 
 void world::make_room(std::size_t count, std::size_t size, std::string_view label) {
   const symmetric_heap& heap = own().heap;
-  if (count > heap.limit() / size || heap.fits(count * size)) return;
-  if (heap.retired() > 0)
+  if (count > heap.limit() / size) return;
+  const std::size_t bytes = count * size;
+  const auto meet_once = [&] {
     meet(verb::barrier, "allocate", fmt::format("meeting to make room for \"{}\"", label));
+  };
+  // Only in a meeting the ranks hear what all of them have dropped, which then is retired.
+  if (!heap.fits(bytes)) meet_once();
+  if (!heap.fits(bytes) && heap.retired() > 0) meet_once();
   // All ranks have made the same allocations, so that all of them grow, and by as much.
-  if (const std::size_t more = heap.growth_for(count * size)) grow_heap(more, label);
+  if (heap.fits(bytes)) return;
+  if (const std::size_t more = heap.growth_for(bytes)) grow_heap(more, label);
 }
 
 void world::note(std::string_view what, std::string_view description) {
@@ -117,6 +127,22 @@ void world::clear(void* local, std::size_t bytes) {
 }
 
 std::uint64_t world::next_run() noexcept { return ++member_->runs; }
+
+std::uint64_t world::next_object() noexcept { return ++member_->objects; }
+
+void world::drop(std::uint64_t number, std::shared_ptr<void> object) {
+  if (member_->forked()) {
+    leave_behind(new (std::nothrow) std::shared_ptr<void>(std::move(object)));
+    return;
+  }
+  member_->dropped.add(number, std::move(object));
+}
+
+void world::end_own() { member_->dropped.end({}); }
+
+void world::end_dropped() noexcept { member_->end_dropped(); }
+
+std::shared_ptr<const void> world::mapping() const { return own().memory; }
 
 watch world::make_watch(int slot) const noexcept {
   return {member_->state, rank(), slot + 1, member_->wait_limit, member_->alive.get()};
@@ -136,7 +162,7 @@ void world::fail(errc code, const std::string& text) noexcept {
 }
 
 bool world::stopped() const noexcept { return member_->state.stopped(); }
-bool world::unwinding() const noexcept { return member_->unwinding(); }
+bool world::unwinding() const noexcept { return member_->leaving || member_->unwinding(); }
 
 void world::check() const {
   const member& mine = own();

@@ -19,6 +19,7 @@ extern "C" {
 
 typedef struct untax_world untax_world;
 typedef struct untax_operator untax_operator;
+typedef struct untax_mapping untax_mapping;
 
 typedef enum untax_status {
   untax_ok = 0,
@@ -67,6 +68,10 @@ UNTAX_API const char* untax_status_name(int32_t status);
 /* The last failure of a call of this thread. The text is valid until the next call of the thread
  * fails. */
 UNTAX_API untax_error_info untax_last_error(void);
+/* Sets a function that a thread which waits for other ranks calls about every 20 ms; NULL for none.
+ * If it returns anything but 0, the wait ends with aborted, and the rank has failed: all waits of
+ * all ranks end. Any thread may call it, also while others wait. */
+UNTAX_API void untax_set_interrupt(int (*interrupted)(void));
 /* The names of all operators and collectives of the library, by number from 0; NULL for other
  * numbers. For each NAME there are untax_NAME_plan and untax_NAME_run. */
 UNTAX_API const char* untax_operator_name(int32_t number);

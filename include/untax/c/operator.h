@@ -58,6 +58,13 @@ typedef struct untax_array {
 /* Collective. In a world of the host it waits for no peer. In a world of GPUs it waits for the
  * rank's GPU and for all ranks. `op` may be NULL. */
 UNTAX_API int32_t untax_operator_destroy(untax_operator* op);
+/* Ends the use of an operator by this rank, in place of untax_operator_destroy, of which all ranks
+ * have to choose the same. It is not collective and never waits, and any thread may call it. `op`
+ * is no longer valid, and is destroyed in the first call that waits for all ranks and by which all
+ * of them have dropped theirs, or with the world. `op` may be NULL. */
+UNTAX_API int32_t untax_operator_drop(untax_operator* op);
+/* 1 if this cudaStream_t is being captured in a graph, else 0. */
+UNTAX_API int32_t untax_stream_is_captured(void* stream);
 /* The name of the operator, such as "all_gather_gemm". */
 UNTAX_API const char* untax_operator_kind(const untax_operator* op);
 /* A text that says what was chosen, and why. */

@@ -94,6 +94,16 @@ UNTAX_API int32_t untax_world_allocate(untax_world* world, size_t bytes, const c
 /* Collective. Frees an allocation, which no rank may access any more. It does not wait. Allocations
  * that are left are freed with the world. invalid_argument. */
 UNTAX_API int32_t untax_world_free(untax_world* world, void* local);
+/* Gives an allocation of untax_world_allocate back, in place of untax_world_free, of which all
+ * ranks have to choose the same. It is not collective, and any thread may call it: the memory is
+ * free after the first call that waits for all ranks and by which all of them have dropped it.
+ * invalid_argument. */
+UNTAX_API int32_t untax_world_drop(untax_world* world, void* local);
+/* Keeps the heaps of all ranks mapped where they are until untax_mapping_release, also when the
+ * world was destroyed. What lies in them does not stay. */
+UNTAX_API int32_t untax_world_map(const untax_world* world, untax_mapping** mapping);
+/* Any thread may call it. `mapping` may be NULL. */
+UNTAX_API void untax_mapping_release(untax_mapping* mapping);
 /* The address of the copy at `peer` of what `local` points to in symmetric memory. not_symmetric,
  * invalid_argument. */
 UNTAX_API int32_t untax_world_translate(const untax_world* world, const void* local, int32_t peer,

@@ -77,6 +77,12 @@ class control {
     return block_->ranks[at].arrived[from];
   }
 
+  /// What `rank` has published as dropped for the barriers of a parity. Only `rank` writes it,
+  /// before it enters the barrier; the others read it until they enter the next one.
+  [[nodiscard]] drop_list& dropped(int rank, std::uint64_t parity) const noexcept {
+    return block_->ranks[rank].dropped[parity];
+  }
+
   /// Wait records of `rank`. A slot has one writer at a time; slots outside the table are ignored.
   void publish_wait(int rank, int slot, const wait_site& site, std::uint64_t seen,
                     std::uint64_t since) const noexcept;

@@ -19,6 +19,8 @@ inline constexpr int max_ranks = 64;
 inline constexpr int wait_slots = 256;
 /// The number of last calls that are kept in full, so that ranks can compare their texts.
 inline constexpr int ledger_entries = 32;
+/// The most numbers of dropped objects that a rank publishes for one barrier.
+inline constexpr int drops_a_barrier = 63;
 
 /// Where one worker waits, once it has waited for a while. `since` is written last and cleared
 /// first.
@@ -50,6 +52,12 @@ struct ledger_entry {
 };
 static_assert(sizeof(ledger_entry) == 512);
 
+/// Numbers of objects that a rank has dropped, ascending, as it publishes them for one barrier.
+struct drop_list {
+  std::uint64_t total;  ///< of all barriers of the exchange, of which this is one
+  std::uint64_t numbers[drops_a_barrier];
+};
+
 /// The words of one rank.
 struct rank_block {
   std::uint64_t status;
@@ -62,6 +70,7 @@ struct rank_block {
   wait_record waits[wait_slots];
   std::uint64_t progress[wait_slots];  ///< `wait_site::progress` of each wait record
   ledger_entry ledger[ledger_entries];
+  drop_list dropped[2];  ///< by the parity of the barrier
 };
 
 /// Why the world was stopped. The claim decides who may write; the flag says that the rest is

@@ -165,6 +165,23 @@ class world {
   /// in the same order, so the number says how far each of them is.
   [[nodiscard]] std::uint64_t next_run() noexcept;
 
+  /// Collective. The number, from 1, of the next object that all ranks make, such as an operator or
+  /// an allocation, for `drop`.
+  [[nodiscard]] std::uint64_t next_object() noexcept;
+  /// Takes an object that this rank does not use any more. Any thread may call it; it does not
+  /// wait. Objects are destroyed in the first call that waits for all ranks by which all of them
+  /// have dropped the object of this number, in the order of numbers. So their destructors may be
+  /// collective, and no rank has to drop its object when the others do. Number 0 is an object of
+  /// this rank alone, which is destroyed in the rank's next such call, or by `end_own`.
+  void drop(std::uint64_t number, std::shared_ptr<void> object);
+  /// Destroys the dropped objects of this rank alone.
+  void end_own();
+  /// Destroys all dropped objects, before the rank ends: no destructor meets the other ranks from
+  /// now on (`unwinding`).
+  void end_dropped() noexcept;
+  /// Keeps the memory of all ranks mapped, also when the world has ended.
+  [[nodiscard]] std::shared_ptr<const void> mapping() const;
+
   /// The guard of the waits of worker `slot` (from 0) of this rank. The world has to outlive it.
   [[nodiscard]] watch make_watch(int slot) const noexcept;
   /// Throws the error that ended a wait of this rank. `operator_name` is the operator that stops.
@@ -174,9 +191,10 @@ class world {
   void fail(errc code, const std::string& text) noexcept;
   /// Whether the world was stopped.
   [[nodiscard]] bool stopped() const noexcept;
-  /// Whether an exception is leaving a scope of the calling thread; it stops the world if it leaves
-  /// the rank's body. A destructor that would meet its peers does not do so then, since they may
-  /// wait for this rank elsewhere; it leaves its symmetric memory to the world.
+  /// Whether an exception is leaving a scope of the calling thread, which stops the world if it
+  /// leaves the rank's body, or the rank ends what it dropped. A destructor that would meet its
+  /// peers does not do so then, since they may wait for this rank elsewhere; it leaves its
+  /// symmetric memory to the world.
   [[nodiscard]] bool unwinding() const noexcept;
   /// Throws if the world was stopped, also by a kernel that gave up waiting. Called after kernels
   /// of this rank have ended, it says whether they ended well.
