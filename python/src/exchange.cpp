@@ -61,7 +61,7 @@ bool read_writable_tensor(nb::handle tensor, nb::dlpack::dltensor& to) {
   managed_tensor* managed = nullptr;
   if (api_of(tensor)->managed_of(tensor.ptr(), &managed) != 0) nb::raise_python_error();
   const bool may_be_written = (managed->flags & is_read_only) == 0;
-  managed->destroy(managed);
+  if (managed->destroy != nullptr) managed->destroy(managed);  // DLPack allows none
   return may_be_written;
 }
 

@@ -57,7 +57,7 @@ untax_const_matrix read_at(std::uintptr_t address, const operand& o) {
   return {reinterpret_cast<const void*>(address), rows, cols, stride, type};
 }
 
-/// What a call came to.
+/// What a call was resolved to: its operator, operands and the shape of its result.
 struct known_call {
   nb::object what;  ///< its other arguments
   std::vector<std::int64_t> form;
@@ -147,19 +147,20 @@ class known_calls {
   static void run(const known_call& call, const std::array<std::uintptr_t, most_tensors>& addresses,
                   std::uintptr_t result, void* stream) {
     const planned& p = *call.core;
-    untax_operator* const op = p.open();
     const auto& [was, rows, cols, stride, type] = call.operands.back();
     auto* const to = reinterpret_cast<void*>(result);
     if (p.entry().gemm != nullptr) {
       const untax_const_matrix a = read_at(addresses[0], call.operands[0]);
       const untax_const_matrix b = read_at(addresses[1], call.operands[1]);
       const untax_matrix c{to, rows, cols, stride, type};
-      return checked([&] { return p.entry().gemm(op, &a, &b, &c, stream); });
+      return p.run(stream,
+                   [&](untax_operator* op) { return p.entry().gemm(op, &a, &b, &c, stream); });
     }
     const untax_const_matrix in = read_at(addresses[0], call.operands[0]);
     const untax_const_array from{in.data, in.rows * in.cols, in.type};
     const untax_array out{to, rows * cols, type};
-    checked([&] { return p.entry().collective(op, &from, &out, stream); });
+    p.run(stream,
+          [&](untax_operator* op) { return p.entry().collective(op, &from, &out, stream); });
   }
 
   std::unordered_multimap<std::size_t, std::shared_ptr<known_call>> calls_;

@@ -24,7 +24,9 @@ std::unique_ptr<planned> plan(const world& w, const std::string& name, const nb:
                               const nb::dict& options) {
   for (const plan_entry& entry : plan_entries()) {
     if (name != entry.name) continue;
-    return std::make_unique<planned>(entry.plan(w.open(), problem, options), entry, w.on_gpu());
+    untax_operator* const op = entry.plan(w.open(), problem, options);
+    return std::make_unique<planned>(std::make_shared<open_operator>(w.shared(), op), entry,
+                                     w.on_gpu());
   }
   refuse("there is no operator " + name);
 }
@@ -43,7 +45,6 @@ void* stream_at(std::uintptr_t stream) { return reinterpret_cast<void*>(stream);
 
 void run_gemm(const planned& p, nb::handle a, nb::handle weights, nb::handle c,
               std::uintptr_t stream) {
-  untax_operator* const op = p.open();
   if (p.entry().gemm == nullptr) refuse(std::string(p.entry().name) + " multiplies nothing");
   read_array a_keeper;
   read_array weights_keeper;
@@ -53,11 +54,11 @@ void run_gemm(const planned& p, nb::handle a, nb::handle weights, nb::handle c,
   untax_matrix out{};
   if (!c.is_none()) out = matrix_of("out", c, p.on_gpu(), c_keeper);
   const untax_matrix* const result = c.is_none() ? nullptr : &out;
-  checked([&] { return p.entry().gemm(op, &in, &by, result, stream_at(stream)); });
+  void* const on = stream_at(stream);
+  p.run(on, [&](untax_operator* op) { return p.entry().gemm(op, &in, &by, result, on); });
 }
 
 void run_collective(const planned& p, nb::handle in, nb::handle out, std::uintptr_t stream) {
-  untax_operator* const op = p.open();
   if (p.entry().collective == nullptr) refuse(std::string(p.entry().name) + " is no collective");
   read_array in_keeper;
   written_array out_keeper;
@@ -65,13 +66,13 @@ void run_collective(const planned& p, nb::handle in, nb::handle out, std::uintpt
   if (!in.is_none()) from = array_of("a", in, p.on_gpu(), in_keeper);
   const auto to = array_of("out", out, p.on_gpu(), out_keeper);
   const untax_const_array* const given = in.is_none() ? nullptr : &from;
-  checked([&] { return p.entry().collective(op, given, &to, stream_at(stream)); });
+  void* const on = stream_at(stream);
+  p.run(on, [&](untax_operator* op) { return p.entry().collective(op, given, &to, on); });
 }
 
 void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle values,
                 nb::handle lengths, nb::handle page_table, nb::handle out,
                 std::tuple<std::int64_t, std::int64_t> numbers, std::uintptr_t stream) {
-  untax_operator* const op = p.open();
   read_array keepers[5];
   written_array out_keeper;
   const bool gpu = p.on_gpu();
@@ -81,12 +82,13 @@ void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle valu
   const auto* n = numbers_of("lengths", lengths, std::get<0>(numbers), gpu, keepers[3]);
   const auto* t = numbers_of("page_table", page_table, std::get<1>(numbers), gpu, keepers[4]);
   const auto to = matrix_of("out", out, gpu, out_keeper);
-  checked([&] { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, stream_at(stream)); });
+  void* const on = stream_at(stream);
+  p.run(on,
+        [&](untax_operator* op) { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, on); });
 }
 
 void run_merge(const planned& p, nb::handle partial_o, nb::handle partial_lse, nb::handle out,
                nb::handle lse, std::uintptr_t stream) {
-  untax_operator* const op = p.open();
   read_array keepers[2];
   written_array out_keepers[2];
   const bool gpu = p.on_gpu();
@@ -94,8 +96,9 @@ void run_merge(const planned& p, nb::handle partial_o, nb::handle partial_lse, n
   const auto sums = matrix_of("partial_lse", partial_lse, gpu, keepers[1]);
   const auto to = matrix_of("out", out, gpu, out_keepers[0]);
   const auto sums_to = matrix_of("lse", lse, gpu, out_keepers[1]);
-  checked([&] {
-    return untax_merge_partial_attention_run(op, &o, &sums, &to, &sums_to, stream_at(stream));
+  void* const on = stream_at(stream);
+  p.run(on, [&](untax_operator* op) {
+    return untax_merge_partial_attention_run(op, &o, &sums, &to, &sums_to, on);
   });
 }
 
@@ -104,7 +107,6 @@ void run_merge(const planned& p, nb::handle partial_o, nb::handle partial_lse, n
 void run_attention(const planned& p, nb::handle q, nb::handle keys, nb::handle values,
                    nb::handle out, std::tuple<nb::object, nb::object, std::int64_t> begins,
                    std::uintptr_t log_sums, std::uintptr_t stream) {
-  untax_operator* const op = p.open();
   read_array keepers[5];
   written_array out_keeper;
   const bool gpu = p.on_gpu();
@@ -122,7 +124,8 @@ void run_attention(const planned& p, nb::handle q, nb::handle keys, nb::handle v
   a.log_sums = reinterpret_cast<float*>(log_sums);
   a.query_begins = numbers_of("query_begins", of_queries, count, gpu, keepers[3]);
   a.key_begins = numbers_of("key_begins", of_keys, count, gpu, keepers[4]);
-  checked([&] { return untax_flash_attention_run(op, &a, stream_at(stream)); });
+  void* const on = stream_at(stream);
+  p.run(on, [&](untax_operator* op) { return untax_flash_attention_run(op, &a, on); });
 }
 
 /// Refuses what has other sizes or another type than the operand that it is passed for; `of_run`
@@ -141,7 +144,6 @@ void require_operand(const planned& p, const char* name, const extents& given,
 /// `out` and `scales` are addresses, since their elements are not those of matrices.
 void run_norm(const planned& p, nb::handle in, nb::handle residual, nb::handle weight, nb::handle x,
               std::tuple<std::uintptr_t, std::uintptr_t, float> out, std::uintptr_t stream) {
-  untax_operator* const op = p.open();
   read_array keepers[3];
   written_array x_keeper;
   const bool gpu = p.on_gpu();
@@ -162,7 +164,8 @@ void run_norm(const planned& p, nb::handle in, nb::handle residual, nb::handle w
   a.out = reinterpret_cast<void*>(std::get<0>(out));
   a.scales = reinterpret_cast<float*>(std::get<1>(out));
   a.scale = std::get<2>(out);
-  checked([&] { return untax_all_reduce_norm_run(op, &a, stream_at(stream)); });
+  void* const on = stream_at(stream);
+  p.run(on, [&](untax_operator* op) { return untax_all_reduce_norm_run(op, &a, on); });
 }
 
 std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int32_t> result(const planned& p) {
@@ -171,6 +174,16 @@ std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int32_t> result(cons
   if (p.entry().result == nullptr) refuse(std::string(p.entry().name) + " has no C of its own");
   checked([&] { return p.entry().result(op, &c); });
   return {reinterpret_cast<std::uintptr_t>(c.data), c.rows, c.cols, c.type};
+}
+
+unsigned long main_thread = 0;
+
+/// What waits ask: runs the handlers of signals that have come, in the thread that Python does it
+/// in. What a handler raises is raised when the call returns.
+int interrupted() {
+  if (PyThread_get_thread_ident() != main_thread) return 0;
+  const nb::gil_scoped_acquire own;
+  return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0 ? 1 : 0;
 }
 
 std::vector<std::string> operator_names() {
@@ -183,10 +196,14 @@ std::vector<std::string> operator_names() {
 }  // namespace
 
 void bind_operator(nb::module_& m) {
+  main_thread = nb::cast<unsigned long>(
+      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  untax_set_interrupt(interrupted);
   m.def("operator_names", operator_names);
   m.def("version", untax_version);
-  // A world is not destroyed while operators are left, so the last reference to it goes after them.
+  // An operator without its world would be closed.
   m.def("plan", plan, nb::keep_alive<0, 1>());
+  nb::class_<view_pin>(m, "Pin");
   nb::class_<planned>(m, "Operator")
       .def_prop_ro("kind", [](const planned& p) { return untax_operator_kind(p.open()); })
       .def_prop_ro("pattern", [](const planned& p) { return untax_operator_pattern(p.open()); })
@@ -194,6 +211,9 @@ void bind_operator(nb::module_& m) {
       .def("explain", [](const planned& p) { return untax_operator_explain(p.open()); })
       .def("operand", operand)
       .def("close", &planned::close)
+      .def_prop_ro("captured", &planned::captured)
+      .def("release_captured", &planned::release_captured)
+      .def("pin", &planned::pin)
       .def("result", result)
       .def("run_gemm", run_gemm, nb::arg("a"), nb::arg("weights"), nb::arg("c").none(),
            nb::arg("stream"))
@@ -213,6 +233,8 @@ void bind_operator(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   m.doc() = "The C ABI of untax, as the package untax uses it.";
+  // Worlds and operators that are left when the interpreter ends are those that programs keep.
+  nanobind::set_leak_warnings(false);
   untax::python::bind_world(m);
   untax::python::bind_operator(m);
   untax::python::bind_known_calls(m);

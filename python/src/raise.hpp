@@ -28,8 +28,17 @@ namespace nb = nanobind;
   raise(untax_invalid_argument, text, -1);
 }
 
+/// Raises the failure of a call of the C ABI, and before it what a handler of a signal raised while
+/// the call waited.
+inline void raise_if_failed(std::int32_t status) {
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (status == untax_ok) return;
+  const untax_error_info e = untax_last_error();
+  raise(status, e.text, e.suspect);
+}
+
 /// Calls the C ABI without the interpreter's lock, since it may wait for other ranks, which may be
-/// threads of this interpreter. Raises what went wrong.
+/// threads of this interpreter. Raises as above.
 template <class Call>
 void checked(const Call& call) {
   std::int32_t status = untax_ok;
@@ -37,9 +46,7 @@ void checked(const Call& call) {
     const nb::gil_scoped_release others_run;
     status = call();
   }
-  if (status == untax_ok) return;
-  const untax_error_info e = untax_last_error();
-  raise(status, e.text, e.suspect);
+  raise_if_failed(status);
 }
 
 }  // namespace untax::python

@@ -79,6 +79,26 @@ auto open(const char* name, nb::handle given, bool on_gpu, Array& keeper, const 
   return look(keeper);
 }
 
+/// "float64", "int32", "fp8": an element type of DLPack as numpy names it.
+std::string name_of(nb::dlpack::dtype type) {
+  const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
+  const auto of = [&](const char* kind) { return kind + std::to_string(type.bits); };
+  switch (code) {
+    case nb::dlpack::dtype_code::Int:
+      return of("int");
+    case nb::dlpack::dtype_code::UInt:
+      return of("uint");
+    case nb::dlpack::dtype_code::Float:
+      return of("float");
+    case nb::dlpack::dtype_code::Complex:
+      return of("complex");
+    case nb::dlpack::dtype_code::Bool:
+      return "bool";
+    default:
+      return "a type of " + std::to_string(type.bits) + " bits";
+  }
+}
+
 template <class Array>
 std::int32_t type_of(const char* name, const Array& a) {
   const auto type = a.dtype();
@@ -87,7 +107,8 @@ std::int32_t type_of(const char* name, const Array& a) {
   if (type.lanes == 1 && code == nb::dlpack::dtype_code::Float && type.bits == 16) return untax_f16;
   if (type.lanes == 1 && code == nb::dlpack::dtype_code::Bfloat && type.bits == 16)
     return untax_bf16;
-  refuse(std::string(name) + " has elements that untax has not; it has fp32, fp16 and bf16");
+  refuse(std::string(name) + " has elements of " + name_of(type) +
+         "; they have to be fp32, fp16 or bf16");
 }
 
 layout of_tuple(const char* name, nb::handle given) {
@@ -161,9 +182,13 @@ void vector_of(const char* name, nb::handle given, Array& keeper) {
   take(name, given, keeper);
   if (lies_on_gpu(keeper))
     refuse(std::string(name) + " lies on a GPU; it has to lie in host memory");
-  if (keeper.ndim() != 1 || !side_by_side(keeper)) {
+  if (keeper.ndim() != 1) {
     refuse(std::string(name) + " has " + std::to_string(keeper.ndim()) +
-           " dimensions; it has to have 1, with elements side by side");
+           " dimensions; it has to have 1");
+  }
+  if (!side_by_side(keeper)) {
+    refuse("elements of " + std::string(name) + " lie " + std::to_string(keeper.stride(0)) +
+           " apart; they have to lie side by side");
   }
 }
 
@@ -195,11 +220,13 @@ const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t 
   if (PyLong_Check(given.ptr()))
     return reinterpret_cast<const std::int32_t*>(nb::cast<std::uintptr_t>(given));
   return open(name, given, on_gpu, keeper, [&](const auto& a) {
-    const bool right = a.dtype() == nb::dtype<std::int32_t>() && side_by_side(a);
-    if (!right || static_cast<std::int64_t>(a.size()) != count) {
-      refuse(std::string(name) + " has " + std::to_string(a.size()) + " elements; it has to hold " +
-             std::to_string(count) + " of int32, side by side");
-    }
+    const std::string wanted =
+        "; it has to hold " + std::to_string(count) + " of int32, side by side";
+    if (a.dtype() != nb::dtype<std::int32_t>())
+      refuse(std::string(name) + " has elements of " + name_of(a.dtype()) + wanted);
+    if (static_cast<std::int64_t>(a.size()) != count)
+      refuse(std::string(name) + " has " + std::to_string(a.size()) + " elements" + wanted);
+    if (!side_by_side(a)) refuse(std::string(name) + " has elements that lie apart" + wanted);
     return static_cast<const std::int32_t*>(a.data());
   });
 }

@@ -88,15 +88,41 @@ owned_world from_exchange(int rank, int ranks, nb::callable call, const nb::dict
     status = untax_world_from_exchange(rank, ranks, exchange, &e, &o, &made);
   }
   if (e.thrown) std::rethrow_exception(e.thrown);
-  if (status != untax_ok) raise(status, untax_last_error().text, untax_last_error().suspect);
+  raise_if_failed(status);
   return std::make_unique<world>(made);
 }
 
-std::uintptr_t allocate(const world& w, std::size_t bytes, const std::string& label) {
+/// Symmetric memory of a world as Python has it.
+class allocation {
+ public:
+  allocation(std::shared_ptr<open_world> owner, void* local)
+      : shared_(std::make_shared<open_allocation>(std::move(owner), local)) {}
+
+  [[nodiscard]] std::uintptr_t address() const {
+    return reinterpret_cast<std::uintptr_t>(open().local());
+  }
+  [[nodiscard]] bool freed() const noexcept { return shared_ == nullptr; }
+  void free() {
+    (void)open();
+    shared_->freed = true;
+    shared_.reset();
+  }
+  [[nodiscard]] view_pin pin() const { return pinned(shared_, open().owner()); }
+
+ private:
+  [[nodiscard]] const open_allocation& open() const {
+    if (!shared_) refuse("this memory is free already");
+    return *shared_;
+  }
+
+  std::shared_ptr<open_allocation> shared_;
+};
+
+std::unique_ptr<allocation> allocate(const world& w, std::size_t bytes, const std::string& label) {
   void* local = nullptr;
   untax_world* const handle = w.open();
   checked([&] { return untax_world_allocate(handle, bytes, label.c_str(), &local); });
-  return reinterpret_cast<std::uintptr_t>(local);
+  return std::make_unique<allocation>(w.shared(), local);
 }
 
 void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
@@ -111,14 +137,13 @@ std::uintptr_t translate(const world& w, std::uintptr_t local, int peer) {
 }  // namespace
 
 untax_world* world::open() const {
-  if (handle_ == nullptr) refuse("this world is closed");
-  return handle_;
+  untax_world* const handle = shared_->handle();
+  if (handle == nullptr) refuse("this world is closed");
+  return handle;
 }
 
 void world::close() {
-  if (handle_ == nullptr) return;
-  checked([&] { return untax_world_destroy(handle_); });
-  handle_ = nullptr;
+  checked([&] { return shared_->close(); });
 }
 
 void bind_world(nb::module_& m) {
@@ -128,6 +153,11 @@ void bind_world(nb::module_& m) {
   m.def("from_environment", from_environment);
   m.def("from_exchange", from_exchange);
 
+  nb::class_<allocation>(m, "Allocation")
+      .def_prop_ro("address", &allocation::address)
+      .def_prop_ro("freed", &allocation::freed)
+      .def("free", &allocation::free)
+      .def("pin", &allocation::pin);
   nb::class_<world>(m, "World")
       .def_prop_ro("rank", [](const world& w) { return untax_world_rank(w.open()); })
       .def_prop_ro("size", [](const world& w) { return untax_world_size(w.open()); })
@@ -157,17 +187,8 @@ void bind_world(nb::module_& m) {
              untax_world* const handle = w.open();
              checked([&] { return untax_world_check(handle); });
            })
-      .def("fail",
-           [](const world& w, const std::string& text) {
-             untax_world* const handle = w.open();
-             checked([&] { return untax_world_fail(handle, text.c_str()); });
-           })
+      .def("fail", [](const world& w, const std::string& text) { w.shared()->fail(text.c_str()); })
       .def("allocate", allocate)
-      .def("free",
-           [](const world& w, std::uintptr_t local) {
-             untax_world* const handle = w.open();
-             checked([&] { return untax_world_free(handle, pointer(local)); });
-           })
       .def("translate", translate);
 }
 

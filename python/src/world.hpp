@@ -2,32 +2,37 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+
 #include <untax/untax.h>
+
+#include "handles.hpp"
 
 namespace untax::python {
 
 namespace nb = nanobind;
 
-/// Owns a world of the C ABI.
+/// A world of the C ABI as Python has it.
 class world {
  public:
-  explicit world(untax_world* w) : handle_(w) {}
+  explicit world(untax_world* w) : shared_(std::make_shared<open_world>(w)) {}
   world(const world&) = delete;
   world& operator=(const world&) = delete;
   /// May wait for other ranks, which may be threads of this interpreter.
   ~world() {
     const nb::gil_scoped_release others_run;
-    untax_world_destroy(handle_);
+    (void)shared_->close();
   }
 
   /// Raises InvalidArgument if it was closed.
   [[nodiscard]] untax_world* open() const;
-  [[nodiscard]] bool closed() const noexcept { return handle_ == nullptr; }
+  [[nodiscard]] const std::shared_ptr<open_world>& shared() const noexcept { return shared_; }
+  [[nodiscard]] bool closed() const { return shared_->handle() == nullptr; }
   void close();
   [[nodiscard]] bool on_gpu() const { return untax_world_device(open()) >= 0; }
 
  private:
-  untax_world* handle_;
+  std::shared_ptr<open_world> shared_;
 };
 
 void bind_world(nb::module_& m);

@@ -39,7 +39,13 @@ def one_row(rows, cols):
     (lambda w: untax.AllGatherGemm(w, 4, 4, -1, "fp32"), "-1"),
     (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(3, f32)), "has 3 elements"),
     (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(4, np.float16)), "fp16"),
-    (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(4)), "elements that untax has not"),
+    (lambda w: untax.AllReduce(w, 4, "fp32", patern="x"), "there is no patern; there are pattern"),
+    (lambda w: untax.AllReduce(w, 4, "fp32", workers="two"), "workers is 'two'; it has to be a number"),
+    (lambda w: untax.AllReduce(w, 4, "fp32", pattern=99), "pattern is 99; it can be automatic"),
+    (lambda w: untax.AllGatherGemm(w, 4, 4, 4, "fp32", gather=7), "gather is 7; it can be rows, k"),
+    (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(4)), "a has elements of float64; they have to be fp32, fp16 or bf16"),
+    (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(4, np.uint8), np.ones(4, f32)), "a has elements of uint8"),
+    (lambda w: untax.AllGatherGemm(w, 4, 4, 4, "fp32")([[1.0] * 4] * 4, np.ones((4, 4), f32)), "like a list; pass arrays"),
     (lambda w: untax.AllReduce(w, 4, "fp32")(np.ones(8, f32)[::2]), "side by side"),
     (lambda w: untax.AllReduce(w, 4, "fp32")("four", np.ones(4, f32)), "a is a str"),
     (lambda w: untax.AllReduce(w, 4, "fp32")([1.0] * 4), "pass out="),
@@ -160,12 +166,10 @@ def test_a_world_that_goes_with_its_last_operator_is_destroyed():
     assert caught.value.suspect == 1
 
 
-@pytest.mark.parametrize("made", ["worlds", "operators"])
-def test_other_threads_run_while_the_garbage_collector_closes_what_was_left(made):
-    worlds = [untax.World.threads(1, heap_bytes=1 << 25)[0] for _ in range(20 if made == "worlds" else 1)]
+def test_other_threads_run_while_the_garbage_collector_closes_worlds():
+    worlds = [untax.World.threads(1, heap_bytes=1 << 25)[0] for _ in range(20)]
     for world in worlds:
         np.asarray(world.allocate(1 << 20))[:] = 1  # what is then unmapped, which takes a while
-    left = worlds if made == "worlds" else [untax.AllReduce(worlds[0], 64, "fp32") for _ in range(300)]
     del world
     heard, start, usual = [], threading.Lock(), sys.getswitchinterval()
     start.acquire()
@@ -178,8 +182,8 @@ def test_other_threads_run_while_the_garbage_collector_closes_what_was_left(made
         while time.perf_counter() < woken:
             pass
         assert not heard
-        while left and not heard:
-            left.pop()
+        while worlds and not heard:
+            worlds.pop()
     finally:
         ran = bool(heard)
         sys.setswitchinterval(usual)

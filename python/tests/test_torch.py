@@ -125,7 +125,7 @@ def test_operators_take_tensors_where_they_lie():
         x, out = torch.arange(16.0)[::2].contiguous(), torch.full((3, 8), float("nan"))
         op(x, out[1])
         assert (out[1] == x).all() and out[0].isnan().all() and out[2].isnan().all()
-        for wrong, text in ((torch.arange(16.0)[::2], "side by side"), (x.double(), "elements that untax has not"),
+        for wrong, text in ((torch.arange(16.0)[::2], "side by side"), (x.double(), "elements of float64"),
                             (x.clone().requires_grad_(), "requires a gradient")):
             with pytest.raises(untax.InvalidArgument, match=text):
                 op(wrong, out[1])

@@ -282,3 +282,72 @@ def test_a_world_has_one_name_and_the_memory_of_one_device():
             torch.ops.untax.all_reduce(torch.ones(8, device="cuda"), "sum", name)
 
     run("cpu", 2, body)
+
+
+def test_plans_that_graphs_have_captured_are_not_forgotten(monkeypatch):
+    """Which plans those are is told here by a test, since graphs are of GPUs."""
+    captured = set()
+    monkeypatch.setattr(untax.Operator, "captured", property(lambda op: id(op) in captured))
+    monkeypatch.setattr(untax.Operator, "release_captured", lambda op: captured.discard(id(op)))
+
+    def body(world, name, settle):
+        engine = untax_torch.groups.engine_of(name, "cpu")
+        engine.capacity = 4
+        assert (torch.ops.untax.all_gather(torch.ones(8), 0, name) == 1).all()
+        kept = next(iter(engine._planned.values()))
+        captured.add(id(kept))
+        for turn in range(20):
+            torch.ops.untax.matmul_all_reduce(torch.ones(2, 4), torch.ones(4, turn + 1), "sum", name)
+        assert kept in engine._planned.values() and not kept.closed
+        assert len(engine._planned) == engine.capacity + 1
+        settle()
+        untax_torch.release_captured(name)
+        torch.ops.untax.matmul_all_reduce(torch.ones(2, 4), torch.ones(4, 21), "sum", name)
+        torch.ops.untax.matmul_all_reduce(torch.ones(2, 4), torch.ones(4, 22), "sum", name)
+        assert kept.closed and len(engine._planned) == engine.capacity
+        settle()
+
+    run("cpu", 2, body)
+
+
+@needs_gpus
+@pytest.mark.parametrize("other_operator", ["all_reduce", "flash_attention"])
+def test_a_graph_is_right_after_300_other_problems(other_operator, seed):
+    def body(world, name, settle):
+        device = torch.device("cuda", world.device)
+        made = torch.Generator(device).manual_seed(seed + world.rank)
+
+        def random(*shape):
+            return torch.randn(*shape, generator=made, device=device).bfloat16()
+
+        x, b, norm = random(64, 512), random(512, 256), torch.ones(256, device=device).bfloat16()
+        q = random(1, 32, 4, 64)
+
+        def calls():
+            half = x[:, :256].contiguous()
+            return (torch.ops.untax.matmul_all_reduce(x, b, "sum", name),
+                    torch.ops.untax.all_reduce_rms_norm(half, torch.zeros_like(half), norm, 1e-5, name)[0],
+                    torch.ops.untax.flash_attention(q, q, q)[0])
+
+        calls()
+        expected = calls()  # by what is known of the first ones
+        settle()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=torch.cuda.current_stream(), capture_error_mode="thread_local"):
+            got = calls()
+        for turn in range(300):
+            if other_operator == "all_reduce":
+                torch.ops.untax.matmul_all_reduce(x[:, :64], b[:64, : 8 * (turn % 32 + 1)].contiguous(), "sum", name)
+                torch.ops.untax.all_gather(torch.ones(2, turn + 1, device=device), 1, name)
+            else:
+                torch.ops.untax.flash_attention(q[:, : turn % 32 + 1], q, q, False, 0.1 + turn)
+        filler = [torch.full((1 << 16,), float("nan"), device=device) for _ in range(64)]
+        for poisoned in got:
+            poisoned.fill_(float("nan"))
+        graph.replay()
+        settle()
+        del filler
+        for one, right in zip(got, expected, strict=True):
+            assert torch.equal(one.view(torch.int16), right.view(torch.int16))
+
+    run("cuda", 1, body)

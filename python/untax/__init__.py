@@ -12,7 +12,15 @@
     print(untax.run_threads(4, body))
 """
 
-from . import _core
+try:
+    from . import _core
+except ImportError as error:
+    from pathlib import Path as _Path
+
+    if any(_Path(__file__).parent.glob("_core*.so")):
+        raise
+    raise ImportError(f"{_Path(__file__).parent} has the sources of untax without its compiled extension; `pip install .` in "
+                      "the clone installs it, and Python has to start in a folder without a folder untax") from error
 from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, NotSymmetric, OutOfMemory, PeerLost,
                      Timeout, Unsupported)
 from .operators import (AllGather, AllGatherGemm, AllReduce, AllReduceNorm, AllToAll, Broadcast, FlashAttention,

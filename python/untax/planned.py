@@ -15,24 +15,20 @@ _inputs = ("automatic", "in_place", "rooms")
 
 def _as_numbers(options: dict[str, Any]) -> dict[str, Any]:
     """Options as the extension takes them: words become numbers."""
-    numbers = dict(options)
-    for name, words in (("pattern", tuple(p.name for p in Pattern)), ("wire", _wires), ("inputs", _inputs)):
-        if name in numbers:
-            numbers[name] = number_of(name, numbers[name], words)
-    return {name: int(value) for name, value in numbers.items()}
+    words = {"pattern": tuple(p.name for p in Pattern), "wire": _wires, "inputs": _inputs}
+    return {name: number_of(name, value, words[name]) if name in words else value for name, value in options.items()}
 
 
 class Operator:
     """What all operators have."""
 
     name: ClassVar[str] = ""
-    used: int = 0  #: for who keeps it for the next one with this problem: when it was used last
+    used: int = 0  #: the number of its last use, for an engine that forgets the oldest ones
 
     def __init__(self, world: World, problem: dict[str, Any], options: dict[str, Any]) -> None:
         self.world = world
         self._varies = bool(options.get("varying_rows") or options.get("varying_count"))
         self._core = _core.plan(world._core, self.name, problem, _as_numbers(options))
-        world._keep(self)
 
     @property
     def pattern(self) -> Pattern:
@@ -60,8 +56,18 @@ class Operator:
         return self._core.closed
 
     def close(self) -> None:
-        """Collective. Ends it. Waits for no peer in a world of the host."""
+        """Ends its use by this rank, without waiting. Its memory is free when all ranks have closed it, or have left it to
+        the garbage collector, and have met in a collective call after that."""
         self._core.close()
+
+    @property
+    def captured(self) -> bool:
+        """Whether a CUDA graph has a run of it. Then it stays, without a reference, too, until it or its world is closed."""
+        return self._core.captured
+
+    def release_captured(self) -> None:
+        """Says that no graph that has a run of it is replayed any more."""
+        self._core.release_captured()
 
     def __enter__(self) -> Any:
         return self

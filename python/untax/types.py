@@ -41,8 +41,8 @@ def type_number(given: Any) -> int:
 
 
 def number_of(what: str, given: str | int, names: tuple[str, ...]) -> int:
-    """The number of a word among `names`, by which the C ABI knows it."""
-    if isinstance(given, int):
+    """The number of a word among `names`, by which the C ABI knows it; or that number itself."""
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(names):
         return int(given)
     if given not in names:
         raise InvalidArgument(f"{what} is {given!r}; it can be {', '.join(names)}")
@@ -71,7 +71,8 @@ def empty_like(model: Any, shape: tuple[int, ...], dtype: str | None = None) -> 
         module = importlib.import_module(framework)
         kind = model.dtype if dtype is None else getattr(module, dtype)
         return model.new_empty(shape, dtype=kind) if framework == "torch" else module.empty(shape, dtype=kind)
-    raise InvalidArgument(f"a result like a {type(model).__name__} cannot be made here; pass out=")
+    raise InvalidArgument(f"a result cannot be made like a {type(model).__name__}; pass arrays of numpy, cupy or torch, or pass "
+                          "out=")
 
 
 def _place(given: Any) -> tuple[int, bool, bool, str]:

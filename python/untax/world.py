@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import math
+import signal
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -15,6 +18,7 @@ from .errors import Aborted, InvalidArgument
 from .types import DEFAULT_STREAM, item_sizes, number_of, type_name, type_number
 
 _memories = ("default", "host", "cuda", "automatic")
+_open: weakref.WeakSet[World] = weakref.WeakSet()
 
 
 def _options(heap_bytes: int, wait_limit: float, join_limit: float, memory: str, heap_guards: bool | None,
@@ -37,8 +41,8 @@ class World:
     """One rank's view of the world. It is used by one thread at a time.
 
     Calls that are said to be collective are made by every rank, in the same order. A world is closed by `close`, or
-    at the end of a `with`; an exception that leaves the `with` tells the other ranks that this one has failed. What
-    was made on it is closed with it. Options of all constructors, where 0 means what the environment says:
+    at the end of a `with`; an exception that leaves the `with`, or that ends the program, tells the other ranks that
+    this one has failed, and why. What was made on it is closed with it. Options of all constructors, where 0 means what the environment says:
 
     * `heap_bytes`: symmetric heap of each rank (UNTAX_HEAP_BYTES, or 1 GiB); on GPUs its first size: it grows when it
       is full, up to UNTAX_HEAP_LIMIT;
@@ -51,7 +55,7 @@ class World:
 
     def __init__(self, core: _core.World) -> None:
         self._core = core
-        self._made: list[weakref.ref[Any]] = []
+        _open.add(self)
         #: How runs are told of the default stream; 0, which is none, where ranks that share a GPU would wait on it.
         self.default_stream = DEFAULT_STREAM if core.ranks_per_gpu == 1 else 0
 
@@ -151,32 +155,19 @@ class World:
         self._core.fail(text.encode("utf-8", "backslashreplace").decode())  # a lone surrogate is no UTF-8
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = "fp32", label: str = "memory of Python") -> Memory:
-        """Collective. Symmetric memory at every rank, at the same offset. Nothing is cleared, and nobody waits.
+        """Collective. Symmetric memory at every rank, at the same offset. Nothing is cleared. It waits for the other
+        ranks only if the heap is full but for what they have freed, or dropped.
 
         Raises OutOfMemory, which says who has how much.
         """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         name = type_name(dtype)
-        elements = 1
-        for extent in shape:
-            elements *= extent
-        address = self._core.allocate(elements * item_sizes[name], label)
-        return Memory(self, address, shape, name)
+        allocation = self._core.allocate(math.prod(shape) * item_sizes[name], label)
+        return Memory(self, allocation.address, shape, name, allocation)
 
     def close(self) -> None:
         """Ends this rank, and what was made on it. The peers that still wait for it hear that it is lost."""
-        if self._core.closed:
-            return
-        for made in reversed(self._made):
-            op = made()
-            if op is not None:
-                op.close()
-        self._made.clear()
         self._core.close()
-
-    def _keep(self, op: Any) -> None:
-        self._made = [made for made in self._made if made() is not None]
-        self._made.append(weakref.ref(op))
 
     def __enter__(self) -> World:
         return self
@@ -202,17 +193,36 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"
 
 
+def fail_if_uncaught() -> None:
+    """Where an exception that nobody caught ends the program, the ranks of its open worlds have failed with it: other ranks
+    that wait for them hear of it."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if error is None or hasattr(sys, "ps1"):  # of an interactive session, which went on after it
+        return
+    for world in list(_open):
+        world.fail(_said(error))
+
+
+atexit.register(fail_if_uncaught)
+
+
 class Memory:
     """Elements in the memory of a rank. It stays until `free`, or until what it is of is closed: a world, or an operator.
 
     numpy takes it by `numpy.asarray` (fp32, fp16), torch by `torch()`, both in host memory; operators take it as it is.
+    These arrays and tensors are views. While one is left, the memory stays mapped, and is not given to anybody else, also
+    after `free` and `close`; only the end of the world makes what lies there worthless.
     """
 
-    def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: str) -> None:
+    def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: str,
+                 allocation: _core.Allocation | None = None) -> None:
         self._owner, self.address, self.shape, self.dtype = owner, address, shape, dtype
         self._world: World = getattr(owner, "world", owner)
+        self._allocation = allocation  # of the world; an operator has its own
 
     def _require_open(self) -> None:
+        if self._allocation is not None and self._allocation.freed:
+            raise InvalidArgument(f"this memory of {self.shape} was freed")
         if self._owner.closed:
             raise InvalidArgument(f"this memory of {self.shape} went with its owner, {self._owner!r}; copy it before that is "
                                   "closed, by numpy.array(memory) or memory.torch().clone()")
@@ -224,13 +234,19 @@ class Memory:
             raise InvalidArgument(f"this memory of {self.shape} lies on GPU {self._world.device}, where {reader} cannot read "
                                   "it; pass it to an operator of its world")
 
+    def _buffer(self) -> Any:
+        """Its bytes. What has it keeps the memory."""
+        buffer = (ctypes.c_char * (math.prod(self.shape) * item_sizes[self.dtype])).from_address(self.address)
+        buffer._pin = (self._owner._core if self._allocation is None else self._allocation).pin()  # type: ignore[attr-defined]
+        return buffer
+
     @property
     def __array_interface__(self) -> dict[str, Any]:
         self._require_host("numpy")
         if self.dtype == "bf16":
             raise InvalidArgument("numpy has no bf16; torch() takes it")
         return {"version": 3, "shape": self.shape, "typestr": "<f4" if self.dtype == "fp32" else "<f2",
-                "data": (self.address, False)}
+                "data": self._buffer()}
 
     def _place(self) -> tuple[int, str]:
         """Where it lies, and on which kind of device, as torch names these."""
@@ -254,13 +270,16 @@ class Memory:
     def at(self, peer: int) -> Memory:
         """What rank `peer` has in its symmetric memory at the same offset."""
         self._require_open()
-        return Memory(self._owner, self._world._core.translate(self.address, peer), self.shape, self.dtype)
+        address = self._world._core.translate(self.address, peer)
+        return Memory(self._owner, address, self.shape, self.dtype, self._allocation)
 
     def free(self) -> None:
-        """Collective. No rank may touch it any more. What is an operator's own is refused: it goes with that."""
-        if self._owner is not self._world:
+        """Gives it back: this rank does not use it any more. It is free when all ranks have freed it, no view of it is left,
+        and they have met in a collective call after that. What is an operator's own is refused: it goes with that."""
+        if self._allocation is None:
             raise InvalidArgument(f"this memory of {self.shape} is {self._owner.name}'s own, which frees it; close that")
-        self._world._core.free(self.address)
+        self._require_open()
+        self._allocation.free()
 
     def torch(self) -> Any:
         """A tensor on this memory, of the host."""
@@ -268,12 +287,9 @@ class Memory:
         import torch
 
         kind = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.dtype]
-        elements = math.prod(self.shape)
-        if elements == 0:
+        if math.prod(self.shape) == 0:
             return torch.empty(self.shape, dtype=kind)
-        memory = (ctypes.c_char * (elements * item_sizes[self.dtype])).from_address(self.address)
-        memory._owner = self  # type: ignore[attr-defined]
-        return torch.frombuffer(memory, dtype=kind).view(self.shape)
+        return torch.frombuffer(self._buffer(), dtype=kind).view(self.shape)
 
 
 def run_threads(ranks: int, body: Callable[[World], Any], **options: Any) -> list[Any]:
@@ -297,6 +313,8 @@ def _run(worlds: list[World], body: Callable[[World], Any]) -> list[Any]:
     results: list[Any] = [None] * len(worlds)
     errors: list[BaseException] = []
     lock = threading.Lock()
+    # An interrupted Thread.join of CPython 3.10 to 3.12 takes a thread for ended that is not.
+    ended = [threading.Event() for _ in worlds]
 
     def run(rank: int, world: World) -> None:
         try:
@@ -306,11 +324,20 @@ def _run(worlds: list[World], body: Callable[[World], Any]) -> list[Any]:
         except BaseException as error:  # noqa: BLE001 - it is raised below
             with lock:
                 errors.append(error)
+        finally:
+            ended[rank].set()
 
     threads = [threading.Thread(target=run, args=(rank, world), name=f"untax rank {rank}")
                for rank, world in enumerate(worlds)]
-    for thread in threads:
-        thread.start()
+    try:
+        for thread in threads:
+            thread.start()
+        for event in ended:
+            event.wait()
+    except BaseException as error:  # such as KeyboardInterrupt, or no memory for a thread
+        started = [(thread, event) for thread, event in zip(threads, ended, strict=True) if thread.ident is not None]
+        _end_ranks(worlds, started, _said(error))
+        raise
     for thread in threads:
         thread.join()
     for error in errors:
@@ -319,3 +346,26 @@ def _run(worlds: list[World], body: Callable[[World], Any]) -> list[Any]:
     if errors:
         raise errors[0]
     return results
+
+
+def _end_ranks(worlds: list[World], ranks: list[tuple[threading.Thread, threading.Event]], reason: str) -> None:
+    """Ends all waits of the ranks, and returns when their threads have ended. A rank that does not wait hears of it at its
+    next call of untax; another Ctrl-C interrupts ranks where they are."""
+
+    def interrupt(*_: Any) -> None:
+        for thread, event in ranks:
+            if not event.is_set():
+                number = ctypes.c_ulong(thread.ident or 0)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(KeyboardInterrupt))
+
+    catches = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, interrupt) if catches else None
+    try:
+        for world in worlds:
+            world.fail(reason)
+        for thread, event in ranks:
+            event.wait()
+            thread.join()
+    finally:
+        if catches:
+            signal.signal(signal.SIGINT, before)

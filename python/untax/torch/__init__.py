@@ -9,11 +9,11 @@ from . import library as _operators
 from .functions import (all_gather, all_gather_matmul, all_reduce, all_reduce_rms_norm, all_to_all, broadcast,
                         flash_attention, flash_decode, matmul_all_reduce, matmul_all_scatter, matmul_reduce_scatter,
                         merge_partial_attention, reduce_scatter)
-from .groups import close, explain, make_world, name_of, world_of
+from .groups import close, explain, make_world, name_of, release_captured, world_of
 from .modules import ColumnParallelLinear, RowParallelLinear
 from .takeover import Report, forget, install, report, uninstall
 
 __all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "all_gather", "all_gather_matmul", "all_reduce",
            "all_reduce_rms_norm", "all_to_all", "broadcast", "close", "explain", "flash_attention", "flash_decode", "forget",
            "install", "make_world", "matmul_all_reduce", "matmul_all_scatter", "matmul_reduce_scatter",
-           "merge_partial_attention", "name_of", "reduce_scatter", "report", "uninstall", "world_of"]
+           "merge_partial_attention", "name_of", "reduce_scatter", "release_captured", "report", "uninstall", "world_of"]

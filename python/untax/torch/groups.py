@@ -16,7 +16,7 @@ from torch.distributed import distributed_c10d as c10d
 from .. import _core
 from ..errors import InvalidArgument, OutOfMemory, Timeout
 from ..operators import Operator, kinds
-from ..world import World
+from ..world import World, fail_if_uncaught
 
 _worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by group: names come back
 _given: dict[World, str] = {}
@@ -144,7 +144,8 @@ def _key(kind: str, problem: dict[str, Any]) -> tuple[Any, ...]:
 
 class Engine:
     """A world, and the operators of the last problems that were run on it, as many as the symmetric heap has room for.
-    All ranks of a group run the same, so all of them forget the same. `group` is the process group, if the world is of one.
+    All ranks of a group run the same, so all of them forget the same. An operator with a run in a CUDA graph is not
+    forgotten before `release_captured`, nor does it count. `group` is the process group, if the world is of one.
     """
 
     capacity = 128
@@ -189,7 +190,7 @@ class Engine:
         if (op := self._planned.get(key)) is not None:
             op.used = self.known.stamp()
             return op
-        while len(self._planned) >= self.capacity:
+        while len(self._forgettable()) >= self.capacity:
             self._forget_oldest()
         kept = self.world.device >= 0  # by torch's allocator
         while True:
@@ -197,14 +198,21 @@ class Engine:
                 op = self._planned[key] = kinds[kind](self.world, **problem)
                 op.used = self.known.stamp()
                 return op
-            except OutOfMemory:  # at all ranks
+            except OutOfMemory as error:  # at all ranks
                 if kept:
                     torch.cuda.empty_cache()
                     kept = False
                     continue
-                if not self._planned:
-                    raise
+                if not self._forgettable():
+                    if not self._planned:
+                        raise
+                    raise OutOfMemory(f"{error}\n{len(self._planned)} operators are kept since CUDA graphs have runs of them; "
+                                      "untax.torch.release_captured() forgets them, once no such graph is replayed any "
+                                      "more") from None
                 self._forget_oldest()
+
+    def _forgettable(self) -> list[tuple[Any, ...]]:
+        return [key for key, op in self._planned.items() if not op.captured]
 
     def _forget_known(self) -> None:
         """All calls that are known; when they used their operators is not forgotten: all ranks forget the same plans."""
@@ -214,8 +222,12 @@ class Engine:
 
     def _forget_oldest(self) -> None:
         self._forget_known()
-        oldest = min(self._planned, key=lambda key: self._planned[key].used)
+        oldest = min(self._forgettable(), key=lambda key: self._planned[key].used)
         self._planned.pop(oldest).close()
+
+    def release_captured(self) -> None:
+        for op in self._planned.values():
+            op.release_captured()
 
     def keep(self, what: tuple[Any, ...], tensors: tuple[Any, ...], op: Operator, operands: tuple[Any, ...],
              shape: Any) -> None:
@@ -266,12 +278,27 @@ def explain() -> list[str]:
     return [text for engine in list(_engines.values()) for text in engine.explain()]
 
 
+def release_captured(group: Any = None) -> None:
+    """Says that no CUDA graph with a call of this group's operators is replayed any more; None: of no group's. What a graph
+    has captured is kept until then, or until `close`; replayed later, it reads and writes memory that others have. All ranks
+    of a group make the same calls."""
+    name = None if group is None else name_of(group)
+    for (known, _), engine in list(_engines.items()):
+        if name is None or known == name:
+            engine.release_captured()
+
+
 def close() -> None:
-    """Collective. Ends all worlds of process groups, and those whose names were asked for, with what was planned on
-    them."""
+    """Ends all worlds of process groups, and those whose names were asked for, with what was planned on them. Graphs that
+    have captured calls must not be replayed any more: nothing can notice it."""
     while _engines:
         _engines.popitem()[1].world.close()
     _given.clear()
 
 
-atexit.register(close)
+def _end() -> None:
+    fail_if_uncaught()  # before others hear that this rank has merely finished
+    close()
+
+
+atexit.register(_end)
