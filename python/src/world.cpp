@@ -165,6 +165,7 @@ void bind_world(nb::module_& m) {
       .def_prop_ro("device", [](const world& w) { return untax_world_device(w.open()); })
       .def_prop_ro("ranks_per_gpu",
                    [](const world& w) { return untax_world_ranks_per_gpu(w.open()); })
+      .def_prop_ro("heap_used", [](const world& w) { return untax_world_heap_used(w.open()); })
       .def_prop_ro("closed", &world::closed)
       .def("close", &world::close)
       .def("use_device",

@@ -131,6 +131,11 @@ class World:
         return self._core.ranks_per_gpu
 
     @property
+    def heap_used(self) -> int:
+        """The bytes of this rank's symmetric heap that are allocated, by operators and by `allocate`."""
+        return self._core.heap_used
+
+    @property
     def closed(self) -> bool:
         return self._core.closed
 

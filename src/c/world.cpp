@@ -170,6 +170,14 @@ int32_t untax_world_ranks_per_gpu(const untax_world* world) {
   return world == nullptr ? -1 : world->ranks.ranks_per_gpu();
 }
 
+int64_t untax_world_heap_used(untax_world* world) {
+  if (world == nullptr) return -1;
+  int64_t used = -1;
+  static_cast<void>(
+      guarded(world, [&] { used = static_cast<int64_t>(world->ranks.heap().used()); }));
+  return used;
+}
+
 int32_t untax_world_use_device(const untax_world* world) {
   return guarded(world, [&] {
     require(world, "world");

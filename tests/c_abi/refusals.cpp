@@ -22,6 +22,7 @@ TEST(c_refusals, nothing_is_wrong_with_null_but_where_it_is_needed) {
   EXPECT_OK(untax_operator_destroy(nullptr));
   EXPECT_EQ(untax_world_rank(nullptr), -1);
   EXPECT_EQ(untax_world_ranks_per_gpu(nullptr), -1);
+  EXPECT_EQ(untax_world_heap_used(nullptr), -1);
   EXPECT_EQ(untax_operator_pattern(nullptr), -1);
   expect_failure(untax_world_threads(2, nullptr, nullptr), untax_invalid_argument,
                  {"worlds is NULL"});
@@ -139,7 +140,9 @@ TEST(c_refusals, symmetric_memory_is_given_found_and_freed) {
     void* local = nullptr;
     EXPECT_EQ(untax_world_device(world), -1) << "it has no GPUs";
     EXPECT_EQ(untax_world_ranks_per_gpu(world), 1);
+    EXPECT_EQ(untax_world_heap_used(world), 0);
     EXPECT_OK(untax_world_allocate(world, 64, "letters", &local));
+    EXPECT_GE(untax_world_heap_used(world), 64);
     std::memset(local, 'a' + rank, 64);
     EXPECT_OK(untax_world_barrier(world));
     void* other = nullptr;

@@ -9,7 +9,8 @@ extern "C" {
 
 typedef struct untax_world_options {
   size_t size;
-  size_t heap_bytes;     /* symmetric heap of each rank, on GPUs its first size; 0: UNTAX_HEAP_BYTES, or 1 GiB */
+  size_t heap_bytes; /* symmetric heap of each rank, on GPUs its first size; 0: UNTAX_HEAP_BYTES, or
+                        1 GiB */
   int64_t wait_limit_ms; /* after which a wait is an error; 0: UNTAX_WAIT_LIMIT_MS, or 20 s; -1: for
                             ever */
   int64_t join_limit_ms; /* in which all processes have to come; 0: UNTAX_JOIN_LIMIT_MS, or 60 s;
@@ -73,6 +74,9 @@ UNTAX_API const char* untax_world_kind(const untax_world* world);
 UNTAX_API int32_t untax_world_device(const untax_world* world);
 /* How many ranks share a GPU: 1, unless the options asked for more. */
 UNTAX_API int32_t untax_world_ranks_per_gpu(const untax_world* world);
+/* The bytes of this rank's symmetric heap that are allocated, by operators and by the caller; -1
+ * for NULL. Called by the thread that uses the world. */
+UNTAX_API int64_t untax_world_heap_used(untax_world* world);
 /* Makes the rank's GPU the current device of the calling thread. It does nothing if heaps are in
  * host memory. */
 UNTAX_API int32_t untax_world_use_device(const untax_world* world);

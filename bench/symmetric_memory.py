@@ -1,0 +1,94 @@
+"""The symmetric memory that operators of torch.ops.untax take, at their defaults: of the projections of Llama-3.1-8B, 70B and
+405B with their two all-reduces of activations, at 8192 and 32768 tokens. An operator may take twice the largest operand or
+result that peers write, and 64 MiB (all_reduce_rms_norm has two such results). Beyond that the script ends with 1.
+
+Usage: torchrun --nproc-per-node RANKS bench/symmetric_memory.py [--tokens N ...] [--models NAME ...] [--json FILE]
+"""
+
+import argparse
+import json
+import os
+import platform
+from datetime import datetime, timezone
+
+import torch
+import torch.distributed as dist
+
+import untax
+import untax.torch as untax_torch
+
+MEGA = 1 << 20
+# hidden size, columns of qkv, columns of gate and up, of all ranks together
+MODELS = {"llama-3.1-8b": (4096, 6144, 28672), "llama-3.1-70b": (8192, 10240, 57344),
+          "llama-3.1-405b": (16384, 18432, 106496)}
+
+
+def operators(hidden, qkv, gate_up, tokens, ranks, group):
+    """Name, bytes of what peers write, and a call that plans the operator and runs it once."""
+    def matrix(rows, cols):
+        return torch.zeros(rows, cols, dtype=torch.bfloat16, device="cuda")
+
+    activations = 2 * tokens * hidden
+    for name, cols in (("qkv", qkv), ("gate_up", gate_up)):
+        yield (f"{name}: all_gather_matmul", activations, lambda cols=cols: torch.ops.untax.all_gather_matmul(
+            matrix(tokens // ranks, hidden), matrix(cols // ranks, hidden).t(), 0, group))
+    for name, depth in (("o", hidden), ("down", gate_up // 2)):
+        yield (f"{name}: matmul_reduce_scatter", activations, lambda depth=depth: torch.ops.untax.matmul_reduce_scatter(
+            matrix(tokens, depth // ranks), matrix(hidden, depth // ranks).t(), "sum", 0, group))
+        yield (f"{name}: matmul_all_reduce", activations, lambda depth=depth: torch.ops.untax.matmul_all_reduce(
+            matrix(tokens, depth // ranks), matrix(hidden, depth // ranks).t(), "sum", group))
+    yield ("o: matmul_all_scatter", activations, lambda: torch.ops.untax.matmul_all_scatter(
+        matrix(tokens, hidden), matrix(hidden // ranks, hidden).t(), group))
+    yield ("all_reduce_rms_norm", 2 * activations, lambda: torch.ops.untax.all_reduce_rms_norm(
+        matrix(tokens, hidden), matrix(tokens, hidden), matrix(1, hidden)[0], 1e-6, group))
+    yield ("all_reduce", activations, lambda: torch.ops.untax.all_reduce(matrix(tokens, hidden), "sum", group))
+    yield ("all_gather", activations, lambda: torch.ops.untax.all_gather(matrix(tokens // ranks, hidden), 0, group))
+    yield ("reduce_scatter", activations, lambda: torch.ops.untax.reduce_scatter(matrix(tokens, hidden), "sum", 0, group))
+
+
+def measured(model, tokens, ranks, group):
+    for name, written, call in operators(*MODELS[model], tokens, ranks, group):
+        untax_torch.close()
+        torch.cuda.empty_cache()
+        world = untax_torch.world_of(device="cuda")
+        call()
+        torch.cuda.synchronize()
+        yield {"model": model, "tokens": tokens, "operator": name, "written": written, "taken": world.heap_used,
+               "bound": 2 * written + 64 * MEGA}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[8192, 32768])
+    parser.add_argument("--models", nargs="+", choices=sorted(MODELS), default=sorted(MODELS))
+    parser.add_argument("--json")
+    given = parser.parse_args()
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("gloo")
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    group = dist.group.WORLD.group_name
+    found = []
+    for model in given.models:
+        for tokens in given.tokens:
+            for one in measured(model, tokens, ranks, group):
+                found.append(one)
+                if rank == 0:
+                    verdict = "within" if one["taken"] <= one["bound"] else "OVER"
+                    print(f"{model:15} {tokens:6} {one['operator']:30} takes {one['taken'] / MEGA:8.1f} MiB, bound "
+                          f"{one['bound'] / MEGA:8.1f}: {verdict}", flush=True)
+    over = sum(one["taken"] > one["bound"] for one in found)
+    if rank == 0:
+        print(f"{over} over the bound")
+        if given.json:
+            with open(given.json, "w", encoding="utf-8") as file:
+                json.dump({"format": "untax-bench-symmetric-memory", "version": untax.__version__, "ranks": ranks,
+                           "device": torch.cuda.get_device_name(), "host": platform.machine(),
+                           "time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "operators": found}, file, indent=1)
+                file.write("\n")
+    untax_torch.close()
+    dist.destroy_process_group()
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
