@@ -10,6 +10,7 @@
 
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/rooms/room_pool.hpp"
 #include "ops/common/device_operator.hpp"
 
 namespace untax {
@@ -19,17 +20,15 @@ struct gather_plan {
   protocol_plan protocol;  ///< as the protocol has it: the blocks that multiply are one worker
   gpu::gemm_plan gemm;
   gather_senders who = gather_senders::elsewhere;
-  int comm_ctas = 0;  ///< communication CTAs: blocks of the GEMM kernel that do not multiply
-  int own_grid = 0;   ///< blocks of a separate kernel of senders
-  int streams = 0;    ///< streams of copy engines
-  bool packets =
-      false;           ///< what is sent carries its own signals, and goes straight to the consumer
-  int rate_limit = 0;  ///< all epilogue warps together send at most so many bytes a nanosecond
+  int comm_ctas = 0;       ///< communication CTAs: blocks of the GEMM kernel that do not multiply
+  int own_grid = 0;        ///< blocks of a separate kernel of senders
+  int streams = 0;         ///< streams of copy engines
+  bool packets = false;    ///< they carry their own signals, and go straight to the consumer
+  int rate_limit = 0;      ///< all epilogue warps together send at most so many bytes a nanosecond
   bool tma_tiles = false;  ///< chunks are TMA tiles, sent by TMA
   bool polls = false;      ///< a warp of each block that multiplies is a flag poller
-  std::vector<int>
-      sources;           ///< in the order in which tiles read their parts; one if A is collected
-  int segment_rows = 0;  ///< rows of each source, padded, with gather = rows; 0 if collected
+  std::vector<int> sources;  ///< in the order in which tiles read them; one if A is collected
+  int segment_rows = 0;      ///< rows of each source, padded, with gather = rows; 0 if collected
   int segment_k_blocks = 0;  ///< k-blocks of each source, with gather = k, or all of them
 
   [[nodiscard]] std::string text() const;
@@ -61,9 +60,11 @@ void cut_chunks(gather_plan& plan, const all_gather_gemm_problem& problem,
 // and n or k that are not multiples of 8. Collective; the rank's GPU is the current device. Throws
 // `unsupported`, with the reason, for a pattern that does not exist here, and `out_of_memory`.
 
-/// Every pattern but bulk_library and `automatic`.
+/// Every pattern but bulk_library and `automatic`. `rooms` are those of the operator's other plans;
+/// null: it has none.
 [[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_on_device(
-    world& w, const all_gather_gemm_problem& problem, const operator_options& options);
+    world& w, const all_gather_gemm_problem& problem, const operator_options& options,
+    gpu::room_pool* rooms);
 
 /// bulk_library: NCCL, then cuBLASLt.
 [[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_by_library(

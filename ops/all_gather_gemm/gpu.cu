@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
+#include "engines/gpu/rooms/shared_room.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/common/kernel_start.hpp"
@@ -34,7 +34,7 @@ gpu::kernel_variant variant_of(const gather_plan& plan) {
 class device_gather final : public device_operator {
  public:
   device_gather(world& w, const all_gather_gemm_problem& problem, const operator_options& options,
-                gather_plan plan)
+                gather_plan plan, gpu::room_pool* rooms)
       : problem_(problem),
         how_(options.how),
         plan_(std::move(plan)),
@@ -44,7 +44,7 @@ class device_gather final : public device_operator {
         io_{{{{.how = protocol_}}}},
         launcher_(w, name, {.side = 1 + 2 * plan_.streams}) {
     launcher_.require_at_most(gpu::most_ranks);
-    allocate();
+    allocate(rooms);
     list_chunks();
     describe();
     launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });
@@ -53,6 +53,7 @@ class device_gather final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     gpu::whole_run all = launcher_.begin(on);
+    room_.enter(all, on);
     if (const gemm_operands now{a, weights, c}; now != operands_) describe_matrices(now);
     io_.moved.run.in = static_cast<const std::byte*>(a);
     if (how_ == pattern::bulk_synchronous) all([&] { gather(on); });
@@ -79,12 +80,13 @@ class device_gather final : public device_operator {
   }
 
  private:
-  void allocate() {
+  void allocate(gpu::room_pool* rooms) {
     gpu::run_arguments& run = io_.moved.run;
     run = launcher_.arguments(2, gpu::block_threads);
     const gather_bytes bytes = bytes_of(plan_, protocol_);
-    run.inbox = launcher_.symmetric_memory<std::byte>(
-        std::max<std::size_t>(bytes.inbox + bytes.outbox, 16), "inbox");
+    const auto content = plan_.packets ? gpu::room_content::packets : gpu::room_content::counted;
+    room_ = gpu::room_pool::take(rooms, launcher_, bytes.inbox + bytes.outbox, content);
+    run.inbox = room_.memory();
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(protocol_.counters()), "counters");
     // An epoch for each block of both kernels, the count of blocks, and what copy engines signal.
@@ -187,6 +189,7 @@ class device_gather final : public device_operator {
   gpu::gemm_matrices maps_{};
   gemm_operands operands_;  // what the maps describe
   std::uint64_t* sender_epochs_ = nullptr;
+  gpu::plan_room room_;
   gpu::operator_launcher launcher_;  // destroyed first
 };
 
@@ -194,12 +197,13 @@ class device_gather final : public device_operator {
 
 std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& problem,
-                                                           const operator_options& options) {
+                                                           const operator_options& options,
+                                                           gpu::room_pool* rooms) {
   // A copy within a GPU may need a multiprocessor, and waiting kernels may occupy all of them.
   if (options.how == pattern::copy_engine) gpu::require_own_gpu(w, "copy engines");
   auto plans = gather_plans(problem, w.size(), w.rank(), options, gpu::num_sms_of(w));
   agree_on_lines(w, name, plans.front().agreed());
-  return std::make_unique<device_gather>(w, problem, options, std::move(plans.front()));
+  return std::make_unique<device_gather>(w, problem, options, std::move(plans.front()), rooms);
 }
 
 }  // namespace untax

@@ -58,14 +58,12 @@ void all_gather_gemm::plan_on_device(const operator_options& options) {
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type, .gather = gather};
   plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_, options), options);
   if (options.varying_rows) runner_->plans = rows_on_device(name, rank_, options, plan_, m);
-  auto made =
-      make_on_device(w, entry, problem, options,
-                     {.by_library = [&] { return all_gather_gemm_by_library(w, problem_); },
-                      .by_kernels =
-                          [&](std::int64_t rows, const operator_options& chosen) {
-                            return all_gather_gemm_on_device(w, with_rows(problem_, rows), chosen);
-                          }},
-                     nullptr);
+  const auto rooms = options.varying_rows ? gpu::make_room_pool(w, name) : nullptr;
+  const auto by_library = [&] { return all_gather_gemm_by_library(w, problem_); };
+  const auto by_kernels = [&](std::int64_t rows, const operator_options& chosen) {
+    return all_gather_gemm_on_device(w, with_rows(problem_, rows), chosen, rooms.get());
+  };
+  auto made = make_on_device(w, entry, problem, options, {by_library, by_kernels}, nullptr);
   plan_.how = made.how;
   explanation_ = std::move(made.explanation);
   runner_->device = std::move(made.runner);

@@ -8,6 +8,7 @@
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/norm/norm_rows.hpp"
+#include "engines/gpu/rooms/shared_room.hpp"
 #include "ops/all_reduce_norm/device.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/all_reduce_norm/planning.hpp"
@@ -20,7 +21,7 @@ static_assert(gpu::most_normed == most_hidden);
 class launched_norm final : public device_norm {
  public:
   launched_norm(world& w, const all_reduce_norm_problem& problem, const norm_plan& planned,
-                const shown_results& results)
+                const shown_results& results, gpu::room_pool* rooms)
       : problem_(problem),
         own_(results.own),
         launcher_(w, all_reduce_norm_name, {.own = true}),
@@ -31,8 +32,9 @@ class launched_norm final : public device_norm {
     given_.how = how;
     given_.run = launcher_.arguments(2, gpu::norm_threads);
     given_.run.between = results.between;
-    given_.run.inbox =
-        launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");
+    room_ = gpu::room_pool::take(rooms, launcher_, static_cast<std::size_t>(how.inbox_bytes()),
+                                 gpu::room_content::words);
+    given_.run.inbox = room_.memory();
     given_.run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(how.counters()), "counters");
     given_.run.epochs = launcher_.own_words(blocks_ + 1);
@@ -57,6 +59,7 @@ class launched_norm final : public device_norm {
     const bool waits = stream.handle == nullptr;
     auto* const on = launcher_.stream_of(stream);
     gpu::whole_run all = launcher_.begin(on);
+    room_.enter(all, on);
     const norm_results& to = given_.how.passes_on ? own_ : results;
     given_.run.in = static_cast<const std::byte*>(inputs.in.data);
     given_.residual = inputs.residual.data;
@@ -91,6 +94,7 @@ class launched_norm final : public device_norm {
   all_reduce_norm_problem problem_;
   norm_results own_;
   gpu::norm_arguments given_;
+  gpu::plan_room room_;
   gpu::operator_launcher launcher_;
   const void* kernel_;
   int blocks_;
@@ -105,12 +109,13 @@ class norm_for_any_tokens final : public device_norm {
  public:
   norm_for_any_tokens(world& w, const all_reduce_norm_problem& problem, const row_plans& plans,
                       const shown_results& results)
-      : table_(problem.tokens,
+      : rooms_(gpu::make_room_pool(w, all_reduce_norm_name)),
+        table_(problem.tokens,
                [&](std::int64_t tokens) {
                  all_reduce_norm_problem fewer = problem;
                  fewer.tokens = tokens;
                  return std::make_unique<launched_norm>(
-                     w, fewer, plan_of(w, fewer, plans.at(tokens).phases), results);
+                     w, fewer, plan_of(w, fewer, plans.at(tokens).phases), results, rooms_.get());
                }),
         now_(table_.at(problem.tokens).get()) {}
 
@@ -123,6 +128,7 @@ class norm_for_any_tokens final : public device_norm {
   }
 
  private:
+  std::shared_ptr<gpu::room_pool> rooms_;
   row_table<std::unique_ptr<launched_norm>> table_;
   launched_norm* now_;
 };
@@ -132,7 +138,8 @@ class norm_for_any_tokens final : public device_norm {
 process_owned<device_norm> all_reduce_norm_on_device(world& w,
                                                      const all_reduce_norm_problem& problem,
                                                      int phases, const shown_results& results) {
-  return make_process_owned<launched_norm>(w, problem, plan_of(w, problem, phases), results);
+  return make_process_owned<launched_norm>(w, problem, plan_of(w, problem, phases), results,
+                                           nullptr);
 }
 
 process_owned<device_norm> all_reduce_norm_for_any_tokens(world& w,

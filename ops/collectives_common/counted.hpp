@@ -31,16 +31,19 @@ struct counted_programs {
   std::function<gpu::transfer_code(std::int64_t count, const collective_plan&)> kernels;
 };
 
-/// A collective with a capacity in a world of GPUs: for each end of the table a runner with rooms
-/// and counters of its own. A run uses the first that was made for at least as many elements.
+/// A collective with a capacity in a world of GPUs: for each end of the table a runner with
+/// counters of its own, and with rooms that it has alone or shares with the others. A run uses the
+/// first that was made for at least as many elements.
 class counted_runners {
  public:
   /// Collective, as the construction of each runner.
   counted_runners(world& w, const std::string& name, const counted_programs& counted)
       : plans_(counted.plans),
         kernels_(counted.kernels),
+        rooms_(gpu::make_room_pool(w, name)),
         table_(plans_->capacity(), [&](std::int64_t end) {
-          return std::make_unique<gpu::collective_runner>(w, name, kernels_(end, plans_->at(end)));
+          return std::make_unique<gpu::collective_runner>(w, name, kernels_(end, plans_->at(end)),
+                                                          rooms_.get());
         }) {}
 
   /// The runner for runs of `count` elements, at least 1.
@@ -58,6 +61,7 @@ class counted_runners {
  private:
   std::shared_ptr<const count_plans> plans_;
   std::function<gpu::transfer_code(std::int64_t, const collective_plan&)> kernels_;
+  std::shared_ptr<gpu::room_pool> rooms_;
   row_table<std::unique_ptr<gpu::collective_runner>> table_;
   std::int64_t count_ = -1;
 };

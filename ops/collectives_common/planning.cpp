@@ -173,7 +173,25 @@ class planner {
     const int two_epochs = static_cast<int>(std::max<std::int64_t>(2 * chunks, 1));
     const int asked = options_.depth > 0 ? options_.depth : usual_depth;
     plan.depth = is_bulk(plan.how) ? two_epochs : std::min(asked, two_epochs);
+    if (plan.most > 0 && !is_bulk(plan.how)) plan.depth = depth_of_any_count(chunks, asked);
     if (roomless) plan.depth = 1;
+  }
+
+  /// Runs of any count alternate between two sets of rooms. So more rooms than a run has chunks are
+  /// never used. Nor have all rooms together many more bytes than what is exchanged, or more than
+  /// rooms of four chunks for each of four ranks.
+  [[nodiscard]] int depth_of_any_count(std::int64_t chunks, int asked) const {
+    constexpr std::int64_t most_beside = std::int64_t{32} << 20;
+    constexpr std::int64_t most_bytes = std::int64_t{384} << 20;
+    const collective_plan& plan = made_.plan;
+    const std::int64_t each = std::int64_t{2} * (plan.pushes ? 1 : plan.phases) * plan.workers *
+                              plan.world * plan.chunk * size();
+    const std::int64_t most = std::min(2 * need_.total * size() + most_beside, most_bytes);
+    // With a single room, a sender would wait for each chunk to be read.
+    int depth =
+        static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(chunks, asked), 1, 2));
+    while (depth < chunks && 2 * depth <= asked && 2 * depth * each <= most) depth *= 2;
+    return depth;
   }
 
   /// Without rooms a worker's share is contiguous. Splitting it gains something only where others

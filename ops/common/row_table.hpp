@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
+
+#include <untax/core/error.hpp>
 
 namespace untax {
 
@@ -24,10 +25,21 @@ namespace untax {
 template <class Plan>
 class row_table {
  public:
-  /// `make(rows)` plans for so many rows.
+  /// `make(rows)` plans for so many rows. The plan for the most is made first, so that rooms that
+  /// plans share fit all of them.
   template <class Make>
   row_table(std::int64_t capacity, const Make& make) : ends_(row_ends(capacity)) {
-    for (const std::int64_t end : ends_) plans_.push_back(make(end));
+    plans_.reserve(ends_.size());
+    try {
+      for (auto end = ends_.rbegin(); end != ends_.rend(); ++end) plans_.push_back(make(*end));
+    } catch (const error& e) {
+      // All ranks are out of memory, so that all of them can give back, together, what they have.
+      if (e.code() == errc::out_of_memory) {
+        while (!plans_.empty()) plans_.pop_back();
+      }
+      throw;
+    }
+    std::reverse(plans_.begin(), plans_.end());
   }
 
   /// The plan for 1 to capacity rows.

@@ -6,6 +6,7 @@
 #include <untax/ops/options.hpp>
 #include <untax/world/world.hpp>
 
+#include "engines/gpu/rooms/room_pool.hpp"
 #include "ops/common/device_operator.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 
@@ -23,15 +24,18 @@ struct symmetric_result {
 };
 
 /// Patterns of own kernels, but not `automatic`. Where sums are passed on they go to `result`;
-/// `run` copies them if it gets another C.
+/// `run` copies them if it gets another C. `rooms` are those of the operator's other plans; null:
+/// it has none.
 [[nodiscard]] std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                               const operator_options& options,
-                                                              const symmetric_result& result);
+                                                              const symmetric_result& result,
+                                                              gpu::room_pool* rooms);
 
 /// The same for the pattern fused_warp_specialized: see `row_sums_plan`.
 [[nodiscard]] std::unique_ptr<device_operator> row_sums_on_device(world& w, const device_sum& sum,
                                                                   const operator_options& options,
-                                                                  const symmetric_result& result);
+                                                                  const symmetric_result& result,
+                                                                  gpu::room_pool* rooms);
 
 /// The same in a world of one rank, which needs no pattern: it runs the GEMM alone and sends
 /// nothing.

@@ -14,6 +14,7 @@
 #include "engines/gpu/gemm_alone/gemm.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
+#include "engines/gpu/rooms/shared_room.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
@@ -25,7 +26,7 @@ namespace {
 class device_sums final : public device_operator {
  public:
   device_sums(world& w, const device_sum& sum, const operator_options& options, sums_plan plan,
-              const symmetric_result& result)
+              const symmetric_result& result, gpu::room_pool* rooms)
       : sum_(sum),
         name_(sum.operator_name),
         how_(options.how),
@@ -39,7 +40,7 @@ class device_sums final : public device_operator {
       gemm_.emplace(plan_.gemm, sum.type,
                     gpu::variant_for<gpu::sums_kernels, gpu::summed_io>(plan_.gemm.config),
                     plan_.comm_ctas, start_of(w, options, false));
-    allocate();
+    allocate(rooms);
     launcher_.dry_run([&](cudaStream_t on) {
       gpu::summed_io dry = io_;
       dry.moved.run.launch = -1;
@@ -51,6 +52,7 @@ class device_sums final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     gpu::whole_run all = launcher_.begin(on);
+    room_.enter(all, on);
     io_.moved.run.out = static_cast<std::byte*>(plan_.how.passes_on ? result_.data : c);
     add_up(a, weights, all, on);
     launcher_.copy_result(c, io_.moved.run.out, sum_.result_bytes(), all, on);
@@ -85,7 +87,7 @@ class device_sums final : public device_operator {
     all([&] { side.join(on); });
   }
 
-  void allocate() {
+  void allocate(gpu::room_pool* rooms) {
     const gpu::sum_fragments& how = plan_.how;
     io_.how = how;
     io_.rotation = how.rotation();
@@ -104,8 +106,9 @@ class device_sums final : public device_operator {
     gpu::run_arguments& run = io_.moved.run;
     run = launcher_.arguments(2, gpu::block_threads);
     run.between = result_.between;
-    run.inbox =
-        launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");
+    room_ = gpu::room_pool::take(rooms, launcher_, static_cast<std::size_t>(how.inbox_bytes()),
+                                 gpu::room_content::words);
+    run.inbox = room_.memory();
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(how.counters()), "counters");
     io_.moved.c_stride = sum_.n;
@@ -173,6 +176,7 @@ class device_sums final : public device_operator {
   gpu::gemm_matrices maps_;
   gemm_operands operands_;  // what the maps describe
   std::uint64_t* added_ = nullptr;
+  gpu::plan_room room_;
   gpu::operator_launcher launcher_;  // destroyed first
 };
 
@@ -201,13 +205,14 @@ class lonely_sum final : public device_operator {
 
 std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                 const operator_options& options,
-                                                const symmetric_result& result) {
+                                                const symmetric_result& result,
+                                                gpu::room_pool* rooms) {
   if (options.how == pattern::fused_warp_specialized)
-    return row_sums_on_device(w, sum, options, result);
+    return row_sums_on_device(w, sum, options, result, rooms);
   auto plans =
       sums_plans(sum, w.size(), w.rank(), options, {gpu::num_sms_of(w), gpu::gpu_here().costs});
   agree_on_lines(w, sum.operator_name, plans.front().agreed());
-  return std::make_unique<device_sums>(w, sum, options, std::move(plans.front()), result);
+  return std::make_unique<device_sums>(w, sum, options, std::move(plans.front()), result, rooms);
 }
 
 std::unique_ptr<device_operator> lonely_sum_on_device(world& /*w*/, const device_sum& sum,

@@ -12,6 +12,7 @@
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
+#include "engines/gpu/rooms/shared_room.hpp"
 #include "ops/common/kernel_start.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
@@ -27,7 +28,7 @@ using sums_io = row_sums<gemm_all_scatter_protocol>;
 class device_row_sums final : public device_operator {
  public:
   device_row_sums(world& w, const device_sum& sum, const operator_options& options,
-                  row_sums_plan plan, const symmetric_result& result)
+                  row_sums_plan plan, const symmetric_result& result, gpu::room_pool* rooms)
       : sum_(sum),
         how_(options.how),
         plan_(std::move(plan)),
@@ -39,7 +40,7 @@ class device_row_sums final : public device_operator {
         adds_{{.how = plan_.meetings()}},
         launcher_(w, sum.operator_name, {.side = 1}) {
     launcher_.require_at_most(gpu::most_ranks);
-    allocate();
+    allocate(rooms);
     describe_rows();
     launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });
   }
@@ -47,6 +48,7 @@ class device_row_sums final : public device_operator {
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     auto* const on = static_cast<cudaStream_t>(stream.handle);
     gpu::whole_run all = launcher_.begin(on);
+    room_.enter(all, on);
     void* const sums = plan_.passes_on ? result_.data : c;
     io_.moved.run.out = adds_.moved.run.out = static_cast<std::byte*>(sums);
     if (const gemm_operands now{a, weights}; now != operands_) describe_matrices(now);
@@ -73,12 +75,14 @@ class device_row_sums final : public device_operator {
   }
 
  private:
-  void allocate() {
+  void allocate(gpu::room_pool* rooms) {
     gpu::run_arguments& run = io_.moved.run;
     run = launcher_.arguments(2, gpu::block_threads);
     run.between = result_.between;
-    run.inbox = launcher_.symmetric_memory<std::byte>(
-        static_cast<std::size_t>(plan_.slab_bytes(sum_.n) * plan_.world), "inbox");
+    room_ = gpu::room_pool::take(rooms, launcher_,
+                                 static_cast<std::size_t>(plan_.slab_bytes(sum_.n) * plan_.world),
+                                 gpu::room_content::opened);
+    run.inbox = room_.memory();
     run.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(io_.how.counters()), "counters");
     // An epoch for each block, and the counts of blocks.
@@ -159,6 +163,7 @@ class device_row_sums final : public device_operator {
   gemm_operands operands_;      // what the maps describe
   const void* sums_ = nullptr;  // what the maps in `io_.sums` describe
   const std::uint64_t* zeros_ = nullptr;
+  gpu::plan_room room_;
   gpu::operator_launcher launcher_;  // destroyed first
 };
 
@@ -166,11 +171,13 @@ class device_row_sums final : public device_operator {
 
 std::unique_ptr<device_operator> row_sums_on_device(world& w, const device_sum& sum,
                                                     const operator_options& options,
-                                                    const symmetric_result& result) {
+                                                    const symmetric_result& result,
+                                                    gpu::room_pool* rooms) {
   auto plans =
       row_sums_plans(sum, w.size(), w.rank(), options, {gpu::num_sms_of(w), gpu::gpu_here().costs});
   agree_on_lines(w, sum.operator_name, plans.front().agreed());
-  return std::make_unique<device_row_sums>(w, sum, options, std::move(plans.front()), result);
+  return std::make_unique<device_row_sums>(w, sum, options, std::move(plans.front()), result,
+                                           rooms);
 }
 
 }  // namespace untax

@@ -80,6 +80,7 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
   };
   const bool lonely = w.size() == 1 && options.how == pattern::automatic && !options.invariant &&
                       !options.varying_rows;
+  const auto rooms = options.varying_rows ? gpu::make_room_pool(w, problem.operator_name) : nullptr;
   if (options.varying_rows) all.plans = std::make_shared<const row_plans>(problem.m, plan_for);
   all.made = make_on_device(w, entry, same, of_rows(problem.m, options),
                             {.by_library = [&] { return sums_by_library(w, sum_of(problem.m)); },
@@ -88,7 +89,8 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
                                    const operator_options chosen = of_rows(rows, given);
                                    if (lonely)
                                      return lonely_sum_on_device(w, sum_of(rows), chosen.how);
-                                   return sums_on_device(w, sum_of(rows), chosen, where.result);
+                                   return sums_on_device(w, sum_of(rows), chosen, where.result,
+                                                         rooms.get());
                                  }},
                             where.result.data);
   all.plan = plan_for(problem.m);

@@ -163,7 +163,8 @@ namespace untax {
 
 std::unique_ptr<device_operator> all_gather_gemm_on_device(world& /*w*/,
                                                            const all_gather_gemm_problem& p,
-                                                           const operator_options& options) {
+                                                           const operator_options& options,
+                                                           gpu::room_pool* /*rooms*/) {
   return pretended::make(fmt::format("gather of {}", p.m),
                          fmt::format("m {}, n {}, k {}, {}, {}, {}", p.m, p.n, p.k, name_of(p.type),
                                      name_of(p.gather), pretended::options_text(options)),
@@ -204,7 +205,8 @@ process_owned<merge_backend> merge_on_device(world& /*w*/, const merge_partial_a
 }
 std::unique_ptr<device_operator> sums_on_device(world& /*w*/, const device_sum& s,
                                                 const operator_options& options,
-                                                const symmetric_result& result) {
+                                                const symmetric_result& result,
+                                                gpu::room_pool* /*rooms*/) {
   return pretended::make(
       fmt::format("sums of {}", s.m),
       fmt::format("{}, m {}, n {}, k {}, {}, {}, {}, phases {}, to {}, {} apart, {}",
@@ -271,7 +273,8 @@ class collective_runner::launcher {
   std::string name;
 };
 
-collective_runner::collective_runner(world& /*w*/, const std::string& name, transfer_code&& code)
+collective_runner::collective_runner(world& /*w*/, const std::string& name, transfer_code&& code,
+                                     room_pool* /*rooms*/)
     : launcher_(std::make_unique<launcher>()) {
   launcher_->name = code.text;
   pretended::note(fmt::format("make {}: {}", name, code.text));

@@ -143,7 +143,7 @@ TYPED_TEST(gpu_operators_without_kernels, of_any_rows_have_some_for_each_end_of_
     options.varying_rows = true;
     auto op = how::make(w, options);
     lines wanted;
-    for (const int m : {1, 2, 3, 4, 6})
+    for (const int m : {6, 4, 3, 2, 1})  // the largest first, whose rooms fit all
       wanted.push_back(fmt::format("make {} of {}: {}, {}0, rows vary", how::kernels, m,
                                    how::problem(w, op, m), asked));
     EXPECT_EQ(noted(), wanted);
@@ -253,8 +253,8 @@ TEST(gpu_sums_without_kernels, have_the_phases_that_were_asked_for) {
     // Two GPUs add everything twice below 4 MiB.
     const gemm_all_reduce op(w, {.m = 32768, .n = 64, .k = 128}, options);
     const lines all = noted();
-    EXPECT_NE(all.front().find("phases 1,"), std::string::npos) << all.front();
-    EXPECT_NE(all[all.size() - 1].find("phases 2,"), std::string::npos) << all.back();
+    EXPECT_NE(all.front().find("phases 2,"), std::string::npos) << all.front();
+    EXPECT_NE(all.back().find("phases 1,"), std::string::npos) << all.back();
     EXPECT_EQ(op.plan().phases, 2);
   });
 }

@@ -13,7 +13,7 @@ FOLDERS = ("ops/all_gather_gemm/", "ops/gemm_all_scatter/", "ops/plan_check/", "
 LEFT_OUT = re.compile(r"tests/plans/(chosen\.txt|sums\.|sums_slabs\.|row_sums\.)|"
                       r"engines/gpu/(gemm/sinks/(?!all_copies)|comm/(sum_kernel|row_sums)|channel/peer_slabs)")
 AIM = "8,700 lines in 75 files"
-MOST_LINES, MOST_FILES = 14283, 112
+MOST_LINES, MOST_FILES = 14287, 112
 
 
 def check(tree):

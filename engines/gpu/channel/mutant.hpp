@@ -30,6 +30,7 @@ enum class mutant {
   sums_retire,       ///< an owner does not retire partial sums
   sums_reset,        ///< words of partial sums are not reset
   sums_acquire,      ///< blocks add peers' partials before they have arrived
+  room_hand_over,    ///< plans hand a shared room over without a meeting of the ranks
   attend_lengths,    ///< lengths read before the previous kernels ended are not read again
 };
 

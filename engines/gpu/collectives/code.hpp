@@ -36,7 +36,8 @@ struct transfer_code {
   std::size_t inbox_bytes = 0;   ///< per rank
   int counters = 0;              ///< per rank
   int element_bytes = 0;
-  std::string text;  ///< what was chosen, in human-readable form
+  bool leaves_packets = false;  ///< in the inbox, where they have to find zeros at first
+  std::string text;             ///< what was chosen, in human-readable form
 };
 
 }  // namespace untax::gpu

@@ -14,6 +14,7 @@
 #include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
+#include "engines/gpu/rooms/shared_room.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 #include "src/symmetric/queues.hpp"
 
@@ -21,15 +22,16 @@ namespace untax::gpu {
 
 class collective_runner::launcher {
  public:
-  launcher(world& w, const std::string& name, transfer_code code)
+  launcher(world& w, const std::string& name, transfer_code code, room_pool* rooms)
       : code_(std::move(code)), launcher_(w, name, {.own = true}) {
     launcher_.prepare(code_.kernel, code_.shared_bytes);
     require_room();
     const auto blocks =
         static_cast<std::size_t>(std::accumulate(code_.blocks.begin(), code_.blocks.end(), 0));
     run_ = launcher_.arguments(code_.element_bytes, code_.threads);
-    run_.inbox = launcher_.symmetric_memory<std::byte>(std::max<std::size_t>(code_.inbox_bytes, 16),
-                                                       "inbox");
+    room_ = room_pool::take(rooms, launcher_, code_.inbox_bytes,
+                            code_.leaves_packets ? room_content::packets : room_content::counted);
+    run_.inbox = room_.memory();
     run_.counters = launcher_.symmetric_memory<std::uint64_t>(
         static_cast<std::size_t>(std::max(code_.counters, 0)), "counters");
     epochs_ = launcher_.symmetric_memory<std::uint64_t>(blocks, "epochs").local();
@@ -42,6 +44,7 @@ class collective_runner::launcher {
   void run(const void* in, void* out, std::int64_t between, stream_ref stream) {
     auto* const target = launcher_.stream_of(stream);
     whole_run all = launcher_.begin(target);
+    room_.enter(all, target);
     run_.in = static_cast<const std::byte*>(in);
     run_.out = static_cast<std::byte*>(out);
     run_.between = between;
@@ -86,13 +89,15 @@ class collective_runner::launcher {
   transfer_code code_;
   run_arguments run_;
   std::uint64_t* epochs_ = nullptr;  // per block, in launch order
+  plan_room room_;
   operator_launcher launcher_;
 };
 
-collective_runner::collective_runner(world& w, const std::string& name, transfer_code&& code) {
+collective_runner::collective_runner(world& w, const std::string& name, transfer_code&& code,
+                                     room_pool* rooms) {
   // The device is set first, since the launcher begins by creating its stream.
   w.use_device();
-  launcher_ = std::make_unique<launcher>(w, name, std::move(code));
+  launcher_ = std::make_unique<launcher>(w, name, std::move(code), rooms);
 }
 collective_runner::~collective_runner() = default;
 

@@ -8,6 +8,7 @@
 #include <untax/world/world.hpp>
 
 #include "engines/gpu/collectives/code.hpp"
+#include "engines/gpu/rooms/room_pool.hpp"
 
 namespace untax::gpu {
 
@@ -19,7 +20,9 @@ class collective_runner {
   /// Loads the kernels: loading one later, while a peer's kernel spins, could wait for that kernel.
   /// Throws `out_of_memory`, `invalid_argument` if a launch has more blocks than the GPU can hold
   /// at once, `unsupported` without CUDA.
-  collective_runner(world& w, const std::string& name, transfer_code&& code);
+  /// `rooms` are those of the collective's other plans; null: it has none.
+  collective_runner(world& w, const std::string& name, transfer_code&& code,
+                    room_pool* rooms = nullptr);
   collective_runner(const collective_runner&) = delete;
   collective_runner& operator=(const collective_runner&) = delete;
   /// Waits until all work on this GPU and on the GPUs of the peers has ended, then frees the

@@ -277,6 +277,7 @@ template <class Bits>
   code.inbox_bytes = how.slots() * sizeof(packet);
   code.counters = how.counter(blocks, 0);
   code.element_bytes = sizeof(Bits);
+  code.leaves_packets = true;
   code.text = "packets";
   return code;
 }

@@ -22,7 +22,8 @@ namespace {
 }  // namespace
 
 std::unique_ptr<device_operator> all_gather_gemm_on_device(
-    world& w, const all_gather_gemm_problem& /*problem*/, const operator_options& /*options*/) {
+    world& w, const all_gather_gemm_problem& /*problem*/, const operator_options& /*options*/,
+    gpu::room_pool* /*rooms*/) {
   refuse(w, "all_gather_gemm");
 }
 std::unique_ptr<device_operator> gemm_all_scatter_on_device(
@@ -49,7 +50,8 @@ process_owned<merge_backend> merge_on_device(world& w,
 }
 std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                 const operator_options& /*options*/,
-                                                const symmetric_result& /*result*/) {
+                                                const symmetric_result& /*result*/,
+                                                gpu::room_pool* /*rooms*/) {
   refuse(w, sum.operator_name);
 }
 std::unique_ptr<device_operator> lonely_sum_on_device(world& w, const device_sum& sum,
