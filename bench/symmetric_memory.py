@@ -8,14 +8,12 @@ Usage: torchrun --nproc-per-node RANKS bench/symmetric_memory.py [--tokens N ...
 import argparse
 import json
 import os
-import platform
-from datetime import datetime, timezone
 
 import torch
 import torch.distributed as dist
 
-import untax
 import untax.torch as untax_torch
+from layers import record
 
 MEGA = 1 << 20
 # hidden size, columns of qkv, columns of gate and up, of all ranks together
@@ -67,6 +65,7 @@ def main():
     dist.init_process_group("gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     group = dist.group.WORLD.group_name
+    place = record.place("cuda")
     found = []
     for model in given.models:
         for tokens in given.tokens:
@@ -81,9 +80,7 @@ def main():
         print(f"{over} over the bound")
         if given.json:
             with open(given.json, "w", encoding="utf-8") as file:
-                json.dump({"format": "untax-bench-symmetric-memory", "version": untax.__version__, "ranks": ranks,
-                           "device": torch.cuda.get_device_name(), "host": platform.machine(),
-                           "time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "operators": found}, file, indent=1)
+                json.dump({"format": "untax-symmetric-memory", **place, "operators": found}, file, indent=1)
                 file.write("\n")
     untax_torch.close()
     dist.destroy_process_group()

@@ -18,6 +18,7 @@ import attention
 import front
 import norm
 import seer
+import symmetric_memory
 import torch_layers
 import whole_layers
 from compared import (bars_of, beside_public, drawn_by, measured_how, measured_how_all, over_bound, overlap_title,
@@ -31,7 +32,8 @@ PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "b
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
            "untax-bench-gemm", "untax-bench-overlap", "untax-bench-norm", "untax-bench-attention",
-           "untax-bench-tune-check", "untax-async-tensor-parallelism", "untax-torch-layers"]
+           "untax-bench-tune-check", "untax-async-tensor-parallelism", "untax-torch-layers",
+           "untax-symmetric-memory"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_ROWS = [1, 16, 128]
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
@@ -205,6 +207,8 @@ def device_details(found):
         text += torch_layers.details(name, d, place(d))
     for name, d in found["untax-torch-layers"]:
         text += whole_layers.details(name, d, place(d))
+    for name, d in found["untax-symmetric-memory"]:
+        text += symmetric_memory.details(name, d, place(d))
     for name, d in found["untax-bench-tune-check"]:
         text += (f"\n## What automatic chooses\n\n{choice_verdict(d)}\n{choices(d)}\nMedians of {d['repeats']} runs. "
                  f"[{name}]({name}), {place(d)}.\n")
