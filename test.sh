@@ -113,7 +113,7 @@ run_stage() {
 install_torch_for_cpus() {
   if [[ "$torch" != cpu ]]; then return; fi
   quietly build/python-torch.log "$1/bin/pip" install -q --no-deps \
-    torch filelock typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec setuptools &&
+    torch nvidia-cuda-runtime filelock typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec setuptools &&
     quietly build/python-stand-ins.log "$1/bin/python" python/tests/cuda_stand_ins.py "$("$1/bin/python" -c \
       'import sysconfig; print(sysconfig.get_path("platlib"))')"
 }

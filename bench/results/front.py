@@ -69,10 +69,19 @@ def median_row(operator, factors):
 
 
 def text(found):
-    """One sentence, and one row for each operator; `found` has the files of the largest number of GPUs."""
+    """The README's figures: what PyTorch gets, then the operators. `found` has the files of the largest number of GPUs."""
+    called = "".join(whole_layers.front(d) for _, d in found["untax-torch-layers"])
+    called += "".join("\n" + torch_layers.sentence(d) for _, d in found["untax-async-tensor-parallelism"])
+    called = called.strip("\n") + "\n" if called else ""
+    operators = of_operators(found)
+    return called + "\n" + operators if called and operators else called or operators or "There are none yet.\n"
+
+
+def of_operators(found):
+    """One sentence, and one row for each operator."""
     everything = [d for _, d in found["untax-bench-overlap"]]
     if not everything:
-        return "There are none yet.\n"
+        return ""
     one = max(everything, key=ranks_of)
     overlaps = [d for d in everything if place_of(d) == place_of(one)]
     factors = [factor for d in overlaps for factor, *_ in overlap_factors(d)]
@@ -90,13 +99,11 @@ def text(found):
             f"cuBLASLt with NCCL in a CUDA graph: the geometric mean of {len(factors)} shapes of prefill and decode "
             f"({min(factors):.2f} to {max(factors):.2f}).\n\n"
             + table(["operator", "shape", "ours, us", "library, us", "factor"], rows, left=2)
-            + "\nEach row is the shape with the median factor of its suite, in the quickest pattern; shapes of GEMMs are "
-            "M x N x K. The library is "
+            + "\nEach row is the shape with the median factor of its suite, in a CUDA graph, in the quickest of untax's patterns; "
+            "`automatic`, the default, chooses one. Shapes of GEMMs are M x N x K. The library is "
             "cuBLASLt with NCCL, NCCL alone for collectives, NCCL and a kernel that normalises for all_reduce_norm, and our "
             "attention kernel with NCCL for flash_decode. "
-            "[All figures, and what is missed](bench/results/README.md).\n"
-            + "".join("\n" + torch_layers.sentence(d) for _, d in found["untax-async-tensor-parallelism"])
-            + "".join(whole_layers.front(d) for _, d in found["untax-torch-layers"]))
+            "[All figures, and what is missed](bench/results/README.md).\n")
 
 
 def place_of(document):

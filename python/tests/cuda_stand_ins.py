@@ -5,7 +5,8 @@ Usage: python3 cuda_stand_ins.py SITE_PACKAGES
 
 torch is linked to the libraries of CUDA, and the loader refuses it without them, also for work on CPUs. This compiles a
 library of a few kilobytes in place of each that is missing, with the functions that torch takes from it; each returns
-cudaErrorNoDevice. They go into nvidia/cu13/lib (or cu12) below SITE_PACKAGES, where torch looks for them, so that
+cudaErrorNoDevice. The runtime itself, which torch also asks on CPUs, is better real: the package nvidia-cuda-runtime has 3 MB.
+Stand-ins go into nvidia/cu13/lib (or cu12) below SITE_PACKAGES, where torch looks for them, so that
 torch.cuda.is_available() is False and nothing else is changed. Such a torch is for tests.
 """
 import re
@@ -14,6 +15,8 @@ import sys
 from pathlib import Path
 
 NO_DEVICE = 100
+TEXTS = re.compile("GetErrorString|GetErrorName|GetStatusString|GetStatusName|ncclGetLastError")  # functions that return a text
+TEXT = "no library of CUDA is here, but a stand-in that python/tests/cuda_stand_ins.py made"
 FAMILIES = {"libnccl": "nccl", "libcusparseLt": "cusparseLt", "libcufile": "cuFile",
             "libnvshmem_host": "nvshmem"}  # whose symbols have no version
 
@@ -36,7 +39,8 @@ def taken_from(library):
 
 
 def compile_stand_in(name, version, symbols, folder):
-    source = "".join(f"int {symbol}(void) {{ return {NO_DEVICE}; }}\n" for symbol in sorted(symbols))
+    source = "".join(f'const char* {symbol}(void) {{ return "{TEXT}"; }}\n' if TEXTS.search(symbol) else
+                     f"int {symbol}(void) {{ return {NO_DEVICE}; }}\n" for symbol in sorted(symbols))
     script = folder / "stand_in.map"
     script.write_text(f"{version or name} {{ global: *; }};\n")
     subprocess.run(["gcc", "-shared", "-fPIC", "-fno-builtin", "-w", "-x", "c", "-", "-o", folder / name, f"-Wl,-soname,{name}",
@@ -57,13 +61,15 @@ def main(site):
         return
     folder = site / "nvidia" / f"cu{major[1]}" / "lib"
     folder.mkdir(parents=True, exist_ok=True)
+    made = 0
     for name, version in versions.items():
         family = next((prefix for start, prefix in FAMILIES.items() if name.startswith(start)), None)
         own = {symbol for symbol, of in symbols
                if (of and of in (version, name)) or (not of and family and re.match(family, symbol))}
         if not any(site.glob(f"nvidia/*/lib/{name}")):
             compile_stand_in(name, version, own, folder)
-    print(f"{len(versions)} libraries of CUDA have stand-ins in {folder}")
+            made += 1
+    print(f"{made} of {len(versions)} libraries of CUDA have stand-ins in {folder}")
 
 
 if __name__ == "__main__":
