@@ -34,32 +34,6 @@ struct casting : moving<broadcast, broadcast_problem> {
   static constexpr const char* name = "broadcast";
 };
 
-collective_options options_of(const untax_collective_options* given) {
-  const auto o = taken_if_given(given, "untax_collective_options");
-  return {.how = pattern_of(o.pattern),
-          .phases = o.phases,
-          .launch = launch_of(o.eager),
-          .wire = chosen("wire", o.wire, wire_kind::packets),
-          .workers = o.workers,
-          .varying_count = o.varying_count != 0,
-          .chunk_bytes = o.chunk_bytes,
-          .depth = o.depth,
-          .direct = o.direct != 0,
-          .inputs = chosen("inputs", o.inputs, input_path::rooms)};
-}
-
-reduction reduction_of(std::int32_t given) {
-  static_assert(static_cast<int>(reduction::min) == untax_min);
-  return chosen("reduction", given, reduction::min);
-}
-
-template <class Traits, class ProblemOf>
-std::int32_t planned_one(untax_world* world, const void* given,
-                         const untax_collective_options* options, untax_operator** op,
-                         const ProblemOf& problem) {
-  return plan<Traits>(world, given, op, problem, [&] { return options_of(options); });
-}
-
 template <class Traits>
 std::int32_t run_one(untax_operator* op, const untax_const_array* in, const untax_array* out,
                      void* stream) {
@@ -75,10 +49,7 @@ using namespace untax::c;
 
 int32_t untax_all_gather_plan(untax_world* world, const untax_all_gather_problem* problem,
                               const untax_collective_options* options, untax_operator** op) {
-  return planned_one<gathering>(world, problem, options, op, [&]() -> untax::all_gather_problem {
-    const auto p = taken(problem, "untax_all_gather_problem");
-    return {.count = p.count, .type = type_of("type", p.type)};
-  });
+  return plan<gathering>(world, problem, options, op);
 }
 
 int32_t untax_all_gather_run(untax_operator* op, const untax_const_array* in,
@@ -88,12 +59,7 @@ int32_t untax_all_gather_run(untax_operator* op, const untax_const_array* in,
 
 int32_t untax_reduce_scatter_plan(untax_world* world, const untax_reduce_scatter_problem* problem,
                                   const untax_collective_options* options, untax_operator** op) {
-  return planned_one<scattering>(
-      world, problem, options, op, [&]() -> untax::reduce_scatter_problem {
-        const auto p = taken(problem, "untax_reduce_scatter_problem");
-        return {
-            .count = p.count, .type = type_of("type", p.type), .how = reduction_of(p.reduction)};
-      });
+  return plan<scattering>(world, problem, options, op);
 }
 
 int32_t untax_reduce_scatter_run(untax_operator* op, const untax_const_array* in,
@@ -103,10 +69,7 @@ int32_t untax_reduce_scatter_run(untax_operator* op, const untax_const_array* in
 
 int32_t untax_all_reduce_plan(untax_world* world, const untax_all_reduce_problem* problem,
                               const untax_collective_options* options, untax_operator** op) {
-  return planned_one<reducing>(world, problem, options, op, [&]() -> untax::all_reduce_problem {
-    const auto p = taken(problem, "untax_all_reduce_problem");
-    return {.count = p.count, .type = type_of("type", p.type), .how = reduction_of(p.reduction)};
-  });
+  return plan<reducing>(world, problem, options, op);
 }
 
 int32_t untax_all_reduce_run(untax_operator* op, const untax_const_array* in,
@@ -116,19 +79,7 @@ int32_t untax_all_reduce_run(untax_operator* op, const untax_const_array* in,
 
 int32_t untax_all_to_all_plan(untax_world* world, const untax_all_to_all_problem* problem,
                               const untax_collective_options* options, untax_operator** op) {
-  return planned_one<exchanging>(world, problem, options, op, [&]() -> untax::all_to_all_problem {
-    const auto p = taken(problem, "untax_all_to_all_problem");
-    if (p.counts_size < 0) {
-      throw untax::error(untax::errc::invalid_argument,
-                         fmt::format("counts_size is {}; it is 0, or the square of the number "
-                                     "of ranks",
-                                     p.counts_size));
-    }
-    if (p.counts_size > 0) require(p.counts, "counts");
-    return {.count = p.count,
-            .type = type_of("type", p.type),
-            .counts = {p.counts, p.counts + p.counts_size}};
-  });
+  return plan<exchanging>(world, problem, options, op);
 }
 
 int32_t untax_all_to_all_run(untax_operator* op, const untax_const_array* in,
@@ -138,10 +89,7 @@ int32_t untax_all_to_all_run(untax_operator* op, const untax_const_array* in,
 
 int32_t untax_broadcast_plan(untax_world* world, const untax_broadcast_problem* problem,
                              const untax_collective_options* options, untax_operator** op) {
-  return planned_one<casting>(world, problem, options, op, [&]() -> untax::broadcast_problem {
-    const auto p = taken(problem, "untax_broadcast_problem");
-    return {.count = p.count, .type = type_of("type", p.type), .root = p.root};
-  });
+  return plan<casting>(world, problem, options, op);
 }
 
 int32_t untax_broadcast_run(untax_operator* op, const untax_const_array* in, const untax_array* out,

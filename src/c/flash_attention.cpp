@@ -57,40 +57,11 @@ using namespace untax::c;
 int32_t untax_flash_attention_plan(untax_world* world, const untax_flash_attention_problem* problem,
                                    const untax_flash_attention_options* options,
                                    untax_operator** op) {
-  return plan<attending>(
-      world, problem, op,
-      [&]() -> untax::flash_attention_problem {
-        const auto p = taken(problem, "untax_flash_attention_problem");
-        return {.batch = p.batch,
-                .heads = p.heads,
-                .kv_heads = p.kv_heads,
-                .head_dim = p.head_dim,
-                .queries = p.queries,
-                .keys = p.keys,
-                .causal = p.causal != 0,
-                .type = type_of("type", p.type),
-                .scale = p.scale};
-      },
-      [&] {
-        const auto o = taken_if_given(options, "untax_flash_attention_options");
-        static_assert(static_cast<int>(untax::order::attention_order::sections) ==
-                      untax_attention_sections);
-        return chosen("order", o.order, untax::order::attention_order::sections);
-      });
+  return plan<attending>(world, problem, options, op);
 }
 
 int32_t untax_flash_attention_run(untax_operator* op, const untax_attention_arguments* arguments,
                                   void* stream) {
-  return run<attending>(op, [&](explained_attention& it) {
-    require(arguments, "arguments");
-    const auto a = taken(arguments, "untax_attention_arguments");
-    it.run({.q = matrix_of("q", a.q),
-            .keys = matrix_of("keys", a.keys),
-            .values = matrix_of("values", a.values),
-            .out = matrix_of("out", a.out),
-            .log_sums = a.log_sums,
-            .query_begins = a.query_begins,
-            .key_begins = a.key_begins},
-           stream_of(stream));
-  });
+  return run<attending>(
+      op, [&](explained_attention& it) { it.run(operands_of(arguments), stream_of(stream)); });
 }

@@ -30,30 +30,7 @@ using namespace untax::c;
 
 int32_t untax_flash_decode_plan(untax_world* world, const untax_flash_decode_problem* problem,
                                 const untax_flash_decode_options* options, untax_operator** op) {
-  return plan<decoding>(
-      world, problem, op,
-      [&]() -> untax::flash_decode_problem {
-        const auto p = taken(problem, "untax_flash_decode_problem");
-        return {.batch = p.batch,
-                .heads = p.heads,
-                .kv_heads = p.kv_heads,
-                .head_dim = p.head_dim,
-                .keys = p.keys,
-                .page_size = p.page_size,
-                .pages = p.pages,
-                .type = type_of("type", p.type),
-                .partials = type_of("partials", p.partials),
-                .scale = p.scale,
-                .logit_cap = p.logit_cap};
-      },
-      [&]() -> untax::flash_decode_options {
-        const auto o = taken_if_given(options, "untax_flash_decode_options");
-        return {.how = pattern_of(o.pattern),
-                .launch = launch_of(o.eager),
-                .workers = o.workers,
-                .senders = o.senders,
-                .splits = o.splits};
-      });
+  return plan<decoding>(world, problem, options, op);
 }
 
 int32_t untax_flash_decode_run(untax_operator* op, const untax_const_matrix* q,

@@ -1,14 +1,10 @@
 #include <untax/c/gemm.h>
 
-#include <cstdint>
-#include <optional>
-
 #include <untax/ops/all_gather_gemm.hpp>
 #include <untax/ops/gemm_all_reduce.hpp>
 #include <untax/ops/gemm_all_scatter.hpp>
 #include <untax/ops/gemm_reduce_scatter.hpp>
 
-#include "gemm_options.hpp"
 #include "planned.hpp"
 #include "reading.hpp"
 
@@ -60,13 +56,6 @@ struct summing {
   }
 };
 
-/// Empty for partial results in the type of the problem. Throws `invalid_argument`.
-std::optional<dtype> partials_of(std::int32_t given) {
-  if (given == untax_partials_of_type) return std::nullopt;
-  if (given == untax_partials_f32) return dtype::f32;
-  return type_of("partials", given);
-}
-
 /// Stores the operator's own result matrix in `c`. Throws `invalid_argument` if `c` is null.
 template <class Op>
 void tell_result(const Op& it, untax_matrix* c) {
@@ -83,17 +72,7 @@ using namespace untax::c;
 
 int32_t untax_all_gather_gemm_plan(untax_world* world, const untax_all_gather_gemm_problem* problem,
                                    const untax_operator_options* options, untax_operator** op) {
-  return plan<gathering>(
-      world, problem, op,
-      [&]() -> untax::all_gather_gemm_problem {
-        const auto p = taken(problem, "untax_all_gather_gemm_problem");
-        return {.m = p.m,
-                .n = p.n,
-                .k = p.k,
-                .type = type_of("type", p.type),
-                .gather = p.gather_k != 0 ? untax::gather_axis::k : untax::gather_axis::rows};
-      },
-      [&] { return options_of(options); });
+  return plan<gathering>(world, problem, options, op);
 }
 
 int32_t untax_all_gather_gemm_run(untax_operator* op, const untax_const_matrix* a,
@@ -107,13 +86,7 @@ int32_t untax_all_gather_gemm_run(untax_operator* op, const untax_const_matrix* 
 int32_t untax_gemm_all_scatter_plan(untax_world* world,
                                     const untax_gemm_all_scatter_problem* problem,
                                     const untax_operator_options* options, untax_operator** op) {
-  return plan<scattering>(
-      world, problem, op,
-      [&]() -> untax::gemm_all_scatter_problem {
-        const auto p = taken(problem, "untax_gemm_all_scatter_problem");
-        return {.m = p.m, .n = p.n, .k = p.k, .type = type_of("type", p.type)};
-      },
-      [&] { return options_of(options); });
+  return plan<scattering>(world, problem, options, op);
 }
 
 int32_t untax_gemm_all_scatter_run(untax_operator* op, const untax_const_matrix* a,
@@ -134,17 +107,7 @@ int32_t untax_gemm_all_scatter_result(const untax_operator* op, untax_matrix* c)
 int32_t untax_gemm_reduce_scatter_plan(untax_world* world,
                                        const untax_gemm_reduce_scatter_problem* problem,
                                        const untax_operator_options* options, untax_operator** op) {
-  return plan<reducing>(
-      world, problem, op,
-      [&]() -> untax::gemm_reduce_scatter_problem {
-        const auto p = taken(problem, "untax_gemm_reduce_scatter_problem");
-        return {.m = p.m,
-                .n = p.n,
-                .k = p.k,
-                .type = type_of("type", p.type),
-                .partials = partials_of(p.partials)};
-      },
-      [&] { return options_of(options); });
+  return plan<reducing>(world, problem, options, op);
 }
 
 int32_t untax_gemm_reduce_scatter_run(untax_operator* op, const untax_const_matrix* a,
@@ -157,17 +120,7 @@ int32_t untax_gemm_reduce_scatter_run(untax_operator* op, const untax_const_matr
 
 int32_t untax_gemm_all_reduce_plan(untax_world* world, const untax_gemm_all_reduce_problem* problem,
                                    const untax_operator_options* options, untax_operator** op) {
-  return plan<summing>(
-      world, problem, op,
-      [&]() -> untax::gemm_all_reduce_problem {
-        const auto p = taken(problem, "untax_gemm_all_reduce_problem");
-        return {.m = p.m,
-                .n = p.n,
-                .k = p.k,
-                .type = type_of("type", p.type),
-                .partials = partials_of(p.partials)};
-      },
-      [&] { return options_of(options); });
+  return plan<summing>(world, problem, options, op);
 }
 
 int32_t untax_gemm_all_reduce_run(untax_operator* op, const untax_const_matrix* a,

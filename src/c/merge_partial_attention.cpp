@@ -31,25 +31,7 @@ int32_t untax_merge_partial_attention_plan(untax_world* world,
                                            const untax_merge_partial_attention_problem* problem,
                                            const untax_merge_partial_attention_options* options,
                                            untax_operator** op) {
-  return plan<merging>(
-      world, problem, op,
-      [&]() -> untax::merge_partial_attention_problem {
-        const auto p = taken(problem, "untax_merge_partial_attention_problem");
-        return {.tokens = p.tokens,
-                .heads = p.heads,
-                .head_dim = p.head_dim,
-                .type = type_of("type", p.type),
-                .get = chosen("own_heads", p.own_heads, untax::merged_heads::own),
-                .log2 = p.log2 != 0};
-      },
-      [&]() -> untax::merge_partial_attention_options {
-        const auto o = taken_if_given(options, "untax_merge_partial_attention_options");
-        return {.how = pattern_of(o.pattern),
-                .launch = launch_of(o.eager),
-                .workers = o.workers,
-                .senders = o.senders,
-                .varying_tokens = o.varying_tokens != 0};
-      });
+  return plan<merging>(world, problem, options, op);
 }
 
 int32_t untax_merge_partial_attention_run(untax_operator* op, const untax_const_matrix* partial_o,

@@ -9,6 +9,7 @@
 #include <untax/core/error.hpp>
 
 #include "failure.hpp"
+#include "given.hpp"
 
 namespace untax::c {
 
@@ -34,17 +35,18 @@ struct planned final : untax_operator {
   typename Traits::op op;
 };
 
-/// Plans an operator. Errors that `problem()` and `options()` throw are reported, too.
-template <class Traits, class ProblemOf, class OptionsOf>
-[[nodiscard]] std::int32_t plan(untax_world* w, const void* given, untax_operator** made,
-                                const ProblemOf& problem, const OptionsOf& options) noexcept {
+/// Plans an operator. Errors in the problem and in the options are reported, too.
+template <class Traits, class Problem, class Options>
+[[nodiscard]] std::int32_t plan(untax_world* w, const Problem* problem, const Options* options,
+                                untax_operator** made) noexcept {
   return guarded(w, [&] {
     require(w, "world");
-    require(given, "problem");
+    require(problem, "problem");
     require(made, "op");
     // Operators of this rank alone have no meeting in which dropped ones end.
     if (planned<Traits>::alone()) w->ranks.end_own();
-    *made = std::make_unique<planned<Traits>>(*w, problem(), options()).release();
+    *made =
+        std::make_unique<planned<Traits>>(*w, problem_of(problem), options_of(options)).release();
   });
 }
 

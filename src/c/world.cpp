@@ -9,35 +9,11 @@
 #include <untax/core/error.hpp>
 #include <untax/flow/control_block.hpp>
 
+#include "given.hpp"
 #include "reading.hpp"
 
 namespace untax::c {
 namespace {
-
-std::optional<std::chrono::milliseconds> limit_of(std::int64_t ms) {
-  if (ms == 0) return std::nullopt;
-  return std::chrono::milliseconds(ms < 0 ? 0 : ms);
-}
-
-std::optional<memory_kind> memory_of(std::int32_t given) {
-  constexpr memory_kind kinds[] = {memory_kind::host, memory_kind::cuda, memory_kind::automatic};
-  const auto wish = chosen("memory", given, untax_memory_automatic);
-  if (wish == untax_memory_default) return std::nullopt;
-  return kinds[wish - 1];
-}
-
-world_options options_of(const untax_world_options* given) {
-  const auto o = taken_if_given(given, "untax_world_options");
-  world_options made;
-  if (o.heap_bytes > 0) made.heap_bytes = o.heap_bytes;
-  made.memory = memory_of(o.memory);
-  if (o.ranks_per_gpu != 0) made.ranks_per_gpu = o.ranks_per_gpu;
-  if (o.gpu != 0) made.device = o.gpu - 1;
-  if (o.heap_guards != 0) made.heap_guards = o.heap_guards > 0;
-  made.wait_limit = limit_of(o.wait_limit_ms);
-  made.join_limit = limit_of(o.join_limit_ms);
-  return made;
-}
 
 void hand_over(std::vector<world> views, untax_world** to) {
   std::vector<std::unique_ptr<untax_world>> handles;
