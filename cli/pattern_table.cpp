@@ -73,8 +73,9 @@ std::string pattern_table(const trial_subject& what, int ranks,
   std::string text = rows.render(width, how.utf8) + notes;
   if (baseline != nullptr) text += "gain: bulk_library's time over that of the pattern\n";
   if (verified)
-    text +=
-        fmt::format("right is a relative error of at most {:.1e} (Frobenius norm)\n", tolerance);
+    text += fmt::format(
+        "right is a relative error of at most {:.1e} (Frobenius norm, and each element)\n",
+        tolerance);
   return text;
 }
 

@@ -35,7 +35,7 @@ struct gemm_suite_options {
 struct timed_plan {
   gpu::gemm_plan plan;
   double seconds = 0;         ///< of one product, the median
-  double relative_error = 0;  ///< against cuBLASLt, in the Frobenius norm
+  double relative_error = 0;  ///< against cuBLASLt (`deviation`)
 };
 
 /// C[m, n] = A[m, k] * B[n, k]^T by untax and by the best of cuBLASLt's heuristics.
@@ -48,7 +48,7 @@ struct gemm_row {
   spread invariant_time;      ///< with `invariant`: likewise, of the plan for such rows
   spread traced_time;         ///< with `traced`: likewise, while a trace is recorded
   std::string plan;           ///< the plan of untax
-  double relative_error = 0;  ///< against cuBLASLt, in the Frobenius norm
+  double relative_error = 0;  ///< against cuBLASLt (`deviation`)
   /// With `every_plan`: all plans that were timed, in the model's order. With `rasters`: the chosen
   /// plan and, if they differ, those with the usual raster group and with that of a search.
   std::vector<timed_plan> plans;

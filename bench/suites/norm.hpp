@@ -63,8 +63,8 @@ inline constexpr double norm_tolerance = 4e-3;
 [[nodiscard]] std::size_t heap_for(const norm_suite_options& options, int ranks) noexcept;
 
 /// Times all_reduce_norm between GPUs in graphs, as untax chooses, in one phase and in two, in turn
-/// with untax's all_reduce and with NCCL's followed by a kernel that normalises. Sums have to have
-/// the bits of NCCL's, of inputs whose sums are exact; normalised rows are compared. Throws
+/// with untax's all_reduce and with NCCL's followed by a kernel that normalises. Sums have to be
+/// exact, which inputs allow; normalised rows are compared with fp64. Throws
 /// `unsupported` where there are fewer than two GPUs, or no CUDA.
 [[nodiscard]] norm_report run_norm_suite(const norm_suite_options& options);
 

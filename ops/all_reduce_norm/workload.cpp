@@ -1,14 +1,9 @@
 #include "ops/all_reduce_norm/workload.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
 
-#include <untax/core/fp8.hpp>
-
-#include "engines/host/convert.hpp"
 #include "ops/all_reduce_norm/planning.hpp"
 
 namespace untax {
@@ -16,29 +11,6 @@ namespace {
 
 /// With this scale normalised elements, which are about 1, use most of the range of e4m3.
 constexpr float usual_scale = 1.0F / 16;
-
-struct deviation {
-  double difference = 0;
-  double norm = 0;
-
-  void add(const std::vector<double>& found, const std::vector<double>& right) {
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      difference += std::pow(found[i] - right[i], 2);
-      norm += std::pow(right[i], 2);
-    }
-  }
-  /// All of a few elements may be near zero by chance; with N(0, 1) inputs 1 each is expected.
-  [[nodiscard]] double relative(double elements) const {
-    return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, elements));
-  }
-};
-
-std::vector<double> widened(const void* data, std::int64_t count, dtype type) {
-  std::vector<float> row(static_cast<std::size_t>(count));
-  auto* bytes = static_cast<std::byte*>(const_cast<void*>(data));  // NOLINT(*-const-cast)
-  host::widen({bytes, count, type}, 1, count, row.data(), count);
-  return {row.begin(), row.end()};
-}
 
 }  // namespace
 
@@ -120,55 +92,31 @@ std::vector<double> norm_workload::passed(const random_matrix& whole, std::int64
   return widened(line.data, problem_.hidden, problem_.type);
 }
 
-std::vector<double> norm_workload::sum_found(const norm_results& results,
-                                             std::int64_t token) const {
-  const auto row_bytes = static_cast<std::size_t>(problem_.hidden) * size_of(problem_.type);
-  return widened(static_cast<std::byte*>(results.x) + static_cast<std::size_t>(token) * row_bytes,
-                 problem_.hidden, problem_.type);
-}
+double norm_workload::relative_error() const { return error_of(bits()); }
 
-std::vector<double> norm_workload::normed_found(const norm_results& result,
-                                                std::int64_t token) const {
-  const auto row_bytes = static_cast<std::size_t>(problem_.hidden) * normed_size(problem_);
-  const auto* row =
-      static_cast<std::byte*>(result.out) + static_cast<std::size_t>(token) * row_bytes;
-  if (problem_.output == norm_output::same) return widened(row, problem_.hidden, problem_.type);
-  const float scale = result.scales != nullptr ? result.scales[token] : inputs_.scale;
-  std::vector<double> values;
-  for (std::size_t i = 0; i < row_bytes; ++i) {
-    e4m3 element;
-    element.bits = std::to_integer<std::uint8_t>(row[i]);
-    values.push_back(static_cast<double>(static_cast<float>(element)) * static_cast<double>(scale));
-  }
-  return values;
-}
-
-double norm_workload::relative_error() const {
-  const norm_results results = found();
-  const std::vector<double> weight = passed(part_of(-2), 0);
-  deviation of_sums;
-  deviation of_normed;
+double norm_workload::error_of(std::span<const std::byte> bits) const {
+  norm_reference right(problem_, world_, passed(part_of(-2), 0));
+  const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
+  const auto row = static_cast<std::size_t>(problem_.hidden);
+  const std::byte* x = bits.data();
+  const std::byte* out = x + elements * size_of(problem_.type);
+  const std::byte* scales = out + elements * normed_size(problem_);
   for (std::int64_t token = 0; token < problem_.tokens; ++token) {
     std::vector<double> sum = passed(part_of(-1), token);
     for (int rank = 0; rank < world_; ++rank) {
       const std::vector<double> part = passed(part_of(rank), token);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
     }
-    // The stored x is normalised.
-    const std::vector<double> x = sum_found(results, token);
-    double squares = 0;
-    for (const double value : x) squares += value * value;
-    const double inverse = 1 / std::sqrt(squares / static_cast<double>(problem_.hidden) +
-                                         static_cast<double>(problem_.epsilon));
-    std::vector<double> normed(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) normed[i] = x[i] * inverse * weight[i];
-    of_sums.add(x, sum);
-    of_normed.add(normed_found(results, token), normed);
+    norm_row found{x, out, inputs_.scale};
+    if (problem_.output == norm_output::e4m3_per_token) {
+      std::memcpy(&found.scale, scales, sizeof found.scale);
+      scales += sizeof found.scale;
+    }
+    right.add_row(sum, found);
+    x += row * size_of(problem_.type);
+    out += row * normed_size(problem_);
   }
-  const auto elements = static_cast<double>(problem_.tokens * problem_.hidden);
-  const double sums = of_sums.relative(elements);
-  const double normed = of_normed.relative(elements);
-  return sums >= normed || std::isnan(sums) ? sums : normed;
+  return right.relative_error();
 }
 
 std::vector<std::byte> norm_workload::bits() const {
@@ -184,12 +132,6 @@ std::vector<std::byte> norm_workload::bits() const {
   if (result.scales != nullptr)
     append(result.scales, static_cast<std::size_t>(problem_.tokens) * sizeof(float));
   return all;
-}
-
-double tolerance_of(const all_reduce_norm_problem& problem) noexcept {
-  // Half of the last of four bits, and a little for the scale.
-  if (problem.output != norm_output::same) return 1.0 / 16 + 1e-3;
-  return problem.type == dtype::f32 ? 1e-5 : problem.type == dtype::f16 ? 6e-4 : 4e-3;
 }
 
 trial_subject subject_of(const all_reduce_norm_problem& p, const operator_options& options,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,7 @@
 #include <untax/ops/all_reduce_norm.hpp>
 
 #include "engines/bulk/scratch.hpp"
-
+#include "ops/all_reduce_norm/reference.hpp"
 #include "ops/common/protocol_variant.hpp"
 #include "ops/common/random_matrix.hpp"
 #include "ops/common/trial.hpp"
@@ -28,9 +29,11 @@ class norm_workload final : public trial {
   void run() override { op_.run(inputs_); }
   /// The larger of the errors of x and of out.
   [[nodiscard]] double relative_error() const override;
+  /// The same of other results, laid out as `bits()`.
+  [[nodiscard]] double error_of(std::span<const std::byte> bits) const;
   [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
   [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
-  /// The bits of all results.
+  /// The bits of all results: of x, of out and, if there are any, of the scales.
   [[nodiscard]] std::vector<std::byte> bits() const;
 
  private:
@@ -40,12 +43,8 @@ class norm_workload final : public trial {
   [[nodiscard]] const void* passed_on(const void* data, std::size_t bytes, bulk::scratch& memory);
   [[nodiscard]] matrix own(std::vector<std::byte>& memory, std::int64_t rows) const;
   [[nodiscard]] random_matrix part_of(int rank) const noexcept;
-  /// Row `token` of a random matrix as it was passed, or of a result, in fp64.
+  /// A row of a random matrix as it was passed, in fp64.
   [[nodiscard]] std::vector<double> passed(const random_matrix& whole, std::int64_t row) const;
-  [[nodiscard]] std::vector<double> sum_found(const norm_results& results,
-                                              std::int64_t token) const;
-  [[nodiscard]] std::vector<double> normed_found(const norm_results& results,
-                                                 std::int64_t token) const;
 
   all_reduce_norm_problem problem_;
   int world_;
@@ -67,9 +66,6 @@ class norm_workload final : public trial {
 [[nodiscard]] trial_subject subject_of(const all_reduce_norm_problem& problem,
                                        const operator_options& options,
                                        memory_kind memory = memory_kind::host);
-
-/// The largest relative error of a correct result.
-[[nodiscard]] double tolerance_of(const all_reduce_norm_problem& problem) noexcept;
 
 /// Stands for all_reduce_norm in checks of protocols.
 struct norm_entry {

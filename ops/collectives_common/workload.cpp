@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <span>
 #include <utility>
 
 #include <untax/core/error.hpp>
 #include <untax/core/half.hpp>
+
+#include "ops/common/deviation.hpp"
 
 namespace untax {
 namespace {
@@ -79,6 +81,12 @@ memory_need host_need(const collective_entry& entry, const collective_problem& p
   // Heaps of plans are upper bounds. A lower bound is the memory of the elements.
   if (options.direct) all.heap_of_rank = most * static_cast<double>(patterns.size());
   return all;
+}
+
+/// The largest relative error of a correct result; only sums are rounded.
+double tolerance_of(const collective_entry& entry, const collective_problem& problem) {
+  if (!entry.combines || problem.how != reduction::sum) return 0;
+  return problem.type == dtype::f32 ? 1e-5 : problem.type == dtype::f16 ? 6e-4 : 4e-3;
 }
 
 matrix as_row(const array_view& e) { return {e.data, e.type, 1, e.count}; }
@@ -152,7 +160,7 @@ float collective_workload::input(int rank, std::int64_t i) const {
   return rounded(problem_.type, values_.at(rank, i));
 }
 
-float collective_workload::result(std::int64_t i) const {
+float collective_workload::result_at(std::int64_t i) const {
   switch (problem_.type) {
     case dtype::f16:
       return static_cast<float>(static_cast<const f16*>(host_out_.data)[i]);
@@ -175,16 +183,22 @@ T collective_workload::reference(std::int64_t i) const {
 
 double collective_workload::relative_error() const {
   fetch_result();
-  double difference = 0;
-  double norm = 0;
+  constexpr std::int64_t row = 4096;
+  // Sums are added in fp32 and rounded once.
+  const double tolerance = tolerance_of(*entry_, problem_);
+  const double share = tolerance > 0 ? roundoff_of(problem_.type) + addition_share(world_) : 0;
+  deviation found(tolerance);
+  std::vector<double> is;
+  std::vector<double> should;
   for (std::int64_t i = 0; i < out_.count; ++i) {
-    const auto right = reference<double>(i);
-    difference += std::pow(static_cast<double>(result(i)) - right, 2);
-    norm += right * right;
+    is.push_back(static_cast<double>(result_at(i)));
+    should.push_back(reference<double>(i));
+    if (i % row != row - 1 && i != out_.count - 1) continue;
+    found.add_row(std::span<const double>(is), should, share, entry_->combines ? world_ : 1);
+    is.clear();
+    should.clear();
   }
-  // All of a few elements may be near zero by chance, where no error is small beside them.
-  const double expected = static_cast<double>(out_.count) * (entry_->combines ? world_ : 1);
-  return out_.count > 0 ? std::sqrt(difference / std::max(norm, expected)) : 0;
+  return found.relative_error();
 }
 
 std::int64_t collective_workload::wrong_bits() const {
@@ -192,7 +206,8 @@ std::int64_t collective_workload::wrong_bits() const {
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < out_.count; ++i) {
     const float right = rounded(problem_.type, reference<float>(i));
-    wrong += std::bit_cast<std::uint32_t>(right) == std::bit_cast<std::uint32_t>(result(i)) ? 0 : 1;
+    wrong +=
+        std::bit_cast<std::uint32_t>(right) == std::bit_cast<std::uint32_t>(result_at(i)) ? 0 : 1;
   }
   return wrong;
 }
@@ -208,10 +223,6 @@ std::string describe(const collective_entry& entry, const collective_problem& pr
 
 trial_subject subject_of(const collective_entry& entry, const collective_problem& problem,
                          const collective_options& options, memory_kind memory) {
-  const bool rounds = entry.combines && problem.how == reduction::sum;
-  const double rounding = problem.type == dtype::f32   ? 1e-5
-                          : problem.type == dtype::f16 ? 6e-4
-                                                       : 4e-3;
   trial_subject subject;
   subject.name = entry.name;
   subject.description = describe(entry, problem);
@@ -222,7 +233,7 @@ trial_subject subject_of(const collective_entry& entry, const collective_problem
   } else {
     subject.patterns = {std::begin(collective_patterns), std::end(collective_patterns)};
   }
-  subject.tolerance = rounds ? rounding : 0;
+  subject.tolerance = tolerance_of(entry, problem);
   subject.rate_unit = "GB/s";
   subject.rate_name = "bytes_per_second";
   subject.work = [&entry, problem](int ranks) { return entry.bytes(problem, ranks); };

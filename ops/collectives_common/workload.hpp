@@ -117,6 +117,8 @@ class collective_workload final : public trial {
   /// How many elements differ by a bit from the contributions combined in fp32 in rank order and
   /// rounded once.
   [[nodiscard]] std::int64_t wrong_bits() const;
+  /// The result, in memory of the host or of the rank's GPU.
+  [[nodiscard]] const array_view& result() const noexcept { return out_; }
   [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
   [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
 
@@ -137,7 +139,7 @@ class collective_workload final : public trial {
   [[nodiscard]] caller_memory make_memory(const count_of_rank& count) const;
   /// Element `i` of the input of a rank, rounded to the element type.
   [[nodiscard]] float input(int rank, std::int64_t i) const;
-  [[nodiscard]] float result(std::int64_t i) const;
+  [[nodiscard]] float result_at(std::int64_t i) const;
   /// Makes the host's copy of a result on a GPU.
   void fetch_result() const;
   /// What element `i` of the result should be, computed as T, not rounded.

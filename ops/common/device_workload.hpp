@@ -23,17 +23,19 @@ void fill_device_inputs(const gemm_share& share, std::uint64_t seed, const matri
 /// beginning, since an allocation may wait for kernels of peers that wait for this rank.
 class device_reference {
  public:
-  device_reference(const gemm_problem& problem, const gemm_share& share);
+  /// For the part of C that `rank` of `world` ranks gets.
+  device_reference(const operator_entry& entry, const gemm_problem& problem, int world, int rank);
 
   /// Computes it for the inputs of a seed. Asynchronous.
   void compute(std::uint64_t seed, stream_ref stream);
-  /// The relative error of a result, in the Frobenius norm. The reference's norm counts as at least
-  /// the one expected of N(0, 1). Infinity if an element is no number. Waits for the stream.
+  /// The relative error of a result, as `deviation` has it. Waits for the stream.
   [[nodiscard]] double error_of(const const_matrix& c, stream_ref stream) const;
 
  private:
   gemm_problem problem_;
   gemm_share share_;
+  double tolerance_;
+  double element_share_;
   bulk::scratch a_memory_;  ///< the rows of A that the part needs
   bulk::scratch b_memory_;
   bulk::scratch c_memory_;

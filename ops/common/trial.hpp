@@ -32,7 +32,8 @@ class trial {
   /// Runs one epoch. Collective.
   virtual void run() = 0;
   /// || result - reference || / || reference || in the Frobenius norm, reference in fp64, or in
-  /// fp32 on GPUs; NaN or infinity if the result has any.
+  /// fp32 on GPUs, if each element is within its bound, else more than the tolerance; infinity if
+  /// an element is no number (`deviation`).
   [[nodiscard]] virtual double relative_error() const = 0;
 
   [[nodiscard]] virtual pattern chosen() const = 0;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "engines/host/convert.hpp"
 #include "engines/host/openblas.hpp"
+#include "ops/common/deviation.hpp"
 
 namespace untax {
 namespace {
@@ -31,6 +33,8 @@ workload::workload(world& w, const operator_entry& entry, const gemm_problem& pr
                    const operator_options& options, std::uint64_t seed)
     : problem_(problem),
       share_(entry.share(problem, w.size(), w.rank())),
+      tolerance_(tolerance_of(entry, problem)),
+      element_share_(element_share_of(entry, problem, w.size())),
       op_(entry.make(w, problem, options)) {
   a_ = own(a_memory_, share_.a_rows, share_.a_cols);
   b_ = own(b_memory_, share_.b_rows, share_.b_cols);
@@ -60,8 +64,7 @@ double workload::relative_error() const {
   const auto a = widened(whole_a_, problem_.type, share_.c_rows, {0, k});
   std::vector<double> reference(static_cast<std::size_t>(m * block_columns));
   std::vector<float> line(static_cast<std::size_t>(block_columns));
-  double difference = 0;
-  double norm = 0;
+  deviation found(tolerance_);
   const pieces blocks{share_.c_cols, block_columns};
   for (int i = 0; m > 0 && i < blocks.count(); ++i) {
     const range cols = blocks.at(i);
@@ -72,21 +75,19 @@ double workload::relative_error() const {
                        reference.data(), static_cast<blasint>(cols.size));
     for (std::int64_t row = 0; row < m; ++row) {
       const std::int64_t first = row * c_.stride + cols.begin - share_.c_cols.begin;
+      const auto count = static_cast<std::size_t>(cols.size);
       host::widen(
           {static_cast<std::byte*>(c_.data) + first * static_cast<std::int64_t>(size_of(c_.type)),
            c_.stride, c_.type},
           1, cols.size, line.data(), cols.size);
-      for (std::int64_t col = 0; col < cols.size; ++col) {
-        const double right = reference[static_cast<std::size_t>(row * cols.size + col)];
-        difference += std::pow(static_cast<double>(line[static_cast<std::size_t>(col)]) - right, 2);
-        norm += right * right;
-      }
+      // With N(0, 1) inputs a square is expected to be k.
+      found.add_row(
+          std::span<const float>(line).first(count),
+          std::span<const double>(reference).subspan(static_cast<std::size_t>(row) * count, count),
+          element_share_, static_cast<double>(k));
     }
   }
-  // All of a few elements may be near zero by chance, where no error is small beside them. With
-  // N(0, 1) inputs the squared norm of the result is expected to be k for each element.
-  const double expected = static_cast<double>(k) * static_cast<double>(m * share_.c_cols.size);
-  return expected > 0 ? std::sqrt(difference / std::max(norm, expected)) : 0;
+  return found.relative_error();
 }
 
 std::uint64_t workload::fingerprint() const {
@@ -107,6 +108,12 @@ double tolerance_of(const operator_entry& entry, const gemm_problem& problem) no
   };
   if (!entry.sums_to) return of(problem.type);
   return std::max(of(problem.type), 1.5 * of(partials_type(problem)));
+}
+
+double element_share_of(const operator_entry& entry, const gemm_problem& problem,
+                        int ranks) noexcept {
+  const double sent = entry.sums_to ? partials_share(partials_type(problem), ranks) : 0;
+  return roundoff_of(problem.type) + addition_share(problem.k) + sent;
 }
 
 std::size_t heap_for(const gemm_problem& problem, int world, int phases) noexcept {

@@ -119,6 +119,8 @@ class workload final : public trial {
 
   gemm_problem problem_;
   gemm_share share_;
+  double tolerance_;
+  double element_share_;
   random_matrix whole_a_;
   random_matrix whole_b_;
   std::vector<std::byte> a_memory_;
@@ -134,6 +136,11 @@ class workload final : public trial {
 /// if the operator sends some.
 [[nodiscard]] double tolerance_of(const operator_entry& entry,
                                   const gemm_problem& problem) noexcept;
+
+/// The largest error of an element of a correct result over its own size or, if that is larger, the
+/// root mean square of its row.
+[[nodiscard]] double element_share_of(const operator_entry& entry, const gemm_problem& problem,
+                                      int ranks) noexcept;
 
 /// An upper bound on the bytes of symmetric heap per rank for one operator on this problem, in any
 /// pattern; `phases` as asked for in the options.

@@ -5,8 +5,10 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "engines/host/convert.hpp"
+#include "ops/common/deviation.hpp"
 #include "ops/flash_decode/planning.hpp"
 
 namespace untax {
@@ -158,9 +160,14 @@ attention_inputs::reference attention_inputs::result() const {
     for (const running_softmax& head : heads) {
       for (std::int64_t j = 0; j < width; ++j)
         right.values.push_back(head.result(static_cast<std::size_t>(j)));
-      right.expected += head.expected() * static_cast<double>(width);
+      right.squares.push_back(head.expected());
     }
   }
+  // An error of an element is a sum of roundings of weights and values that are independent of each
+  // other, with at most the tolerance as their root mean square, relative to that of the row. The
+  // largest of 10^9 such errors is six times as large. Ranks may round their partial results.
+  right.tolerance = tolerance_of(p);
+  right.share = 6 * right.tolerance + partials_share(p.partials, world_);
   return right;
 }
 
@@ -170,15 +177,14 @@ double relative_error(const const_matrix& result, const attention_inputs::refere
       static_cast<std::byte*>(const_cast<void*>(result.data)),  // NOLINT(*-const-cast)
       result.stride, result.type};
   host::widen(tile, result.rows, result.cols, found.data(), result.cols);
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    difference += std::pow(static_cast<double>(found[i]) - right.values[i], 2);
-    norm += std::pow(right.values[i], 2);
+  deviation off(right.tolerance);
+  const auto width = static_cast<std::size_t>(result.cols);
+  for (std::size_t row = 0; row < right.squares.size(); ++row) {
+    off.add_row(std::span<const float>(found).subspan(row * width, width),
+                std::span<const double>(right.values).subspan(row * width, width), right.share,
+                right.squares[row]);
   }
-  // All elements of a very small result may be near zero by chance.
-  const double least = std::max(norm, right.expected);
-  return difference == 0 ? 0 : std::sqrt(difference / least);
+  return off.relative_error();
 }
 
 double tolerance_of(const flash_decode_problem& problem) noexcept {

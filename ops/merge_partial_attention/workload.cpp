@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "engines/host/convert.hpp"
+#include "ops/common/deviation.hpp"
 #include "ops/common/random_matrix.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
 
@@ -16,6 +17,12 @@ namespace {
 
 constexpr float empty = -std::numeric_limits<float>::infinity();
 constexpr double log_of_2 = 0.69314718055994530942;
+/// A logarithm of a sum is up to 64 in base 2, where half of the last bit is 2^-19; two roundings,
+/// and the error of log2f, which is as large.
+constexpr double logarithm_share = 0x1p-16;
+/// Weights are powers of differences of such logarithms, so that they are off by 2^-17 at most, and
+/// the sum of the sizes of a rank's weighted elements is up to six times their root mean square.
+constexpr double weights_share = 0x1p-14;
 
 /// Whether a rank has nothing for a row: one in four. For some rows no rank has anything.
 bool is_empty(std::uint64_t seed, int rank, std::int64_t row) {
@@ -24,22 +31,6 @@ bool is_empty(std::uint64_t seed, int rank, std::int64_t row) {
   };
   return drawn(0) < -1.5F || drawn(1 + static_cast<std::uint64_t>(rank)) < -0.67F;
 }
-
-/// Sums of squared differences and of squares.
-struct deviation {
-  double difference = 0;
-  double norm = 0;
-
-  void add(double found, double right) {
-    if (found == right) return static_cast<void>(norm += std::isfinite(right) ? right * right : 0);
-    difference += (found - right) * (found - right);
-    norm += right * right;
-  }
-  /// All elements of a very small result may be near zero by chance.
-  [[nodiscard]] double relative(double least) const {
-    return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, least));
-  }
-};
 
 }  // namespace
 
@@ -135,6 +126,11 @@ std::vector<float> merge_workload::found() const {
 }
 
 double merge_workload::relative_error() const {
+  return error_of(found(), std::span<const float>(lse_));
+}
+
+double merge_workload::error_of(std::span<const float> elements,
+                                std::span<const float> log_sums) const {
   std::vector<inputs> all;
   for (int rank = 0; rank < world_; ++rank) all.push_back(inputs_of(rank));
   std::vector<std::vector<float>> parts;
@@ -143,11 +139,12 @@ double merge_workload::relative_error() const {
     host::widen({of.partial_o.data(), problem_.head_dim, problem_.type}, tokens_ * problem_.heads,
                 problem_.head_dim, parts.back().data(), problem_.head_dim);
   }
-  const std::vector<float> made = found();
   const double base = problem_.log2 ? log_of_2 : 1;
-  deviation elements;
-  deviation logarithms;
-  double expected = 0;
+  const double tolerance = tolerance_of(problem_);
+  deviation merged(tolerance);
+  deviation logarithms(tolerance);
+  const auto width = static_cast<std::size_t>(problem_.head_dim);
+  std::vector<double> right(width);
   for (std::int64_t i = 0; i < tokens_ * heads_.size; ++i) {
     const std::int64_t row = i / heads_.size * problem_.heads + heads_.begin + i % heads_.size;
     std::vector<double> weights;
@@ -159,18 +156,22 @@ double merge_workload::relative_error() const {
       total += weights.back();
       squares += weights.back() * weights.back();
     }
-    for (std::int64_t j = 0; j < problem_.head_dim; ++j) {
-      const auto at = static_cast<std::size_t>(row * problem_.head_dim + j);
-      double right = 0;
+    for (std::size_t j = 0; j < width; ++j) {
+      const std::size_t at = static_cast<std::size_t>(row) * width + j;
+      right[j] = 0;
       for (std::size_t r = 0; r < all.size(); ++r)
-        if (weights[r] > 0) right += weights[r] / total * static_cast<double>(parts[r][at]);
-      elements.add(static_cast<double>(made[static_cast<std::size_t>(i * problem_.head_dim + j)]),
-                   right);
-      if (total > 0) expected += squares / (total * total);
+        if (weights[r] > 0) right[j] += weights[r] / total * static_cast<double>(parts[r][at]);
     }
-    logarithms.add(static_cast<double>(lse_[static_cast<std::size_t>(i)]), std::log(total) / base);
+    const auto index = static_cast<std::size_t>(i);
+    // Weights are computed in fp32, and an element is rounded once.
+    merged.add_row(elements.subspan(index * width, width), right,
+                   roundoff_of(problem_.type) + weights_share,
+                   total > 0 ? squares / (total * total) : 0);
+    const double log_sum = std::log(total) / base;
+    logarithms.add(static_cast<double>(log_sums[index]), log_sum,
+                   logarithm_share * std::max(1.0, std::abs(log_sum)), 1);
   }
-  return std::max(elements.relative(expected), logarithms.relative(1));
+  return std::max(merged.relative_error(), logarithms.relative_error());
 }
 
 std::vector<std::byte> merge_workload::bits() const {

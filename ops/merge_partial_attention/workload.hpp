@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,12 @@ class merge_workload final : public trial {
   void run(std::int64_t tokens, stream_ref stream = {});
   /// The larger of the errors of the result and of its logarithms.
   [[nodiscard]] double relative_error() const override;
+  /// The same of other results, of as many tokens as the last run had.
+  [[nodiscard]] double error_of(std::span<const float> elements,
+                                std::span<const float> log_sums) const;
+  /// The elements of the result, then its logarithms.
+  [[nodiscard]] std::vector<float> found() const;
+  [[nodiscard]] const std::vector<float>& log_sums() const { return lse_; }
   [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
   [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
   /// The bits of the result and of its logarithms.
@@ -52,7 +59,6 @@ class merge_workload final : public trial {
   [[nodiscard]] matrix rows_in(void* memory, std::int64_t rows) const;
   /// Copies the result from the GPU to memory of the host.
   void fetch() const;
-  [[nodiscard]] std::vector<float> found() const;
 
   merge_partial_attention_problem problem_;
   int world_;

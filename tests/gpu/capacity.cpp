@@ -37,7 +37,7 @@ class row_inputs {
       : problem_(p),
         share_(entry.share(p, w.size(), w.rank())),
         tolerance_(tolerance_of(entry, p)),
-        right_(p, share_),
+        right_(entry, p, w.size(), w.rank()),
         a_(own(a_memory_, share_.a_rows, share_.a_cols)),
         b_(own(b_memory_, share_.b_rows, share_.b_cols)),
         c_(result) {

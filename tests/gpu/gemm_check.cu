@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gpus.hpp"
+#include "ops/common/deviation.hpp"
 
 namespace gpu_test {
 namespace {
@@ -90,7 +91,7 @@ namespace {
 
 template <class T>
 __global__ void compare(const T* c, const float* expected, std::int64_t count, std::int64_t n,
-                        float tolerance, gemm_report* found) {
+                        float share, float usual, gemm_report* found) {
   double difference = 0;
   double size = 0;
   for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
@@ -100,7 +101,7 @@ __global__ void compare(const T* c, const float* expected, std::int64_t count, s
     size += static_cast<double>(should) * should;
     const float d = is - should;
     if (isfinite(d)) difference += static_cast<double>(d) * d;
-    if (fabsf(d) <= tolerance + 0.02F * fabsf(should)) continue;  // not so for NaN
+    if (fabsf(d) <= share * fmaxf(usual, fabsf(should))) continue;  // not so for NaN
     atomicAdd(&found->wrong, 1ULL);
     atomicMin(&found->first, static_cast<unsigned long long>(i));
     atomicAdd(&found->blocks[i / n % 64 / 8][i % n % 64 / 8], 1U);
@@ -162,13 +163,16 @@ std::string gemm_data::findings(cudaStream_t stream) {
   found.first = ~0ULL;
   ok(cudaMemcpyAsync(report_, &found, sizeof found, cudaMemcpyHostToDevice, stream));
   const std::int64_t count = m_ * n_;
-  const auto tolerance = 0.02F * std::sqrt(static_cast<float>(k_));
+  // Elements are added in fp32 and rounded once; sums of k products have a root mean square of
+  // sqrt(k).
+  const auto share = static_cast<float>(untax::roundoff_of(type_) + untax::addition_share(k_));
+  const auto usual = std::sqrt(static_cast<float>(k_));
   if (type_ == untax::dtype::f16) {
     compare<<<grid, 256, 0, stream>>>(reinterpret_cast<const __half*>(c_), expected_, count, n_,
-                                      tolerance, report_);
+                                      share, usual, report_);
   } else {
     compare<<<grid, 256, 0, stream>>>(reinterpret_cast<const __nv_bfloat16*>(c_), expected_, count,
-                                      n_, tolerance, report_);
+                                      n_, share, usual, report_);
   }
   look_around<<<1, margin, 0, stream>>>(around_, count, report_);
   ok(cudaMemcpyAsync(&found, report_, sizeof found, cudaMemcpyDeviceToHost, stream));

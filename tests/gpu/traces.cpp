@@ -86,7 +86,7 @@ trace_record traced(
             EXPECT_TRUE(s.done());
           }
           w.check();
-          EXPECT_LE(load.relative_error(), 2e-2);
+          EXPECT_LE(load.relative_error(), tolerance_of(entry, p));
         } catch (const untax::error& e) {
           if (e.code() != errc::unsupported) throw;
         }

@@ -72,7 +72,44 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+__global__ void add(float* sums, const __nv_bfloat16* addend, std::int64_t count) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step)
+    sums[i] += __bfloat162float(addend[i]);
+}
+
+/// A block for each row.
+__global__ void normalise(const float* x, const __nv_bfloat16* weight, float* out,
+                          std::int64_t hidden, double epsilon) {
+  __shared__ double squares;
+  if (threadIdx.x == 0) squares = 0;
+  __syncthreads();
+  const std::int64_t begin = blockIdx.x * hidden;
+  double mine = 0;
+  for (std::int64_t i = threadIdx.x; i < hidden; i += blockDim.x)
+    mine += static_cast<double>(x[begin + i]) * x[begin + i];
+  atomicAdd(&squares, mine);
+  __syncthreads();
+  const double inverse = 1 / sqrt(squares / static_cast<double>(hidden) + epsilon);
+  for (std::int64_t i = threadIdx.x; i < hidden; i += blockDim.x)
+    out[begin + i] = static_cast<float>(x[begin + i] * inverse * __bfloat162float(weight[i]));
+}
+
 }  // namespace
+
+void add_to(float* sums, const void* addend, std::int64_t count, cudaStream_t stream) {
+  constexpr unsigned blocks = 1024;
+  add<<<blocks, threads, 0, stream>>>(sums, static_cast<const __nv_bfloat16*>(addend), count);
+  gpu::require(cudaGetLastError(), "adding");
+}
+
+void normalise_in_fp64(const float* x, const void* weight, float* out, std::int64_t rows,
+                       std::int64_t hidden, float epsilon, cudaStream_t stream) {
+  if (rows == 0) return;
+  normalise<<<static_cast<unsigned>(rows), threads, 0, stream>>>(
+      x, static_cast<const __nv_bfloat16*>(weight), out, hidden, static_cast<double>(epsilon));
+  gpu::require(cudaGetLastError(), "normalising");
+}
 
 void add_and_normalise(const void* sum, const void* residual, const void* weight, void* x,
                        void* out, std::int64_t rows, std::int64_t hidden, float epsilon,

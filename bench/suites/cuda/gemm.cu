@@ -22,6 +22,7 @@
 #include "engines/gpu/gemm_alone/gemm.hpp"
 #include "engines/gpu/gemm_alone/plans.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
+#include "ops/common/deviation.hpp"
 #include "src/symmetric/cuda/graph.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
 
@@ -181,16 +182,22 @@ class gemm_trial {
     gpu::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream());
   }
 
-  /// The error against the library's result, in the Frobenius norm.
+  /// The error against the library's result, as `deviation` has it. Both are added by tensor cores
+  /// and rounded.
   [[nodiscard]] double error_of(const gpu::gemm& op) {
     gpu::require(cudaMemsetAsync(c_.data(), 0xff, bytes_of(c_bytes_), clock_.stream()),
                  "poisoning");
     run(op, 0);
     library_.run(a_.data(), b_.data(), at(c_, c_bytes_, 1), clock_.stream());
     const device_buffer sums(sizeof(gpu::comparison));
-    return gpu::compare({c_.data(), type_, row_.m, row_.n},
-                        {at(c_, c_bytes_, 1), type_, row_.m, row_.n}, sums.data(), clock_.stream())
-        .relative_error();
+    const auto square = static_cast<double>(row_.k);
+    deviation found(largest_error);
+    found.add(gpu::compare({c_.data(), type_, row_.m, row_.n},
+                           {at(c_, c_bytes_, 1), type_, row_.m, row_.n},
+                           2 * roundoff_of(type_) + addition_share(row_.k), square, sums.data(),
+                           clock_.stream()),
+              static_cast<double>(row_.m * row_.n), square);
+    return found.relative_error();
   }
 
   gemm_row& row_;

@@ -4,8 +4,6 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "src/symmetric/cuda/driver.hpp"
 
@@ -120,29 +118,58 @@ __global__ void join(const uint4* from, uint4* to, std::int64_t rows, sharding s
   }
 }
 
+/// The sum over a warp, at every lane.
+template <class T>
+__device__ T sum_of_lanes(T value) {
+  for (int lanes = 16; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffffU, value, lanes);
+  return value;
+}
+
+__device__ double finite_square(float value) {
+  return isfinite(value) ? static_cast<double>(value) * value : 0;
+}
+
+/// A warp takes a row: its root mean square first, then its elements.
 __global__ void measure(typed is, std::int64_t is_stride, typed should, std::int64_t should_stride,
-                        std::int64_t rows, std::int64_t cols, comparison* found) {
+                        std::int64_t rows, std::int64_t cols, double share, double least_square,
+                        comparison* found) {
+  const std::int64_t lane = threadIdx.x % 32;
   double difference = 0;
   double size = 0;
   unsigned long long broken = 0;
-  for (std::int64_t i = first_here(); i < rows * cols; i += all_threads()) {
-    const std::int64_t row = i / cols;
-    const std::int64_t col = i % cols;
-    const float right = should.get(row * should_stride + col);
-    const float off = is.get(row * is_stride + col) - right;
-    broken += isfinite(off) ? 0 : 1;
-    difference += static_cast<double>(off) * off;
-    size += static_cast<double>(right) * right;
+  float worst = 0;
+  for (std::int64_t row = first_here() / 32; row < rows; row += all_threads() / 32) {
+    double squares = 0;
+    for (std::int64_t col = lane; col < cols; col += 32)
+      squares += finite_square(should.get(row * should_stride + col));
+    squares = sum_of_lanes(squares);
+    size += lane == 0 ? squares : 0;
+    const double usual = sqrt(fmax(squares / static_cast<double>(cols), least_square));
+    for (std::int64_t col = lane; col < cols; col += 32) {
+      const float right = should.get(row * should_stride + col);
+      const float value = is.get(row * is_stride + col);
+      if (value == right || (isnan(value) && isnan(right))) continue;
+      const float off = fabsf(value - right);
+      if (!isfinite(off)) {
+        ++broken;
+        continue;
+      }
+      difference += static_cast<double>(off) * off;
+      const double bound = share * fmax(usual, static_cast<double>(fabsf(right)));
+      worst = fmaxf(worst, static_cast<float>(off / bound));
+    }
   }
-  for (int lanes = 16; lanes > 0; lanes /= 2) {
-    difference += __shfl_down_sync(0xffffffffU, difference, lanes);
-    size += __shfl_down_sync(0xffffffffU, size, lanes);
-    broken += __shfl_down_sync(0xffffffffU, broken, lanes);
-  }
-  if (threadIdx.x % 32 != 0) return;
+  difference = sum_of_lanes(difference);
+  size = sum_of_lanes(size);
+  broken = sum_of_lanes(broken);
+  for (int lanes = 16; lanes > 0; lanes /= 2)
+    worst = fmaxf(worst, __shfl_xor_sync(0xffffffffU, worst, lanes));
+  if (lane != 0) return;
   atomicAdd(&found->difference, difference);
   atomicAdd(&found->size, size);
   atomicAdd(reinterpret_cast<unsigned long long*>(&found->broken), broken);
+  // Numbers that are not negative are ordered as their bits are.
+  atomicMax(reinterpret_cast<int*>(&found->worst), __float_as_int(worst));
 }
 
 __global__ void __launch_bounds__(threads)
@@ -206,19 +233,16 @@ void join_slabs(const void* slabs, void* joined, std::int64_t rows, const shardi
   gpu::require(cudaGetLastError(), "cannot lay slabs out side by side");
 }
 
-double comparison::relative_error() const {
-  if (broken > 0) return std::numeric_limits<double>::infinity();
-  return size > 0 ? std::sqrt(difference / size) : 0;
-}
-
-comparison compare(const const_matrix& is, const const_matrix& should, void* scratch,
-                   stream_ref stream) {
+comparison compare(const const_matrix& is, const const_matrix& should, double share,
+                   double least_square, void* scratch, stream_ref stream) {
   comparison found;
   if (is.empty()) return found;
   auto* there = static_cast<comparison*>(scratch);
   gpu::require(cudaMemsetAsync(there, 0, sizeof found, of(stream)), "cannot compare matrices");
-  measure<<<blocks_for(is.rows * is.cols), threads, 0, of(stream)>>>(
-      elements(is), is.stride, elements(should), should.stride, is.rows, is.cols, there);
+  measure<<<blocks_for(32 * is.rows), threads, 0, of(stream)>>>(
+      elements(is), is.stride, elements(should), should.stride, is.rows, is.cols, share,
+      least_square, there);
+  gpu::require(cudaGetLastError(), "cannot compare matrices");
   gpu::require(cudaMemcpyAsync(&found, there, sizeof found, cudaMemcpyDeviceToHost, of(stream)),
                "cannot compare matrices");
   gpu::require(cudaStreamSynchronize(of(stream)), "cannot compare matrices");

@@ -36,18 +36,18 @@ void round_to(const matrix& to, const const_matrix& from, stream_ref stream);
 void join_slabs(const void* slabs, void* joined, std::int64_t rows, const sharding& shards,
                 stream_ref stream);
 
-/// Sums over all elements.
+/// Sums over all elements, without those whose difference is not finite.
 struct comparison {
   double difference = 0;     ///< squares of is - should
   double size = 0;           ///< squares of should
-  std::uint64_t broken = 0;  ///< elements whose difference is not finite
-
-  /// In the Frobenius norm; infinity if a difference is not finite, 0 if `size` is 0.
-  [[nodiscard]] double relative_error() const;
+  std::uint64_t broken = 0;  ///< elements of which one is finite and the other is not
+  float worst = 0;           ///< the largest error of an element, in units of its bound
 };
 
-/// Synchronises the stream. `scratch` is 64 bytes of device memory.
-[[nodiscard]] comparison compare(const const_matrix& is, const const_matrix& should, void* scratch,
-                                 stream_ref stream);
+/// Elements may be wrong by `share` of their own size or, if that is larger, of the root mean
+/// square of their row in `should`; squares count as at least `least_square`. Synchronises the
+/// stream. `scratch` is 64 bytes of device memory.
+[[nodiscard]] comparison compare(const const_matrix& is, const const_matrix& should, double share,
+                                 double least_square, void* scratch, stream_ref stream);
 
 }  // namespace untax::gpu

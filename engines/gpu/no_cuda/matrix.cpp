@@ -30,9 +30,8 @@ void join_slabs(const void* /*slabs*/, void* /*joined*/, std::int64_t /*rows*/,
                 const sharding& /*shards*/, stream_ref /*stream*/) {
   refuse();
 }
-double comparison::relative_error() const { refuse(); }
-comparison compare(const const_matrix& /*is*/, const const_matrix& /*should*/, void* /*scratch*/,
-                   stream_ref /*stream*/) {
+comparison compare(const const_matrix& /*is*/, const const_matrix& /*should*/, double /*share*/,
+                   double /*least_square*/, void* /*scratch*/, stream_ref /*stream*/) {
   refuse();
 }
 

@@ -21,7 +21,7 @@ overlap_work::overlap_work(world& w, const operator_entry& entry, const gemm_pro
       problem_(problem),
       share_(entry.share(problem, w.size(), w.rank())),
       operands_(share_, problem, seed, stream) {
-  right_.emplace(problem, share_);
+  right_.emplace(entry_, problem, w.size(), w.rank());
   right_->compute(seed, stream);
   wait_for(stream, "making inputs failed");
 }
