@@ -56,6 +56,17 @@ endfunction()
 untax_leave_to_host_compiler(${UNTAX_CUDA_SOURCES})
 list(APPEND UNTAX_CUDA_SOURCES ${UNTAX_KERNEL_SOURCES} ${UNTAX_COMM_SOURCES})
 set(UNTAX_HAS_CUDA ON)
+
+# What tests/gpu/mutants.sh leaves out is chosen when the tests run; only these sources are compiled with the choice.
+set(UNTAX_MUTANTS "" CACHE STRING
+  "Kernels that can leave something out (engines/gpu/channel/mutant.hpp): an expression that their sources match")
+if(UNTAX_MUTANTS)
+  foreach(source IN LISTS UNTAX_CUDA_SOURCES)
+    if(source MATCHES "${UNTAX_MUTANTS}")
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS UNTAX_MUTANTS)
+    endif()
+  endforeach()
+endif()
 # NCCL is the baseline; its header is enough to build, its library is looked for at run time.
 find_path(UNTAX_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/[a-z0-9]+)/no_cuda/")

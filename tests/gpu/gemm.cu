@@ -247,6 +247,26 @@ TEST(gemm, gives_the_same_bits_again_also_in_a_graph) {
   }
 }
 
+// Partial sums that clusters of one run leave for others must not be those of the run before.
+TEST(gemm, a_run_after_other_values_is_right) {
+  NEEDS_GPUS(1);
+  for (const gemm_shape& s :
+       {gemm_shape{16, 7168, 8192, dtype::bf16}, gemm_shape{161, 4608, 8192, dtype::bf16},
+        gemm_shape{256, 3584, 8192, dtype::bf16}}) {
+    const stream on;
+    gemm_data data(s.m, s.n, s.k, s.type);
+    for (const gemm_plan& plan : plans_alone(s, untax::gpu::gpu_here())) {
+      const gemm op(s, plan);
+      for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+        data.fill(seed, on.get());
+        data.poison(on.get());
+        op.run(data.a(), data.b(), data.c(), on.get());
+        ASSERT_EQ(data.findings(on.get()), "") << text_of(s) << ", " << plan.text();
+      }
+    }
+  }
+}
+
 TEST(gemm, ends_where_numbers_are_none) {
   NEEDS_GPUS(1);
   const gemm_shape s{16, 4608, 8192, dtype::bf16};

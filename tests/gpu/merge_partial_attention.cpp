@@ -1,5 +1,6 @@
 // merge_partial_attention on GPUs: random shapes against fp64, poisoned results, parts that are
 // empty and hold NaN, all heads to all and to each its share, tokens that vary, equal bits.
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -16,6 +17,7 @@
 
 #include "gpus.hpp"
 #include "operator_runs.hpp"
+#include "ops/common/deviation.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
 #include "ops/merge_partial_attention/workload.hpp"
 
@@ -212,6 +214,65 @@ TEST(gpu_merge_partial_attention, a_graph_has_the_tokens_that_it_was_captured_wi
           }
           ok(cudaGraphExecDestroy(replay));
           ok(cudaGraphDestroy(graph));
+        }
+      },
+      roomy_world());
+}
+
+// The last rank gets no heads, so it waits for nobody's parts: only what owners have retired holds
+// it up.
+TEST(gpu_merge_partial_attention, a_rank_without_heads_does_not_run_ahead) {
+  NEEDS_GPUS(2);
+  untax::run_gpus(
+      gpus(),
+      [](world& w) {
+        const stream s;
+        const merge_partial_attention_problem p{.tokens = 40,
+                                                .heads = w.size() - 1,
+                                                .head_dim = 128,
+                                                .type = dtype::bf16,
+                                                .get = merged_heads::own};
+        merge_workload load(w, p, {}, 5);
+        for (int epoch = 0; epoch < 20; ++epoch) {
+          if (w.rank() == 0) stall(s, 2000);
+          load.run(p.tokens, {s.get()});
+        }
+        EXPECT_TRUE(s.done());
+        w.check();
+        EXPECT_LE(load.relative_error(), tolerance_of(p));
+        w.barrier();
+      },
+      roomy_world());
+}
+
+// One NaN has the bits that stand for a word that has not arrived.
+TEST(gpu_merge_partial_attention, ends_where_elements_are_none) {
+  NEEDS_GPUS(1);
+  untax::run_gpus(
+      gpus(),
+      [](world& w) {
+        const stream s;
+        for (const dtype type : {dtype::f32, dtype::bf16}) {
+          const merge_partial_attention_problem p{
+              .tokens = 6, .heads = 4, .head_dim = 64, .type = type};
+          merge_partial_attention op(w, p);
+          const std::size_t bytes = std::size_t{24} * 64 * size_of(type);
+          const auto parts = w.allocate<std::byte>(bytes, "parts");
+          const auto out = w.allocate<std::byte>(bytes, "result");
+          const auto logs = w.allocate<float>(48, "logarithms");
+          ok(cudaMemsetAsync(parts.local(), 0xff, bytes, s.get()));
+          ok(cudaMemsetAsync(out.local(), 0, bytes, s.get()));
+          ok(cudaMemsetAsync(logs.local(), 0, 48 * sizeof(float), s.get()));
+          EXPECT_TRUE(s.done());
+          w.barrier();
+          op.run({parts.local(), type, 24, 64}, {logs.local(), dtype::f32, 6, 4},
+                 {out.local(), type, 24, 64}, {logs.local() + 24, dtype::f32, 6, 4}, {s.get()});
+          EXPECT_TRUE(s.done());
+          w.check();
+          const auto found = values(out.local(), bytes, s);
+          for (const double element : untax::widened(found.data(), 24 * 64, type))
+            ASSERT_TRUE(std::isnan(element));
+          w.barrier();
         }
       },
       roomy_world());

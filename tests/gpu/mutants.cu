@@ -21,7 +21,7 @@ class chosen_mutant_environment : public testing::Environment {
     gpu_test::ok(cudaGetDeviceCount(&devices));
     for (int device = 0; device < devices; ++device) {
       gpu_test::ok(cudaSetDevice(device));
-      for (const untax::gpu::mutant_setter set : untax::gpu::mutant_setters())
+      for (const untax::gpu::mutant_setter set : untax::gpu::mutant_setters)
         gpu_test::ok(set(static_cast<untax::gpu::mutant>(std::stoi(number))));
     }
     gpu_test::ok(cudaSetDevice(0));

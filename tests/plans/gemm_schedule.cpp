@@ -1,7 +1,6 @@
 // Which cluster multiplies what, without a GPU: every k-block once, and sums that are left behind
 // are picked up, once, by somebody who does not wait in a circle.
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>

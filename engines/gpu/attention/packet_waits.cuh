@@ -6,6 +6,7 @@
 #include <untax/rma/packet.cuh>
 
 #include "engines/gpu/attention/partial.cuh"
+#include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/sm90/ptx/packet_load.cuh"
 
 namespace untax::gpu {
@@ -113,7 +114,7 @@ struct row_packets : packet_wait {
       missing = most;
       came = false;
     }
-    return came ? 1 : 0;
+    return came || left_out(mutant::attend_ranks) ? 1 : 0;
   }
 };
 

@@ -9,6 +9,7 @@
 #include "engines/gpu/attention/packet_waits.cuh"
 #include "engines/gpu/attention/partial.cuh"
 #include "engines/gpu/attention/shares.cuh"
+#include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/pending_waits.cuh"
 
 namespace untax::gpu {
@@ -85,7 +86,7 @@ class item_parts {
       part.apart = static_cast<std::int64_t>(beside) * apart;
       part.next = row(from + sub + beside, true, g) + at;
       part.places = (count - sub + beside - 1) / beside;
-      part.expected = epoch_;
+      part.expected = left_out(mutant::attend_parts) ? 0 : epoch_;
       part.peer = rank_;
       part.room = room;
       if (wait_for_parts(part, watch, trace, name) != wait_outcome::ok) return false;

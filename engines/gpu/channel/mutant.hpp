@@ -8,9 +8,10 @@
 #include <vector>
 #endif
 
-// Kernel mutants: each one omits one operation. tests/gpu/mutants.sh compiles the library with
-// -DUNTAX_MUTANTS, selects a mutant for each run of the tests (tests/gpu/mutants.cu), and expects
-// the tests to fail. In every other build nothing is omitted, and the compiler removes the checks.
+// Kernel mutants: each one omits one operation. tests/gpu/mutants.sh compiles kernels with
+// UNTAX_MUTANTS, selects a mutant for each run (tests/gpu/mutants.cu), and expects the tests that
+// it names for it to fail. In every other build nothing is omitted: the compiler removes the
+// checks.
 namespace untax::gpu {
 
 /// The operation that is omitted, or its effect.
@@ -32,6 +33,12 @@ enum class mutant {
   sums_acquire,      ///< blocks add peers' partials before they have arrived
   room_hand_over,    ///< plans hand a shared room over without a meeting of the ranks
   attend_lengths,    ///< lengths read before the previous kernels ended are not read again
+  attend_parts,      ///< partial results of blocks are combined before they have arrived
+  attend_ranks,      ///< partial results of ranks are combined before they have arrived
+  attend_counters,   ///< counters of tiles are not reset for the next run
+  words_marker,      ///< a word that is sent may be the one that stands for nothing
+  results_acquire,   ///< a rank ends before the results of its peers have arrived
+  stream_k_reset,    ///< partial sums of clusters are not reset for the next run
 };
 
 #if defined(UNTAX_MUTANTS) && defined(__CUDACC__)
@@ -39,15 +46,12 @@ enum class mutant {
 /// Sets the mutant in the kernels of one source file. Each source file has its own variable, since
 /// device code of different source files is not linked.
 using mutant_setter = cudaError_t (*)(mutant);
-inline std::vector<mutant_setter>& mutant_setters() {
-  static std::vector<mutant_setter> setters;
-  return setters;
-}
+inline std::vector<mutant_setter> mutant_setters;
 
 namespace {
 __constant__ mutant chosen_mutant;  // constant: a check costs almost nothing
 [[maybe_unused]] const bool mutant_can_be_chosen = [] {
-  mutant_setters().push_back(
+  mutant_setters.push_back(
       [](mutant m) { return cudaMemcpyToSymbol(chosen_mutant, &m, sizeof m); });
   return true;
 }();

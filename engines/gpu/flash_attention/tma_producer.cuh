@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/flash_attention/block.cuh"
 #include "engines/gpu/sm90/ptx/tile_copy.cuh"
 
@@ -58,6 +59,7 @@ class flash_producer {
   __device__ void leave() const {
     __threadfence();
     if (atomicAdd(a_.left, 1) + 1 < static_cast<int>(gridDim.x)) return;
+    if (left_out(mutant::attend_counters)) return;
     a_.positions.taken[0] = 0;
     a_.positions.taken[1] = 0;
     *a_.left = 0;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "engines/gpu/gemm/plan.hpp"
 
 namespace untax::gpu {

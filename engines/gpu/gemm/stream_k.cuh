@@ -5,6 +5,7 @@
 #include <untax/flow/wait.hpp>
 #include <untax/memory/cuda_memory.cuh>
 
+#include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/gemm/block.cuh"
 #include "engines/gpu/gemm/cluster_split_k.cuh"
 #include "engines/gpu/gemm/ready_k_blocks.cuh"
@@ -118,7 +119,8 @@ class stream_k_fixup {
       for (int i = 0; i < parts_at_once; ++i) {
         add_four(sums + 4 * (part + i), view.seen[h][i]);
         // Reset for the next launch.
-        store_shared_floats(view.at(h, i), make_float4(no_sum(), no_sum(), no_sum(), no_sum()));
+        if (!left_out(mutant::stream_k_reset))
+          store_shared_floats(view.at(h, i), make_float4(no_sum(), no_sum(), no_sum(), no_sum()));
       }
     }
   }

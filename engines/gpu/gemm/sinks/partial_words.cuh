@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/matrix/pairs.cuh"
 #include "engines/gpu/sm90/ptx/sum_words.cuh"
 
@@ -10,7 +11,9 @@ namespace untax::gpu {
 // Partial sums of a lane as words that are never zero: their bits are inverted. Only one NaN would
 // become zero; it is sent as another NaN.
 
-[[nodiscard]] __device__ inline std::uint32_t as_word(std::uint32_t bits) { return max(~bits, 1U); }
+[[nodiscard]] __device__ inline std::uint32_t as_word(std::uint32_t bits) {
+  return max(~bits, left_out(mutant::words_marker) ? 0U : 1U);
+}
 [[nodiscard]] __device__ inline uint4 as_words(const uint4& bits) {
   return make_uint4(as_word(bits.x), as_word(bits.y), as_word(bits.z), as_word(bits.w));
 }
