@@ -38,6 +38,7 @@ tests_of() {
     sums_retire) printf '%s\n' "$sums" "$merge.is_right_for_random_shapes" "$norm.is_right_for_random_shapes" ;;
     sums_reset) printf '%s\n' "$sums" "$merge.is_right_for_random_shapes" "$norm.is_right_for_random_shapes" ;;
     sums_acquire | results_proxy) echo "$sums" ;;
+    room_hand_over) echo 'gpu_shared_rooms.of_all_gather_gemm*' ;;
     attend_lengths) echo 'gpu_flash_decode*' ;;
     attend_parts | attend_ranks) echo 'gpu_flash_decode.is_right*:gpu_flash_decode.gives_the_same_bits*' ;;
     attend_counters) echo 'gpu_flash_attention.lengths*' ;;
