@@ -34,6 +34,7 @@ CARRIES = {
     "barrier": r"\bmbarrier_((?:arrive|try_wait|test_wait)\w*)\s*\(([^()&]*)",
     # Words that are their own signal: who has taken them makes them what says that none has come.
     "reset_words": r"\.reset_words\s*\(",
+    "reset_sums": r"\bstore_shared_floats\s*\([^;]*?\bno_sum\s*\(",
     "asm": r"\basm\s+volatile\s*\(",
 }
 # Of inline instructions, those that carry order.
