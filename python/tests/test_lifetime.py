@@ -327,3 +327,18 @@ def test_a_join_is_interrupted(tmp_path, rank):
         untax.World.from_environment(join_limit=-1)
     """, environment={"UNTAX_WORLD_SIZE": "2", "UNTAX_RENDEZVOUS": str(tmp_path / "meet"), "UNTAX_RANK": str(rank)})
     assert "KeyboardInterrupt" in err and seconds < 10
+
+
+def test_a_second_thread_in_a_call_of_a_world_is_refused_at_once():
+    worlds = untax.World.threads(2, wait_limit=60)
+    waits = threading.Thread(target=worlds[0].barrier)
+    waits.start()
+    time.sleep(0.3)
+    begin = time.perf_counter()
+    with pytest.raises(untax.InvalidArgument, match="another thread is in a call of this world"):
+        untax.AllReduce(worlds[0], 4, "fp32")
+    assert time.perf_counter() - begin < 5
+    worlds[1].barrier()
+    waits.join()
+    for world in worlds:
+        world.close()

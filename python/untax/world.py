@@ -102,10 +102,12 @@ class World:
 
     @classmethod
     def from_torch(cls, group: Any = None, **options: Any) -> World:
-        """Collective. The ranks of a process group of torch, which may be some of the job's."""
-        from .torch.groups import make_world
+        """Collective. The ranks of a process group of torch, which may be some of the job's. With `memory="cuda"` a rank is
+        on the GPU that is current, or `device`."""
+        from .process_groups import meet  # which imports torch
 
-        return make_world(group, **options)
+        world: World = meet(group, cls.from_exchange, options)
+        return world
 
     @property
     def rank(self) -> int:

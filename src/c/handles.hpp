@@ -32,6 +32,7 @@ struct untax_world {
   std::map<const void*, allocation> allocations;  ///< by local address
   std::atomic<int> operators = 0;                 ///< operators of this world that are not dropped
   std::atomic<bool> failed = false;
+  std::atomic_flag busy;  ///< while a thread is in a call that only one at a time may make
 };
 
 /// The object behind a handle of a mapping.
@@ -40,6 +41,23 @@ struct untax_mapping {
 };
 
 namespace untax::c {
+
+/// Throws `invalid_argument` if another thread is in a call of this world that changes its heap or
+/// its ledger. Two at once would mix their steps, and wait for ever.
+class one_thread {
+ public:
+  explicit one_thread(untax_world& w) : world_(w) {
+    if (world_.busy.test_and_set(std::memory_order_acquire)) refuse();
+  }
+  one_thread(const one_thread&) = delete;
+  one_thread& operator=(const one_thread&) = delete;
+  ~one_thread() { world_.busy.clear(std::memory_order_release); }
+
+ private:
+  [[noreturn]] void refuse() const;
+
+  untax_world& world_;
+};
 
 /// The name, shape and type of an operand that a rank passes to a run.
 struct operand_size {

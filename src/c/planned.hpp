@@ -43,6 +43,7 @@ template <class Traits, class Problem, class Options>
     require(w, "world");
     require(problem, "problem");
     require(made, "op");
+    const one_thread only(*w);
     // Operators of this rank alone have no meeting in which dropped ones end.
     if (planned<Traits>::alone()) w->ranks.end_own();
     *made =

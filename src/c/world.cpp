@@ -57,6 +57,15 @@ struct dropped_memory {
 };
 
 }  // namespace
+
+void one_thread::refuse() const {
+  throw error(
+      errc::invalid_argument,
+      fmt::format("rank {}: another thread is in a call of this world, which is used by one "
+                  "thread at a time; let threads take turns, in the same order at all ranks",
+                  world_.ranks.rank()));
+}
+
 }  // namespace untax::c
 
 using untax::c::guarded;
@@ -164,6 +173,7 @@ int32_t untax_world_use_device(const untax_world* world) {
 int32_t untax_world_barrier(untax_world* world) {
   return guarded(world, [&] {
     require(world, "world");
+    const untax::c::one_thread only(*world);
     world->ranks.barrier();
   });
 }
@@ -173,6 +183,7 @@ int32_t untax_world_agree(untax_world* world, const char* what, const char* desc
     require(world, "world");
     require(what, "what");
     require(description, "description");
+    const untax::c::one_thread only(*world);
     world->ranks.agree(what, description);
   });
 }
@@ -188,6 +199,7 @@ int32_t untax_world_allocate(untax_world* world, size_t bytes, const char* label
   return guarded(world, [&] {
     require(world, "world");
     require(local, "local");
+    const untax::c::one_thread only(*world);
     const std::uint64_t number = world->ranks.next_object();
     const auto made =
         world->ranks.allocate<std::byte>(bytes, label == nullptr ? "memory of the caller" : label);
@@ -200,6 +212,7 @@ int32_t untax_world_allocate(untax_world* world, size_t bytes, const char* label
 int32_t untax_world_free(untax_world* world, void* local) {
   return guarded(world, [&] {
     require(world, "world");
+    const untax::c::one_thread only(*world);
     // The heap has the last word: it may refuse, and then the allocation is still there.
     world->ranks.free(untax::c::allocation_at(*world, local).memory);
     const std::scoped_lock lock(world->allocations_mutex);

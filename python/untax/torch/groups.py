@@ -4,43 +4,21 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import os
-import time
 import weakref
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from .. import _core
-from ..errors import InvalidArgument, OutOfMemory, Timeout
+from ..errors import InvalidArgument, OutOfMemory
 from ..operators import Operator, kinds
+from ..process_groups import group_of
 from ..world import World, fail_if_uncaught
 
-_worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by group: names come back
 _given: dict[World, str] = {}
 _numbers = itertools.count()  # so that no name comes back, which a compiled graph may still have
 _engines: dict[tuple[str, str], Engine] = {}
-
-
-def group_of(group: Any) -> Any:
-    """A process group, of itself, of its name, or the default one for None. Raises InvalidArgument where there is none."""
-    if group is None:
-        if not dist.is_initialized():
-            raise InvalidArgument("there is no default process group; call torch.distributed.init_process_group first, or "
-                                  "give a group")
-        return dist.group.WORLD
-    if isinstance(group, str):
-        try:
-            return c10d._resolve_process_group(group)
-        except RuntimeError as error:
-            raise InvalidArgument(f"{group!r} is the name of no process group of this rank; it has to be one that the rank "
-                                  "is in, as untax.torch.name_of(group) gives it") from error
-    if not isinstance(group, dist.ProcessGroup):
-        raise InvalidArgument(f"group is {group!r}; it has to be a process group that this rank is in, its "
-                              "name, or None")
-    return group
 
 
 def name_of(group: Any) -> str:
@@ -91,42 +69,7 @@ def rank_of(group_name: str) -> int:
 def make_world(group: Any = None, **options: Any) -> World:
     """Collective. A world of the processes of a group, which may be some of the job's. They meet through its store. With
     `memory="cuda"` a rank is on the GPU that is current, or `device`."""
-    group = group_of(group)
-    if options.get("memory") == "cuda" and options.get("device") is None:
-        options["device"] = torch.cuda.current_device()
-    store = c10d._get_process_group_store(group)
-    number = _worlds_made.get(group, -1) + 1
-    rank, ranks = group.rank(), group.size()
-    keys = [f"untax/{number}/{other}" for other in range(ranks)]
-
-    def exchange(mine: bytes) -> list[bytes]:
-        store.set(keys[rank], mine)
-        _wait_for_ranks(store, keys, rank, options.get("join_limit") or _join_limit())
-        return [store.get(key) for key in keys]
-
-    try:
-        world = World.from_exchange(rank, ranks, exchange, **options)
-        _worlds_made[group] = number  # where ranks did not come, they come to the next call with this number
-    finally:
-        store.delete_key(keys[rank])  # all ranks have read it, or it is of a call that failed
-    return world
-
-
-def _join_limit() -> float:
-    """Seconds in which all ranks have to come; 0 waits for ever. Nonsense is refused by the library, which reads it, too."""
-    given = os.environ.get("UNTAX_JOIN_LIMIT_MS", "")
-    return int(given) / 1000 if given.isdecimal() else 60
-
-
-def _wait_for_ranks(store: Any, keys: list[str], rank: int, limit: float) -> None:
-    """Returns when each rank has set its key. The store's own limit would be minutes, and name nobody."""
-    end = time.monotonic() + limit
-    while late := [other for other, key in enumerate(keys) if not store.check([key])]:
-        if limit > 0 and time.monotonic() > end:
-            who = f"rank {late[0]}" if len(late) == 1 else "ranks " + " and ".join(map(str, late))
-            raise Timeout(f"rank {rank}: {who} of {len(keys)} did not come to the first call of this group within {limit:g} s "
-                          "(UNTAX_JOIN_LIMIT_MS); all ranks of a group have to make it", late[0])
-        time.sleep(0.002)
+    return World.from_torch(group, **options)
 
 
 _least = 64
@@ -279,9 +222,9 @@ def explain() -> list[str]:
 
 
 def release_captured(group: Any = None) -> None:
-    """Says that no CUDA graph with a call of this group's operators is replayed any more; None: of no group's. What a graph
-    has captured is kept until then, or until `close`; replayed later, it reads and writes memory that others have. All ranks
-    of a group make the same calls."""
+    """Says that no CUDA graph with a call of this group's operators is replayed any more; None: of any operator, also those
+    without a group, such as flash_attention. What a graph has captured is kept until then, or until `close`; a graph that is
+    replayed later reads and writes memory that others have. All ranks of a group make the same calls."""
     name = None if group is None else name_of(group)
     for (known, _), engine in list(_engines.items()):
         if name is None or known == name:

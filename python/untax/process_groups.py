@@ -1,0 +1,77 @@
+"""How the ranks of a process group of torch meet. Imported where torch is."""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from .errors import InvalidArgument, Timeout
+
+_worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by group: names come back
+
+
+def group_of(group: Any) -> Any:
+    """A process group, of itself, of its name, or the default one for None. Raises InvalidArgument where there is none."""
+    if group is None:
+        if not dist.is_initialized():
+            raise InvalidArgument("there is no default process group; call torch.distributed.init_process_group first, or "
+                                  "give a group")
+        return dist.group.WORLD
+    if isinstance(group, str):
+        try:
+            return c10d._resolve_process_group(group)
+        except RuntimeError as error:
+            raise InvalidArgument(f"{group!r} is the name of no process group of this rank; it has to be one that the rank "
+                                  "is in, as untax.torch.name_of(group) gives it") from error
+    if not isinstance(group, dist.ProcessGroup):
+        raise InvalidArgument(f"group is {group!r}; it has to be a process group that this rank is in, its "
+                              "name, or None")
+    return group
+
+
+def meet(group: Any, from_exchange: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Collective. What `from_exchange(rank, ranks, exchange, **options)` makes, where processes of a group exchange bytes
+    through its store. Raises Timeout, which names the ranks that did not come within the join limit."""
+    group = group_of(group)
+    if options.get("memory") == "cuda" and options.get("device") is None:
+        options = options | {"device": torch.cuda.current_device()}
+    store = c10d._get_process_group_store(group)
+    number = _worlds_made.get(group, -1) + 1
+    rank, ranks = group.rank(), group.size()
+    keys = [f"untax/{number}/{other}" for other in range(ranks)]
+
+    def exchange(mine: bytes) -> list[bytes]:
+        store.set(keys[rank], mine)
+        _wait_for_ranks(store, keys, rank, options.get("join_limit") or _join_limit())
+        return [store.get(key) for key in keys]
+
+    try:
+        world = from_exchange(rank, ranks, exchange, **options)
+        _worlds_made[group] = number  # where ranks did not come, they come to the next call with this number
+    finally:
+        store.delete_key(keys[rank])  # all ranks have read it, or it is of a call that failed
+    return world
+
+
+def _join_limit() -> float:
+    """Seconds in which all ranks have to come; 0 waits for ever. Nonsense is refused by the library, which reads it, too."""
+    given = os.environ.get("UNTAX_JOIN_LIMIT_MS", "")
+    return int(given) / 1000 if given.isdecimal() else 60
+
+
+def _wait_for_ranks(store: Any, keys: list[str], rank: int, limit: float) -> None:
+    """Returns when each rank has set its key. The store's own limit would be minutes, and name nobody."""
+    end = time.monotonic() + limit
+    while late := [other for other, key in enumerate(keys) if not store.check([key])]:
+        if limit > 0 and time.monotonic() > end:
+            who = f"rank {late[0]}" if len(late) == 1 else "ranks " + " and ".join(map(str, late))
+            raise Timeout(f"rank {rank}: {who} of {len(keys)} did not come to the first call of this group within {limit:g} s "
+                          "(UNTAX_JOIN_LIMIT_MS); all ranks of a group have to make it", late[0])
+        time.sleep(0.002)
