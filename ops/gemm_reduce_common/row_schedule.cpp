@@ -92,6 +92,14 @@ std::vector<std::string> row_sums_model::faults() const {
     expect(plan.owned.end(owner) - plan.owned.slab_begin(owner) <= plan.slab_rows,
            fmt::format("a slab of {} is too short", owner));
   }
+  // `landed_partials` waits for peers in the last tile of a block, which has to be all its own
+  // then.
+  for (int row = 0; row < plan.owned.m && plan.world > 1 && !plan.adds_behind; row += high) {
+    const int last = std::min(row + high, plan.owned.m) - 1;
+    expect(!plan.everywhere && row / plan.owned.owner_rows == last / plan.owned.owner_rows,
+           fmt::format("blocks that multiply add rows {} to {}, which have several owners", row,
+                       last));
+  }
   return found;
 }
 

@@ -96,11 +96,15 @@ template <class Element, class Wire, int width>
 
 /// Starts once all attention blocks have started, on SMs with room. Block i handles the rows of
 /// attention block i, item by item. The wait at the end orders later kernels after attention, too.
+///
+/// It runs beside attention, so it cannot wait for the end of that kernel. Those before it have
+/// ended: blocks of attention wait for that before they let this kernel start. So epochs and
+/// lengths are final in L2, and are read there, since L1 may hold older ones.
 template <class Element, class Wire>
 __global__ void __launch_bounds__(combine_threads, 4)
     exchange(const __grid_constant__ attention_arguments a) {
   if (a.run.launch < 0) return;
-  const std::uint64_t epoch = a.run.epochs[blockIdx.x] + 1;
+  const std::uint64_t epoch = __ldcg(a.run.epochs + blockIdx.x) + 1;
   const bool sends = threadIdx.x < combine_threads / 2;
   note_kernel_begin(a.run, sends ? warp_role::sender : warp_role::receiver, epoch);
   const bool well = a.shape.head_dim == 64 ? exchange_rows<Element, Wire, 64>(a, epoch)

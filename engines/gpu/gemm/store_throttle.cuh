@@ -24,7 +24,7 @@ class store_throttle {
   __device__ void begin_tile(int tma_tiles, int k_blocks) {
     const std::uint64_t now = cuda_memory::now();
     // The block may have been suspended meanwhile, so there is a limit.
-    const std::uint64_t k_block = min((now - before_) / since_, most_k_block_nanoseconds);
+    const std::uint64_t k_block = min((now - before_) / max(since_, 1UL), most_k_block_nanoseconds);
     const std::uint64_t time = k_block * static_cast<unsigned>(k_blocks);
     gap_ = tma_tiles > 0 ? time * percent / 100 / static_cast<unsigned>(tma_tiles) : 0;
     before_ = now;

@@ -120,7 +120,7 @@ class landed_partials {
 
   /// Whether the peers' partials have arrived: the same answer for all threads of the warpgroup,
   /// and true for all later tiles. It waits for them in the tile after this block has sent
-  /// everything, or in the last tile.
+  /// everything, or in the last tile, which is all this rank's (`row_sums_model::faults` holds it).
   template <tile_config config>
   [[nodiscard]] __device__ bool has_landed(const block_view<config>& block, const work_tile& w,
                                            int group) {
