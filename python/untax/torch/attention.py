@@ -26,8 +26,8 @@ def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group
     if has_run(engine, q, q.numel(), False):
         op = engine.planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=held,
                             dtype=q.dtype, scale=scale)
-        rows = q.reshape(-1, dim).contiguous()
-        k, v = (t.reshape(-1, kv_heads * dim).contiguous() for t in (keys, values))
+        rows = rows_of(q.reshape(-1, dim), dense=True)
+        k, v = (rows_of(t.reshape(-1, kv_heads * dim)) for t in (keys, values))
         lengths = lengths.to(q.device, torch.int32).contiguous()
         op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), lengths.data_ptr(), None,
                             operand_of(made.view(-1, dim)), (batch, 0), stream_of(q, op.world))
