@@ -14,7 +14,8 @@ namespace untax::bulk {
 
 scratch::scratch(std::size_t bytes) {
   void* found = nullptr;
-  if (cudaMalloc(&found, bytes == 0 ? 1 : bytes) != cudaSuccess) {
+  const cudaError_t result = cudaMalloc(&found, bytes == 0 ? 1 : bytes);
+  if (result == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     std::size_t free = 0;
     std::size_t total = 0;
@@ -23,6 +24,7 @@ scratch::scratch(std::size_t bytes) {
                 fmt::format("the bulk engine needs {} bytes of GPU memory, and {} of {} are free",
                             bytes, free, total));
   }
+  gpu::require(result, "cannot allocate memory of the bulk engine");
   data_ = static_cast<std::byte*>(found);
 }
 scratch::scratch(scratch&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}

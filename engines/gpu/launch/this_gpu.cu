@@ -34,12 +34,12 @@ int num_sms_of(const world& w) {
 scratch_memory::~scratch_memory() { cudaFree(data_); }
 
 void* scratch_memory::allocate(std::size_t bytes, const char* owner, int value) {
-  if (cudaMalloc(&data_, bytes) != cudaSuccess) {
-    cudaGetLastError();
+  const cudaError_t result = cudaMalloc(&data_, bytes);
+  if (result == cudaErrorMemoryAllocation && cudaGetLastError() == result)
     throw error(errc::out_of_memory,
                 fmt::format("{} needs {} bytes of scratch memory, and the GPU has no room for them",
                             owner, bytes));
-  }
+  gpu::require(result, "cannot allocate scratch memory");
   gpu::require(cudaMemset(data_, value, bytes), "cannot clear scratch memory");
   // Of the default stream alone: kernels of ranks that share the GPU may wait for this one.
   gpu::require(cudaStreamSynchronize(cudaStreamLegacy), "cannot clear scratch memory");

@@ -11,7 +11,7 @@ import torch
 from torch.distributed import distributed_c10d as c10d
 
 from .. import _core
-from ..errors import InvalidArgument, OutOfMemory
+from ..errors import InvalidArgument, OutOfMemory, Unsupported
 from ..operators import Operator, kinds
 from ..process_groups import group_of
 from ..world import World, fail_if_uncaught
@@ -85,6 +85,17 @@ def _key(kind: str, problem: dict[str, Any]) -> tuple[Any, ...]:
     return kind, *problem.values()  # whoever asks for a kind says its problem in the same order
 
 
+def _is_captured(device: int) -> bool:
+    return device >= 0 and torch.cuda.is_current_stream_capturing()
+
+
+def _require_no_capture(what: str, device: int) -> None:
+    """Planning meets other ranks, allocates and loads kernels, none of which a CUDA graph can have."""
+    if _is_captured(device):
+        raise Unsupported(f"{what} by a first call, and the current stream is captured in a CUDA graph, which cannot contain "
+                          "that; make the same call once at all ranks before the capture")
+
+
 class Engine:
     """A world, and the operators of the last problems that were run on it, as many as the symmetric heap has room for.
     All ranks of a group run the same, so all of them forget the same. An operator with a run in a CUDA graph is not
@@ -133,6 +144,8 @@ class Engine:
         if (op := self._planned.get(key)) is not None:
             op.used = self.known.stamp()
             return op
+        _require_no_capture(f"{kind} of {', '.join(f'{name} {value}' for name, value in problem.items())} is planned",
+                            self.world.device)
         while len(self._forgettable()) >= self.capacity:
             self._forget_oldest()
         kept = self.world.device >= 0  # by torch's allocator
@@ -191,6 +204,8 @@ def engine_of(group_name: str, device: str, index: int | None = None) -> Engine:
     if engine is None:
         if group_name in _given.values():
             raise InvalidArgument(f"{group_name} has its heaps in memory of another device than {device}")
+        if device == "cuda":
+            _require_no_capture(f"the world of group {group_name!r} is made", 0)
         where = {"memory": "cuda", "device": index} if device == "cuda" else {"memory": "host"}
         group = group_of(group_name)
         engine = _engines[key] = Engine(make_world(group, **where), group)

@@ -83,7 +83,13 @@ void require(CUresult result, const std::string& what) {
 void require(cudaError_t result, const std::string& what) {
   if (result == cudaSuccess) return;
   cudaGetLastError();
-  throw error(errc::internal, fmt::format("{}: {}", what, text_of(result)));
+  if (result < cudaErrorStreamCaptureUnsupported || result > cudaErrorStreamCaptureWrongThread)
+    throw error(errc::internal, fmt::format("{}: {}", what, text_of(result)));
+  throw error(errc::unsupported,
+              fmt::format("this cannot be done while a stream is captured in a graph; worlds and "
+                          "operators are made before that, those of torch.ops.untax by the same "
+                          "call once ({}: {})",
+                          what, text_of(result)));
 }
 
 CUcontext context_of(int device) {

@@ -37,8 +37,9 @@ struct driver_calls {
 [[nodiscard]] std::string text_of(CUresult result);
 [[nodiscard]] std::string text_of(cudaError_t result);
 
-/// Throws `internal` with `what` unless the call succeeded. Clears the last error of the runtime,
-/// so that later calls do not report it.
+/// Throws `internal` with `what` unless the call succeeded; `unsupported` if it failed since a
+/// stream is being captured. Clears the last error of the runtime, so that later calls do not
+/// report it.
 void require(CUresult result, const std::string& what);
 void require(cudaError_t result, const std::string& what);
 
