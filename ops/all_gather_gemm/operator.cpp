@@ -85,7 +85,7 @@ void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, co
   const auto& [m, n, k, type, gather] = problem_;
   check.gemm(a, a_shard(with_rows(problem_, rows), plan_.world, rank_), weights, {n, k}, c,
              {rows, n}, type);
-  runner_->run(rows, a, weights, c, stream);
+  (*runner_->turns)(stream, [&] { runner_->run(rows, a, weights, c, stream); });
 }
 
 }  // namespace untax

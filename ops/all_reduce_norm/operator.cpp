@@ -13,6 +13,7 @@
 #include "ops/common/device_arguments.hpp"
 #include "ops/common/device_runner.hpp"
 #include "ops/common/row_plans.hpp"
+#include "ops/common/run_turns.hpp"
 
 namespace untax {
 namespace {
@@ -28,7 +29,7 @@ all_reduce_norm_problem with_tokens(all_reduce_norm_problem problem, std::int64_
 
 all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& problem,
                                  const operator_options& options)
-    : world_(&w.stable_view()), problem_(problem) {
+    : world_(&w.stable_view()), problem_(problem), turns_(make_process_owned<run_turns>(w, name)) {
   auto made = plan_norm(w, problem, options);
   plan_ = made.plan;
   explanation_ = std::move(made.explanation);
@@ -77,6 +78,7 @@ all_reduce_norm& all_reduce_norm::operator=(all_reduce_norm&& other) noexcept {
   tokens_ = other.tokens_;
   plan_ = other.plan_;
   explanation_ = std::move(other.explanation_);
+  turns_ = std::move(other.turns_);
   plans_ = std::move(other.plans_);
   engine_ = std::move(other.engine_);
   device_ = std::move(other.device_);
@@ -166,10 +168,16 @@ void all_reduce_norm::check_on_device(const norm_inputs& inputs,
 
 void all_reduce_norm::run(const norm_inputs& inputs, const norm_results& results,
                           stream_ref stream) {
-  const norm_results own = result();
+  argument_check{name, plan_.rank}.is_whole(engine_ || device_);
   const std::int64_t tokens =
       rows_of_run(name, plan_.rank, "in", inputs.in.rows, problem_.tokens, plans_.get());
   check(inputs, results, tokens);
+  (*turns_)(stream, [&] { take_turn(inputs, results, tokens, stream); });
+}
+
+void all_reduce_norm::take_turn(const norm_inputs& inputs, const norm_results& results,
+                                std::int64_t tokens, stream_ref stream) {
+  const norm_results own = own_results();
   const protocol_plan& plan = plans_ && tokens > 0 ? plans_->at(tokens) : plan_;
   const bool into_own = results.x == own.x && results.out == own.out &&
                         (own.scales == nullptr || results.scales == own.scales);

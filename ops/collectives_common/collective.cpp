@@ -14,6 +14,7 @@
 #include "ops/common/arguments.hpp"
 #include "ops/common/device_arguments.hpp"
 #include "ops/common/plan_agreement.hpp"
+#include "ops/common/run_turns.hpp"
 
 namespace untax {
 namespace {
@@ -50,6 +51,7 @@ void collective::start(world& w, const std::string& problem, const program& p,
                        const std::function<gpu::transfer_code()>& kernels,
                        const collective_options& options, std::shared_ptr<const void> tables) {
   world_ = &w.stable_view();
+  turns_ = make_process_owned<run_turns>(w, name_);
   tables_ = std::move(tables);
   agree_on_lines(w, name_, {fmt::format("{}, {}", name_of(type_), problem), fields_of(plan_)});
   if (w.memory() == memory_kind::cuda) {
@@ -66,6 +68,7 @@ void collective::start(world& w, const std::string& problem, const program& p,
 void collective::start(world& w, const std::string& problem, const counted_programs& counted,
                        const collective_options& options) {
   world_ = &w.stable_view();
+  turns_ = make_process_owned<run_turns>(w, name_);
   plans_ = counted.plans;
   std::string text = fmt::format("{}, any {}, {}", name_of(type_), problem, fields_of(plan_));
   for (const std::int64_t end : plans_->ends())
@@ -200,6 +203,11 @@ void collective::run_on_device(const void* in, void* out, std::int64_t count, st
 void collective::carry_out(const const_array_view& in, const array_view& out, std::int64_t count,
                            stream_ref stream) {
   if (!on_device()) argument_check{name_, plan_.rank}.no_stream(stream);
+  (*turns_)(stream, [&] { take_turn(in, out, count, stream); });
+}
+
+void collective::take_turn(const const_array_view& in, const array_view& out, std::int64_t count,
+                           stream_ref stream) {
   if (shows_input_ || shows_result_) agree_on(in, out, stream);
   if (on_device()) return run_on_device(in.data, out.data, count, stream);
   host::operand_table operands;

@@ -19,6 +19,7 @@
 #include "ops/common/device_runner.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/row_plans.hpp"
+#include "ops/common/run_turns.hpp"
 
 namespace untax {
 
@@ -26,20 +27,23 @@ namespace untax {
 struct gemm_runner {
   /// `operator_name` is for errors, and has to outlive this.
   gemm_runner(world& w, std::string_view operator_name)
-      : ranks(w.stable_view()), name(operator_name) {}
+      : ranks(w.stable_view()),
+        name(operator_name),
+        turns(make_process_owned<run_turns>(w, operator_name)) {}
   gemm_runner(const gemm_runner&) = delete;
   gemm_runner& operator=(const gemm_runner&) = delete;
   /// After an exception it does not wait for its kernels, which may still write the result. The
   /// result is then left to the world.
   ~gemm_runner();
 
-  /// Runs with so many rows; the arguments have been checked. If peers write C, the Cs of
-  /// neighbouring ranks are as far apart as their results.
+  /// Runs with so many rows, within a turn of `turns`; the arguments have been checked. If peers
+  /// write C, the Cs of neighbouring ranks are as far apart as their results.
   void run(std::int64_t rows, const const_matrix& a, const const_matrix& weights, const matrix& c,
            stream_ref stream);
 
   world& ranks;
   std::string_view name;
+  process_owned<run_turns> turns;
   owned_symmetric<std::byte> result;       ///< its own, if peers write it; destroyed last
   std::shared_ptr<const row_plans> plans;  ///< where runs have different numbers of rows
   process_owned<host::engine> engine;

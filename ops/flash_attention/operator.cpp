@@ -7,6 +7,7 @@
 #include <untax/core/memory_kind.hpp>
 
 #include "ops/common/arguments.hpp"
+#include "ops/common/run_turns.hpp"
 #include "ops/flash_attention/backend.hpp"
 
 namespace untax {
@@ -48,6 +49,7 @@ flash_attention::flash_attention(world& w, const flash_attention_problem& proble
                                  order::attention_order order)
     : problem_(sensible(problem, w.rank())),
       rank_(w.rank()),
+      turns_(new run_turns(run_turns::alone(w, flash_attention_name))),
       backend_(w.memory() == memory_kind::cuda ? device_flash_attention(w, problem_, order)
                                                : host_flash_attention(problem_, w.rank())) {}
 flash_attention::flash_attention(flash_attention&&) noexcept = default;
@@ -80,7 +82,7 @@ void flash_attention::check(const flash_attention_operands& o) const {
 
 void flash_attention::run(const flash_attention_operands& operands, stream_ref stream) {
   check(operands);
-  backend_->run(operands, stream);
+  (*turns_)(stream, [&] { backend_->run(operands, stream); });
 }
 
 }  // namespace untax

@@ -5,6 +5,7 @@
 
 #include "ops/common/arguments.hpp"
 #include "ops/common/plan_agreement.hpp"
+#include "ops/common/run_turns.hpp"
 #include "ops/flash_decode/backend.hpp"
 #include "ops/flash_decode/planning.hpp"
 
@@ -12,7 +13,7 @@ namespace untax {
 
 flash_decode::flash_decode(world& w, const flash_decode_problem& problem,
                            const flash_decode_options& options)
-    : problem_(problem) {
+    : problem_(problem), turns_(make_process_owned<run_turns>(w, flash_decode_name)) {
   require_sensible(problem, w.rank());
   auto made = make_plan(w, problem, options);
   plan_ = made.plan;
@@ -53,7 +54,7 @@ void flash_decode::check(const const_matrix& q, const attention_shard& cache,
 void flash_decode::run(const const_matrix& q, const attention_shard& cache, const matrix& out,
                        stream_ref stream) {
   check(q, cache, as_const(out));
-  backend_->run(q, cache, out, stream);
+  (*turns_)(stream, [&] { backend_->run(q, cache, out, stream); });
 }
 
 }  // namespace untax

@@ -104,10 +104,12 @@ void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, co
     check.apart("c, which is not result(),", as_const(c), as_const(own));
   }
   const bool is_copied = by_way_of_own && runner_->engine;
-  runner_->run(rows, a, weights, is_copied ? own : c, stream);
-  if (!is_copied) return;
-  host::copy_tile({static_cast<std::byte*>(own.data), own.stride, own.type}, own.rows, own.cols,
-                  {static_cast<std::byte*>(c.data), c.stride, c.type});
+  (*runner_->turns)(stream, [&] {
+    runner_->run(rows, a, weights, is_copied ? own : c, stream);
+    if (!is_copied) return;
+    host::copy_tile({static_cast<std::byte*>(own.data), own.stride, own.type}, own.rows, own.cols,
+                    {static_cast<std::byte*>(c.data), c.stride, c.type});
+  });
 }
 
 }  // namespace untax

@@ -114,15 +114,15 @@ void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
 
 void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                            stream_ref stream) {
-  const int rank = world_->rank();
-  const argument_check check{name, rank};
+  const argument_check check{name, world_->rank()};
   check.is_whole(runner_ != nullptr);
-  const std::int64_t rows = rows_of_run(name, rank, "a", a.rows, problem_.m, runner_->plans.get());
-  check.gemm(a, {rows, problem_.k}, weights, weights_shard(problem_, plan_.world, rank), c,
+  const auto rows = rows_of_run(name, check.rank, "a", a.rows, problem_.m, runner_->plans.get());
+  check.gemm(a, {rows, problem_.k}, weights, weights_shard(problem_, plan_.world, check.rank), c,
              {rows, problem_.n}, problem_.type);
-  // It has to hold the most rows: a rank with another number of rows may write there.
-  agree_on(rows_of(c, problem_.m), stream);
-  runner_->run(rows, a, weights, c, stream);
+  (*runner_->turns)(stream, [&] {
+    agree_on(rows_of(c, problem_.m), stream);  // a rank with more rows may write there
+    runner_->run(rows, a, weights, c, stream);
+  });
 }
 
 }  // namespace untax

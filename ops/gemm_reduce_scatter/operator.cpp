@@ -60,7 +60,7 @@ void gemm_reduce_scatter::run(const const_matrix& a, const const_matrix& weights
   const std::int64_t rows = rows_of_run(name, rank_, "a", a.rows, problem_.m, runner_->plans.get());
   const auto problem = with_rows(problem_, rows);
   check_summed(summed(problem), plan_, a, weights, c, c_shard(problem, plan_.world, rank_));
-  runner_->run(rows, a, weights, c, stream);
+  (*runner_->turns)(stream, [&] { runner_->run(rows, a, weights, c, stream); });
 }
 
 }  // namespace untax

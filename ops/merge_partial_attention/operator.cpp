@@ -6,6 +6,7 @@
 
 #include "ops/common/arguments.hpp"
 #include "ops/common/plan_agreement.hpp"
+#include "ops/common/run_turns.hpp"
 #include "ops/merge_partial_attention/backend.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
 
@@ -14,7 +15,9 @@ namespace untax {
 merge_partial_attention::merge_partial_attention(world& w,
                                                  const merge_partial_attention_problem& problem,
                                                  const merge_partial_attention_options& options)
-    : problem_(problem), varying_(options.varying_tokens) {
+    : problem_(problem),
+      varying_(options.varying_tokens),
+      turns_(make_process_owned<run_turns>(w, merge_partial_attention_name)) {
   require_sensible(problem, w.rank());
   auto made = make_plan(w, problem, options);
   plan_ = made.plan;
@@ -59,7 +62,7 @@ void merge_partial_attention::run(const const_matrix& partial_o, const const_mat
   check.matrix_of("out", as_const(out), {tokens * own, problem_.head_dim}, problem_.type);
   check.matrix_of("lse", as_const(lse), {tokens, own}, dtype::f32);
   check.apart("out", as_const(out), as_const(lse));
-  backend_->run(partial_o, partial_lse, out, lse, stream);
+  (*turns_)(stream, [&] { backend_->run(partial_o, partial_lse, out, lse, stream); });
 }
 
 }  // namespace untax

@@ -173,6 +173,13 @@ void bind_world(nb::module_& m) {
              untax_world* const handle = w.open();
              checked([&] { return untax_world_use_device(handle); });
            })
+      .def(
+          "let_runs_follow",
+          [](const world& w, std::uintptr_t stream) {
+            untax_world* const handle = w.open();
+            checked([&] { return untax_world_let_runs_follow(handle, pointer(stream)); });
+          },
+          nb::arg("stream"))
       .def("barrier",
            [](const world& w) {
              untax_world* const handle = w.open();

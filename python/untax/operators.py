@@ -1,6 +1,7 @@
 """The operators and collectives, as objects that are planned once and run many times.
 
-Planning, running and closing are collective: all ranks do the same in the same order. Arrays are anything with
+Planning, running and closing are collective: all ranks do the same in the same order. On GPUs runs take place in the
+order of the calls, also on several streams and in graphs (docs/design.md, "The order of runs"). Arrays are anything with
 `__dlpack__`, a buffer or `__array_interface__`: numpy, torch, cupy. In a world of the host they lie in host memory, and
 a run returns when its result is complete; in a world of GPUs they lie on the rank's GPU, and with `stream` (an address,
 or a stream of torch or cupy) a run only launches. With `varying_rows=True` (of GEMM operators and AllReduceNorm) or

@@ -20,7 +20,8 @@ def _as_numbers(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class Operator:
-    """What all operators have."""
+    """What all operators have. One is used by one thread at a time; a second one gets `InvalidArgument`. All ranks run the
+    operators of a world in the same order (docs/design.md, "The order of runs")."""
 
     name: ClassVar[str] = ""
     used: int = 0  #: the number of its last use, for an engine that forgets the oldest ones

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _core
 from .errors import Aborted, InvalidArgument
-from .types import DEFAULT_STREAM, item_sizes, number_of, type_name, type_number
+from .types import DEFAULT_STREAM, item_sizes, number_of, stream_number, type_name, type_number
 
 _memories = ("default", "host", "cuda", "automatic")
 _open: weakref.WeakSet[World] = weakref.WeakSet()
@@ -148,6 +148,12 @@ class World:
     def barrier(self) -> None:
         """Collective. Returns when all ranks have come; what they did before is visible after it."""
         self._core.barrier()
+
+    def let_runs_follow(self, stream: Any) -> None:
+        """Runs of collective operators that are called from now on begin after the work that a stream (an address, or one of
+        torch or cupy) has now, also in a graph if it is captured: for work that uses what peers write, such as a copy of an
+        operator's own result. It does nothing in a world of the host."""
+        self._core.let_runs_follow(stream_number(stream))
 
     def agree(self, what: str, description: str) -> None:
         """Collective. Raises Disagreement, at every rank, unless all ranks say the same."""

@@ -8,6 +8,7 @@
 
 #include <untax/core/error.hpp>
 #include <untax/flow/control_block.hpp>
+#include <untax/ops/run_order.hpp>
 
 #include "given.hpp"
 #include "reading.hpp"
@@ -192,6 +193,15 @@ int32_t untax_world_check(const untax_world* world) {
   return guarded(world, [&] {
     require(world, "world");
     world->ranks.check();
+  });
+}
+
+int32_t untax_world_let_runs_follow(untax_world* world, void* stream) {
+  return guarded(world, [&] {
+    require(world, "world");
+    untax::stream_ref on;
+    on.handle = stream;
+    untax::let_runs_follow(world->ranks, on);
   });
 }
 

@@ -27,6 +27,8 @@ TEST(c_refusals, nothing_is_wrong_with_null_but_where_it_is_needed) {
   expect_failure(untax_world_threads(2, nullptr, nullptr), untax_invalid_argument,
                  {"worlds is NULL"});
   expect_failure(untax_world_barrier(nullptr), untax_invalid_argument, {"world is NULL"});
+  expect_failure(untax_world_let_runs_follow(nullptr, nullptr), untax_invalid_argument,
+                 {"world is NULL"});
   expect_failure(untax_all_reduce_run(nullptr, nullptr, nullptr, nullptr), untax_invalid_argument,
                  {"op is NULL"});
   expect_failure(untax_world_from_exchange(0, 2, nullptr, nullptr, nullptr, nullptr),
@@ -144,6 +146,7 @@ TEST(c_refusals, symmetric_memory_is_given_found_and_freed) {
     EXPECT_OK(untax_world_allocate(world, 64, "letters", &local));
     EXPECT_GE(untax_world_heap_used(world), 64);
     std::memset(local, 'a' + rank, 64);
+    EXPECT_OK(untax_world_let_runs_follow(world, nullptr));
     EXPECT_OK(untax_world_barrier(world));
     void* other = nullptr;
     EXPECT_OK(untax_world_translate(world, local, 1 - rank, &other));

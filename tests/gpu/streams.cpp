@@ -1,5 +1,8 @@
 // On which stream runs of operators take place: one that is passed, the default one, or none.
+#include <exception>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -127,6 +130,60 @@ TEST(gpu_streams, collectives_begin_behind_the_default_one) {
         EXPECT_EQ(values(sum.local(), count, s), right);
       },
       roomy_world());
+}
+
+/// An all_reduce of ones in two worlds, each on a stream of its own.
+void run_in_two_worlds(world& first, world& second) {
+  constexpr std::size_t count = 2000;
+  const std::vector<float> ones(count, 1);
+  const stream streams[2];
+  world* const worlds[2] = {&first, &second};
+  std::vector<std::unique_ptr<untax::all_reduce>> ops;
+  std::vector<float*> memory;
+  for (world* w : worlds) {
+    ops.push_back(std::make_unique<untax::all_reduce>(
+        *w, untax::all_reduce_problem{.count = count, .type = dtype::f32}));
+    memory.push_back(w->allocate<float>(2 * count, "in and out").local());
+    copy(memory.back(), ones.data(), count, streams[0]);
+    w->barrier();
+  }
+  for (int turn = 0; turn < 1000; ++turn) {
+    for (const int i : {first.rank(), 1 - first.rank()}) {
+      float* const at = memory[static_cast<std::size_t>(i)];
+      ops[static_cast<std::size_t>(i)]->run(untax::const_array_view(at, count),
+                                            untax::array_view(at + count, count), streams[i].get());
+    }
+  }
+  for (const int i : {0, 1}) {
+    EXPECT_TRUE(streams[i].done());
+    worlds[i]->check();
+    EXPECT_EQ(values(memory[static_cast<std::size_t>(i)] + count, count, streams[i]),
+              std::vector<float>(count, 2));
+    ops[static_cast<std::size_t>(i)].reset();
+  }
+}
+
+/// Nothing keeps worlds in order: small kernels, which leave each other room, may be launched in
+/// another order at each rank.
+TEST(gpu_streams, of_two_worlds_run_in_any_order_where_both_have_room) {
+  NEEDS_GPUS(2);
+  NEEDS_OWN_GPUS();
+  std::vector<world> first = world::local_gpus(2, gpu_world());
+  std::vector<world> second = world::local_gpus(2, gpu_world());
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        first[rank].use_device();
+        run_in_two_worlds(first[rank], second[rank]);
+      } catch (const std::exception& e) {
+        errors[rank] = e.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
 }  // namespace

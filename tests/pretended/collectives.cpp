@@ -87,6 +87,7 @@ TEST(gpu_collectives_without_kernels, run_them_on_any_stream) {
     }
     pretended::put_out_of_reach(nullptr);
     (void)noted();
+    (void)pretended::runs_in_order();
     op.run(given, result, pretended::a_stream());
     lines first = runs("a stream");
     first.insert(first.begin(), "ask for " + text_of(out.data()));
@@ -97,6 +98,7 @@ TEST(gpu_collectives_without_kernels, run_them_on_any_stream) {
     auto moved = std::move(op);
     moved.run(given, result);
     EXPECT_EQ(noted(), runs("none"));
+    EXPECT_EQ(pretended::runs_in_order(), 3);
   });
 }
 

@@ -20,6 +20,7 @@
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
 #include "ops/merge_partial_attention/backend.hpp"
+#include "src/symmetric/stream_order.hpp"
 
 namespace pretended {
 namespace {
@@ -27,6 +28,8 @@ namespace {
 thread_local lines notes;
 thread_local const void* unreachable = nullptr;
 thread_local std::string failure;
+thread_local int begun = 0;
+thread_local int ended = 0;
 int streams[2];
 
 }  // namespace
@@ -69,6 +72,12 @@ lines told(untax::world& w, std::uint64_t& from) {
     calls.push_back(line ? line->text : "(lost)");
   }
   return calls;
+}
+
+int runs_in_order() {
+  EXPECT_EQ(begun, ended);
+  ended = 0;
+  return std::exchange(begun, 0);
 }
 
 namespace {
@@ -237,6 +246,12 @@ bool reachable_by_device(const void* p) {
   return p != pretended::unreachable;
 }
 std::uint64_t allocation_at(const void* p) { return p == pretended::unreachable ? 0 : 1; }
+
+struct stream_order::state {};
+stream_order::stream_order() = default;
+void stream_order::begin(stream_ref /*stream*/) const { ++pretended::begun; }
+void stream_order::end(stream_ref /*stream*/) const { ++pretended::ended; }
+
 void wait_for_device(const world& w) noexcept {
   pretended::note(fmt::format("wait for GPU {}", w.device()));
 }

@@ -36,6 +36,9 @@ void leave_all_memory();
 /// What this rank's kernels throw when they are launched next, once: "" for nothing.
 void fail_next(const std::string& why);
 
+/// How many runs of this rank were kept in order with others since the last call.
+[[nodiscard]] int runs_in_order();
+
 /// What a rank has told the ledger since the `from`-th call, which is moved on.
 [[nodiscard]] lines told(untax::world& w, std::uint64_t& from);
 

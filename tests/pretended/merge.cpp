@@ -51,6 +51,7 @@ TEST(gpu_merge_without_kernels, asks_for_its_kernel_and_runs_it) {
         EXPECT_EQ(noted(), lines{fmt::format("merge runs {} {} to {} {}, {} tokens, on a stream",
                                              text_of(o.data()), text_of(lse.data()),
                                              text_of(out.data()), text_of(out_lse.data()), now)});
+        EXPECT_EQ(pretended::runs_in_order(), 1);
       }
     }
     EXPECT_EQ(noted(), lines{"merge ends"});

@@ -98,6 +98,7 @@ TEST(gpu_norm_without_kernels, runs_what_it_is_given) {
     op.run(m.inputs());
     EXPECT_EQ(without_questions(noted()), lines{run_text(m.inputs(), op.result(), "none")});
     EXPECT_EQ(told(w, from), lines()) << "runs have the same tokens";
+    EXPECT_EQ(pretended::runs_in_order(), 2);
   });
 }
 

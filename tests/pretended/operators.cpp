@@ -77,6 +77,7 @@ TYPED_TEST(gpu_operators_without_kernels, run_them_on_the_stream_of_the_caller_o
     how::run(op, a, b, to, pretended::a_stream());
     EXPECT_EQ(noted(), lines{run + "a stream"}) << "what was right is not asked for again";
     EXPECT_EQ(told(w, from), lines());
+    EXPECT_EQ(pretended::runs_in_order(), 2);
   });
 }
 

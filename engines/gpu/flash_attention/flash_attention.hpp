@@ -22,7 +22,7 @@ struct flash_queues {
 /// fp16 elements, fp32 sums and statistics, bitwise reproducible.
 ///
 /// The constructor allocates all memory. Runs of one object must not overlap, since they share
-/// counters; different objects are independent.
+/// counters (the operator keeps them in order); different objects are independent.
 class flash_runner {
  public:
   /// On the current device. Throws `unsupported` if that is not a Hopper GPU, if heads do not have

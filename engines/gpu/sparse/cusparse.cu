@@ -47,10 +47,12 @@ class cusparse final : public device_kernel<Value> {
     library_.require(library_.set_stream(handle_, stream), "cusparseSetStream");
     library_.require(library_.set_values(x_, const_cast<Value*>(v.x)), "cusparseDnVecSetValues");
     library_.require(library_.set_values(y_, v.y), "cusparseDnVecSetValues");
-    library_.require(
-        library_.multiply(handle_, CUSPARSE_OPERATION_NON_TRANSPOSE, &v.alpha, matrix_, x_, &v.beta,
-                          y_, value_type<Value>, algorithm_, scratch_.data()),
-        "cusparseSpMV");
+    in_order(order_, stream, [&] {
+      library_.require(
+          library_.multiply(handle_, CUSPARSE_OPERATION_NON_TRANSPOSE, &v.alpha, matrix_, x_,
+                            &v.beta, y_, value_type<Value>, algorithm_, scratch_.data()),
+          "cusparseSpMV");
+    });
   }
 
  private:
@@ -121,6 +123,7 @@ class cusparse final : public device_kernel<Value> {
   slices<Value> slices_;
   device_array<std::int32_t> begins_;
   device_array<char> scratch_;
+  stream_order order_;
   cusparseConstSpMatDescr_t matrix_ = nullptr;
   cusparseDnVecDescr_t x_ = nullptr;
   cusparseDnVecDescr_t y_ = nullptr;

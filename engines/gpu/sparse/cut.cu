@@ -81,6 +81,11 @@ class cut final : public device_kernel<Value> {
 
   void run(const spmv_vectors<Value>& v, cudaStream_t stream) const override {
     if (units_.count() == 0) return;
+    in_order(order_, stream, [&] { launch(v, stream); });
+  }
+
+ private:
+  void launch(const spmv_vectors<Value>& v, cudaStream_t stream) const {
     cut_kernel<how>
         <<<units_.blocks(), unit_threads, 0, stream>>>(matrix_, units_.data(), v, carries_.data());
     gpu::require(cudaGetLastError(), "spmv cannot start");
@@ -91,10 +96,10 @@ class cut final : public device_kernel<Value> {
                    units_.count(), v);
   }
 
- private:
   device_csr<Value, Offset> matrix_;
   unit_begins units_;
   device_array<device_carry<Value>> carries_;
+  stream_order order_;
 };
 
 }  // namespace

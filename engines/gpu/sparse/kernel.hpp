@@ -6,6 +6,8 @@
 
 #include <untax/sparse/device_spmv.hpp>
 
+#include "src/symmetric/stream_order.hpp"
+
 namespace untax::sparse {
 
 /// The operands of y = alpha A x + beta y.
@@ -16,6 +18,16 @@ struct spmv_vectors {
   Value beta;
   Value* y;
 };
+
+/// Launches a product that uses memory of its own: behind the product before, also on another
+/// stream and in graphs.
+template <class Launch>
+void in_order(const stream_order& order, cudaStream_t stream, const Launch& launch) {
+  auto* const on = stream == nullptr ? cudaStreamLegacy : stream;
+  order.begin(on);
+  launch();
+  order.end(on);
+}
 
 /// An implementation of one way, with the data that it needs in addition to the matrix.
 template <class Value>

@@ -40,8 +40,10 @@ typedef struct untax_array {
 
 /* untax_NAME_plan makes an operator for one problem, and untax_NAME_run runs it, any number of
  * times. `options` may be NULL. Planning and destroying are collective, and so is each run: all
- * ranks make the same calls in the same order. The world has to outlive it; untax_world_destroy
- * refuses otherwise.
+ * ranks make the same calls in the same order. Runs take place in the order of the calls, also on
+ * several streams and in graphs (docs/design.md, "The order of runs"). An operator is used by one
+ * thread at a time: invalid_argument for a second one. The world has to outlive it;
+ * untax_world_destroy refuses otherwise.
  *
  * In a world of the host `stream` has to be NULL, else unsupported, and a run returns when the
  * result is complete and the operands may be changed again. In a world of GPUs operands are in

@@ -89,6 +89,11 @@ UNTAX_API int32_t untax_world_agree(untax_world* world, const char* what, const 
 /* Fails with the reason if the world was stopped, also by a kernel that gave up waiting. Called
  * after kernels of this rank have ended, it says whether they ended well. */
 UNTAX_API int32_t untax_world_check(const untax_world* world);
+/* Runs of collective operators that are called from now on begin after the work that `stream` has
+ * now, whatever their streams, also in a graph if the stream is being captured. It is for work
+ * between runs that uses what peers write, such as a copy of an operator's own result. It does
+ * nothing in a world of the host. */
+UNTAX_API int32_t untax_world_let_runs_follow(untax_world* world, void* stream);
 
 /* Collective. Allocates `bytes` bytes of symmetric memory at every rank, aligned to 512 bytes and
  * not cleared; `*local` is this rank's. It does not wait, unless the only free memory is that of

@@ -43,9 +43,8 @@ class all_gather_gemm {
   /// `run` is asynchronous: it launches on the stream, allocates and reads back nothing, and can be
   /// captured in a CUDA graph. `world::check` throws the error of a failed wait after the run has
   /// ended. Without a stream it starts after the work in the default stream, and returns as above.
-  /// The runs of one operator are ordered: on one stream, or by events. The runs of different
-  /// operators of a world are ordered, too, in the same order at all ranks: the kernels of one may
-  /// need all multiprocessors, and wait for peers.
+  /// Runs of a world take place in the order of the calls, which is the same at all ranks, also on
+  /// several streams and in graphs (docs/design.md, "The order of runs").
   ///
   /// If the pattern is bulk_library, also as the choice of `automatic`, graphs of a run have to be
   /// destroyed before the operator: NCCL ends no communicator whose calls are in a graph.

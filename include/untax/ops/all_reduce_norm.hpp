@@ -18,6 +18,7 @@ namespace untax {
 
 class device_arguments;
 class device_norm;
+class run_turns;
 namespace host {
 class engine;
 }
@@ -81,7 +82,9 @@ class all_reduce_norm {
   /// the calling thread, at multiples of 16 bytes and without gaps between rows. With a stream
   /// `run` is asynchronous and can be captured in a CUDA graph. `world::check` throws the error of
   /// a failed wait after the run has ended. Without a stream it starts after the work in the
-  /// default stream, and returns as above.
+  /// default stream, and returns as above. Runs of a world take place in the order of the calls,
+  /// which is the same at all ranks, also on several streams and in graphs (docs/design.md, "The
+  /// order of runs").
   void run(const norm_inputs& inputs, const norm_results& results, stream_ref stream = {});
   /// As above, into `result()`.
   void run(const norm_inputs& inputs, stream_ref stream = {}) { run(inputs, result(), stream); }
@@ -100,12 +103,15 @@ class all_reduce_norm {
   void check(const norm_inputs& inputs, const norm_results& results, std::int64_t tokens) const;
   void check_on_device(const norm_inputs& inputs, const norm_results& results) const;
   [[nodiscard]] norm_results own_results() const;
+  void take_turn(const norm_inputs& inputs, const norm_results& results, std::int64_t tokens,
+                 stream_ref stream);
   void end() noexcept;
 
   world* world_;
   all_reduce_norm_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
+  process_owned<run_turns> turns_;
   std::int64_t tokens_ = -1;                ///< of the last run on a GPU
   owned_symmetric<std::byte> own_;          ///< x, then out, then scales
   std::shared_ptr<const row_plans> plans_;  ///< only if runs have different numbers of tokens

@@ -27,6 +27,7 @@ struct collective_need;
 struct counted_programs;
 class counted_runners;
 class device_arguments;
+class run_turns;
 class count_plans;
 enum class touched : std::uint8_t;
 
@@ -84,6 +85,9 @@ class collective {
   [[nodiscard]] bool on_device() const noexcept { return device_runner_ || device_runners_; }
   /// Whether `stream` is being captured.
   [[nodiscard]] bool captures(stream_ref stream) const;
+  /// Does a run, whose turn it is.
+  void take_turn(const const_array_view& in, const array_view& out, std::int64_t count,
+                 stream_ref stream);
   /// One run on a GPU.
   void run_on_device(const void* in, void* out, std::int64_t count, stream_ref stream);
   /// Notes which memory peers access with one of the plans.
@@ -95,6 +99,7 @@ class collective {
 
   world* world_ = nullptr;
   std::string_view name_;
+  process_owned<run_turns> turns_;
   collective_plan plan_;
   touched by_peers_ = {};
   bool shows_input_ = false;  ///< whether peers access it, like the next

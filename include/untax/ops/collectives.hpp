@@ -22,9 +22,9 @@ namespace untax {
 // the calling thread. With a stream `run` is asynchronous: it launches kernels on the stream,
 // allocates and reads back nothing, and can be captured in a CUDA graph. `world::check` throws the
 // error of a failed wait after the kernels have ended. Without a stream the run starts after the
-// work in the default stream, and returns as above. The runs of one operator are ordered: on one
-// stream, or by events. The runs of different operators of a world are ordered, too, in the same
-// order at all ranks: the kernels of one may need all multiprocessors, and wait for peers.
+// work in the default stream, and returns as above. Runs of a world take place in the order of the
+// calls, which is the same at all ranks, also on several streams and in graphs (docs/design.md,
+// "The order of runs").
 
 /// Every rank ends with the shards of all ranks. ops/all_gather/README.md draws it.
 class all_gather : public collective {

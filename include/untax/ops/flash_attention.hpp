@@ -12,6 +12,7 @@
 namespace untax {
 
 class flash_attention_backend;
+class run_turns;
 
 /// Attention of all queries of each sequence to the keys of the same sequence, as in prefill;
 /// forward only.
@@ -62,7 +63,9 @@ class flash_attention {
   /// In a world of GPUs the operands, with `begins`, are in memory of the rank's GPU, and rows
   /// begin at multiples of 16 bytes. The values of `begins` are not checked there. With a stream a
   /// run only launches, and can be captured in a CUDA graph. Without one it starts after the work
-  /// in the default stream, and returns when `out` is complete.
+  /// in the default stream, and returns when `out` is complete. Runs of one operator take place in
+  /// the order of the calls, also on several streams and in graphs; those of others may overlap
+  /// with them (docs/design.md, "The order of runs").
   void run(const flash_attention_operands& operands, stream_ref stream = {});
 
  private:
@@ -70,6 +73,7 @@ class flash_attention {
 
   flash_attention_problem problem_;
   int rank_;
+  process_owned<run_turns> turns_;
   process_owned<flash_attention_backend> backend_;
 };
 

@@ -13,6 +13,7 @@
 namespace untax {
 
 class attention_backend;
+class run_turns;
 
 /// The keys and values that a rank has of all sequences. A row has one key of all heads, `head_dim`
 /// elements each, side by side.
@@ -66,9 +67,9 @@ class flash_decode {
   /// Replays use the lengths and pages of their time. A run also reads lengths before the kernels
   /// ahead of it have ended, but uses the values that are there after their end. `world::check`
   /// throws the error of a failed wait after the run has ended. Without a stream it starts after
-  /// the work in the default stream, and returns as above. The runs of one operator are ordered: on
-  /// one stream, or by events. The runs of different operators of a world are ordered, too, in the
-  /// same order at all ranks: the kernels of one may need all multiprocessors, and wait for peers.
+  /// the work in the default stream, and returns as above. Runs of a world take place in the order
+  /// of the calls, which is the same at all ranks, also on several streams and in graphs
+  /// (docs/design.md, "The order of runs").
   ///
   /// If the pattern is bulk_library, also as the choice of `automatic`, graphs of a run have to be
   /// destroyed before the operator: NCCL ends no communicator whose calls are in a graph.
@@ -86,6 +87,7 @@ class flash_decode {
   flash_decode_problem problem_;
   flash_decode_plan plan_;
   std::string explanation_;
+  process_owned<run_turns> turns_;
   process_owned<attention_backend> backend_;
 };
 

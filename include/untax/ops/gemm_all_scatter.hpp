@@ -47,10 +47,9 @@ class gemm_all_scatter {
   /// `run` is asynchronous: it launches on the stream, allocates and reads back nothing, and can be
   /// captured in a CUDA graph. `world::check` throws the error of a failed wait after the run has
   /// ended. Peers write into c from when the stream comes to this run until it has passed it.
-  /// Without a stream it starts after the work in the default stream, and returns as above. The
-  /// runs of one operator are ordered: on one stream, or by events. The runs of different operators
-  /// of a world are ordered, too, in the same order at all ranks: the kernels of one may need all
-  /// multiprocessors, and wait for peers.
+  /// Without a stream it starts after the work in the default stream, and returns as above. Runs of
+  /// a world take place in the order of the calls, which is the same at all ranks, also on several
+  /// streams and in graphs (docs/design.md, "The order of runs").
   ///
   /// A run on a `c` that is new to it waits for all ranks to compare offsets, but not while its
   /// stream is being captured. If `c` is new at some ranks only, these throw a `timeout` that names

@@ -16,6 +16,7 @@
 namespace untax {
 
 class merge_backend;
+class run_turns;
 
 /// The heads of the merged result that a rank gets.
 enum class merged_heads : std::uint8_t {
@@ -92,7 +93,8 @@ class merge_partial_attention {
   /// of the calling thread. Results share no memory with operands, and rows of `partial_o` and
   /// `out` begin at multiples of 16 bytes. With a stream `run` is asynchronous and can be captured
   /// in a CUDA graph. Without one it starts after the work in the default stream, and returns as
-  /// above.
+  /// above. Runs of a world take place in the order of the calls, which is the same at all ranks,
+  /// also on several streams and in graphs (docs/design.md, "The order of runs").
   void run(const const_matrix& partial_o, const const_matrix& partial_lse, const matrix& out,
            const matrix& lse, stream_ref stream = {});
 
@@ -109,6 +111,7 @@ class merge_partial_attention {
   merge_partial_attention_plan plan_;
   bool varying_ = false;
   std::string explanation_;
+  process_owned<run_turns> turns_;
   process_owned<merge_backend> backend_;
 };
 

@@ -45,7 +45,8 @@ class device_spmv {
 
   /// y = alpha A x + beta y. It is asynchronous on `stream`, and can be captured in a CUDA graph.
   /// If beta is 0, y is not read. x and y are in memory of the device and do not overlap: x has as
-  /// many elements as A has columns, y as many as rows. Runs of one object must follow each other.
+  /// many elements as A has columns, y as many as rows. Runs of one object take turns, also on
+  /// several streams and in graphs; one thread at a time calls it.
   void run(Value alpha, const Value* x, Value beta, Value* y, stream_ref stream) const;
 
   /// The seconds that the constructor took to convert, with allocation and waiting for the device.

@@ -2,7 +2,9 @@
 
 The operators are in `torch.ops.untax`, where they take the name of a process group, whose ranks are processes of one host.
 The functions of this module are the same, and take a group as torch has it. The first call of a group makes its world, and
-the first with a problem plans it; both are collective.
+the first with a problem plans it; both are collective, and cannot be captured in a CUDA graph. Calls of a group take place in
+the order in which they are made, the same at all ranks, also on several streams and in graphs (docs/design.md, "The order of
+runs").
 """
 
 from . import library as _operators

@@ -224,10 +224,13 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, invariant: bool = 
         flat, result = as_matrix(a), made.view(-1, made.shape[-1])
         op = engine.planned("gemm_all_scatter", m=flat.shape[0], n=result.shape[1], k=k, dtype=a.dtype,
                             **_asked(None, invariant))
-        flat, weights = rows_of(flat), rows_of(b.t())
-        op._core.run_gemm(operand_of(flat), operand_of(weights), None, stream_of(a, op.world))
-        # Peers write the operator's C as soon as this rank begins the next run, so it cannot be handed out.
+        flat, weights, stream = rows_of(flat, a.is_cuda), rows_of(b.t(), a.is_cuda), stream_of(a, op.world)
+        op._core.run_gemm(operand_of(flat), operand_of(weights), None, stream)
+        # Peers write the operator's C as soon as this rank begins the next run, so it cannot be handed out, and that run
+        # follows the copy, also on another stream.
         result.copy_(result_of(op, a)[: result.shape[0]])
+        if a.is_cuda:
+            op.world._core.let_runs_follow(stream)
     elif k == 0:
         made.zero_()
     return handed(made, out)

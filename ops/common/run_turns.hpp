@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+#include <untax/core/stream_ref.hpp>
+#include <untax/world/world.hpp>
+
+#include "src/symmetric/stream_order.hpp"
+
+namespace untax {
+
+/// The runs of one operator take turns. One thread at a time calls it. On a GPU a run begins when
+/// the run before it in the order of the calls has ended, also on another stream and in graphs.
+class run_turns {
+ public:
+  /// For a collective operator: its runs and those of all others of this rank follow one another.
+  /// `operator_name` has to outlive it. In a world of GPUs the rank's GPU becomes the current
+  /// device.
+  run_turns(world& w, std::string_view operator_name);
+  /// For an operator that waits for no peer, whose runs follow one another by themselves.
+  [[nodiscard]] static run_turns alone(world& w, std::string_view operator_name);
+  run_turns(const run_turns&) = delete;
+  run_turns& operator=(const run_turns&) = delete;
+
+  /// Calls `run`, which does or launches one run. Throws `invalid_argument`, at once, if another
+  /// thread is in a run of this operator; what `run` and `stream_order` throw.
+  template <class Run>
+  void operator()(stream_ref stream, Run&& run) {
+    const turn only(*this);
+    if (!order_) return run();
+    order_->begin(stream);
+    try {
+      run();
+    } catch (...) {
+      end_quietly(stream);  // some of its kernels may run
+      throw;
+    }
+    order_->end(stream);
+  }
+
+ private:
+  class turn {
+   public:
+    explicit turn(run_turns& turns) : turns_(turns) {
+      if (turns.taken_.test_and_set(std::memory_order_acquire)) turns.refuse();
+    }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+    ~turn() { turns_.taken_.clear(std::memory_order_release); }
+
+   private:
+    run_turns& turns_;
+  };
+
+  run_turns(world& w, std::string_view operator_name, bool collective);
+  [[noreturn]] void refuse() const;
+  void end_quietly(stream_ref stream) noexcept;
+
+  int rank_;
+  std::string_view name_;
+  std::atomic_flag taken_;
+  std::shared_ptr<stream_order> order_;  ///< on GPUs
+};
+
+}  // namespace untax
