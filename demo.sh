@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the command, with CUDA where nvcc and a GPU are, and measures the taxes of a real
-# model's layers on this machine: on its GPUs where there are two or more, else on its processor. Then it predicts
-# those of a larger model on 8 H200, which need not be here.
+# Installs what is missing, builds the command, with CUDA where nvcc and a GPU are, and shows the taxes of a large model's
+# layers on 8 H200, which need not be here: they are predicted. Then it measures those of a smaller model on this machine: on
+# its GPUs where there are two or more, else on its processor.
 #
 #   --cuda   builds with CUDA also where no GPU is seen; kernels take most of an hour on two cores
 #   --host   compiles nothing for GPUs
@@ -27,16 +27,27 @@ case ${1:-} in
 esac
 untax=build/$preset/untax
 
+# How long it takes, before anything is done.
+cores=$(nproc)
+if [[ -x $untax ]]; then
+  echo "This takes about two minutes: $untax is there, and only what has changed is built."
+elif [[ $preset == cuda ]]; then
+  echo "This takes about $((120 / cores)) minutes on $cores cores, nearly all of it for the kernels; ./demo.sh --host takes $((26 / cores + 2))."
+else
+  echo "This takes about $((26 / cores + 2)) minutes on $cores cores: the build most of it, then one second for a prediction and" \
+    "a minute for a measurement."
+fi
+
 heading "Packages"
 install_packages "${untax_build_packages[@]}"
 choose_compiler
 
 if [[ $preset == cuda ]]; then
-  heading "Build with CUDA (the first time most of an hour on two cores; ./demo.sh --host leaves GPUs out)"
+  heading "Build with CUDA (./demo.sh --host leaves GPUs out)"
 elif has_nvcc && ((gpus == 0)); then
-  heading "Build (a few minutes the first time; nvcc is here and no GPU is, so without CUDA; --cuda adds it)"
+  heading "Build (nvcc is here and no GPU is, so without CUDA; --cuda adds it)"
 else
-  heading "Build (a few minutes the first time)"
+  heading "Build"
 fi
 quietly build/$preset/configure.log cmake --preset $preset
 with_progress build/$preset/build.log cmake --build --preset $preset --target untax_cli
@@ -44,17 +55,21 @@ with_progress build/$preset/build.log cmake --build --preset $preset --target un
 heading "untax doctor"
 $untax doctor
 
-# Four ranks, or two where there are only two or three GPUs for them.
-ranks=4
-if [[ $preset == cuda ]] && ((gpus == 2 || gpus == 3)); then ranks=2; fi
-heading "untax taxes --model $model --tensor-parallel $ranks --tokens 64"
-$untax taxes --model "$model" --tensor-parallel $ranks --tokens 64 --html "$page" --json build/taxes.json
-
 predicted="--model models/llama-3.1-70b.json --tokens 16 --machine machines/h200-8.json"
 heading "untax taxes $predicted"
 # shellcheck disable=SC2086 # several arguments
 $untax taxes $predicted --html $predicted_page
+echo "As a page with the waterfall: $PWD/$predicted_page"
+
+# Four ranks where there are so many GPUs, or cores: of more ranks than cores some wait for others to be scheduled, and that
+# hides what is measured.
+places=$cores
+if [[ $preset == cuda ]] && ((gpus >= 2)); then places=$gpus; fi
+ranks=1
+if ((places >= 4)); then ranks=4; elif ((places >= 2)); then ranks=2; fi
+heading "untax taxes --model $model --tensor-parallel $ranks --tokens 64"
+$untax taxes --model "$model" --tensor-parallel $ranks --tokens 64 --html "$page" --json build/taxes.json
 
 heading "Done"
-echo "The same as pages with the waterfall: $PWD/$page, measured here, and $PWD/$predicted_page, predicted"
+echo "The same as pages with the waterfall: $PWD/$predicted_page, predicted, and $PWD/$page, measured here"
 echo "docs/timing.md says how far off predictions are"
