@@ -1,6 +1,7 @@
 """The first screen of the project's README, what is missed, and the picture of the taxes."""
 from math import exp, log
 
+import kernels
 import norm
 import torch_layers
 import whole_layers
@@ -19,12 +20,15 @@ def ranks_of(document):
 
 
 def of_most_ranks(found):
-    """Of what was measured with several numbers of GPUs, the files with the largest one."""
+    """Of what was measured with several numbers of GPUs, the files with the largest one; only of today's kernels where there
+    are such files."""
     def kind(document):
         return document.get("operator"), document.get("suite")
 
     kept = {}
     for name, files in found.items():
+        fresh = {kind(d) for _, d in files if not kernels.older(d)}
+        files = [(path, d) for path, d in files if kind(d) not in fresh or not kernels.older(d)]
         most = {kind(d): max(ranks_of(other) for _, other in files if kind(other) == kind(d)) for _, d in files}
         kept[name] = [(path, d) for path, d in files if ranks_of(d) == most[kind(d)]]
     return kept
@@ -62,16 +66,20 @@ def collective_factors(document, name):
     return found
 
 
-def median_row(operator, factors):
+def median_row(operator, document, factors):
     """The problem with the median factor; of an even number the lower one."""
+    operator += " (older kernels)" if kernels.older(document) else ""
     factor, what, ours, library = sorted(factors)[(len(factors) - 1) // 2]
     return [operator, what, f"{1e6 * ours:.1f}", f"{1e6 * library:.1f}", f"{factor:.2f}x"]
 
 
 def text(found):
     """The README's figures: what PyTorch gets, then the operators. `found` has the files of the largest number of GPUs."""
-    called = "".join(whole_layers.front(d) for _, d in found["untax-torch-layers"])
-    called += "".join("\n" + torch_layers.sentence(d) for _, d in found["untax-async-tensor-parallelism"])
+    def newest(format_name):
+        return [d for _, d in sorted(found[format_name], key=lambda file: file[1]["date"], reverse=True)]
+
+    called = "".join(whole_layers.front(d) for d in newest("untax-torch-layers"))
+    called += "".join("\n" + torch_layers.sentence(d) for d in newest("untax-async-tensor-parallelism"))
     called = called.strip("\n") + "\n" if called else ""
     operators = of_operators(found)
     return called + "\n" + operators if called and operators else called or operators or "There are none yet.\n"
@@ -82,25 +90,26 @@ def of_operators(found):
     everything = [d for _, d in found["untax-bench-overlap"]]
     if not everything:
         return ""
-    one = max(everything, key=ranks_of)
+    one = max(everything, key=lambda d: (not kernels.older(d), ranks_of(d)))
     overlaps = [d for d in everything if place_of(d) == place_of(one)]
     factors = [factor for d in overlaps for factor, *_ in overlap_factors(d)]
-    rows = [median_row(f"{d['operator']}, {d['suite']}", overlap_factors(d)) for d in overlaps
+    rows = [median_row(f"{d['operator']}, {d['suite']}", d, overlap_factors(d)) for d in overlaps
             if has_most_shapes(d, overlaps)]
-    rows += [median_row("flash_decode", attention_factors(d)) for _, d in found["untax-bench-attention"]
+    rows += [median_row("flash_decode", d, attention_factors(d)) for _, d in found["untax-bench-attention"]
              if attention_factors(d)]
     for _, d in found["untax-bench-collectives"]:
-        rows += [median_row(name, collective_factors(d, name)) for name in ("all_gather", "all_reduce")]
-    rows += [median_row(f"{d['operator']}, {d['suite']}, {place_of(d)}", overlap_factors(d)) for d in everything
+        rows += [median_row(name, d, collective_factors(d, name)) for name in ("all_gather", "all_reduce")]
+    rows += [median_row(f"{d['operator']}, {d['suite']}, {place_of(d)}", d, overlap_factors(d)) for d in everything
              if place_of(d) != place_of(one) and has_most_shapes(d, everything)]
-    rows += [median_row(f"all_reduce_norm, {place_of(d)}", norm.factors(d)) for _, d in found["untax-bench-norm"]]
+    rows += [median_row(f"all_reduce_norm, {place_of(d)}", d, norm.factors(d)) for _, d in found["untax-bench-norm"]]
     mean = exp(sum(log(f) for f in factors) / len(factors))
     return (f"On {one['ranks']} {one['device']} with NVLink, the fused GEMM operators are **{mean:.2f} times as fast** as "
             f"cuBLASLt with NCCL in a CUDA graph: the geometric mean of {len(factors)} shapes of prefill and decode "
             f"({min(factors):.2f} to {max(factors):.2f}).\n\n"
             + table(["operator", "shape", "ours, us", "library, us", "factor"], rows, left=2)
             + "\nEach row is the shape with the median factor of its suite, in a CUDA graph, in the quickest of untax's patterns; "
-            "`automatic`, the default, chooses one. Shapes of GEMMs are M x N x K. The library is "
+            "`automatic`, the default, chooses one. *Older kernels*: those of the "
+            "operator have changed since it was measured. Shapes of GEMMs are M x N x K. The library is "
             "cuBLASLt with NCCL, NCCL alone for collectives, NCCL and a kernel that normalises for all_reduce_norm, and our "
             "attention kernel with NCCL for flash_decode. "
             "[All figures, and what is missed](bench/results/README.md).\n")

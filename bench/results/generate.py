@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE))
 
 import attention
 import front
+import kernels
 import norm
 import seer
 import symmetric_memory
@@ -373,6 +374,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
     arguments = parser.parse_args()
+    if not arguments.check:
+        kernels.learn(d for files in load(HERE).values() for _, d in files)
     stale = [path for path, text in generated(HERE.parents[1]).items()
              if not path.is_file() or path.read_text(encoding="utf-8") != text]
     if arguments.check:

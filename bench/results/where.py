@@ -1,4 +1,5 @@
 """Where something was measured, as it stands under tables."""
+import kernels
 
 
 def place(document):
@@ -13,7 +14,8 @@ def place(document):
                  + (f", {document['library']}" if "library" in document else ""))
     if "gpu" in document:
         where = f"one {document['gpu']}, {document['library']}"
-    return f"{where}; commit {commit}, {document['date'][:10]}"
+    since = "; the kernels have changed since" if kernels.older(document) else ""
+    return f"{where}; commit {commit}, {document['date'][:10]}{since}"
 
 
 def places(documents):

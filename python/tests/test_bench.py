@@ -52,3 +52,16 @@ def test_one_wrong_word_is_noticed(monkeypatch):
         checks.require(wrong, right, 1e-2, 8e-2)
     wrong[300, 8] = torch.nan
     assert checks.errors(wrong, right)[0] == float("inf")
+
+
+def test_results_of_other_kernels_are_noticed(monkeypatch):
+    monkeypatch.syspath_prepend(BENCH / "results")
+    kernels = importlib.import_module("kernels")
+    source = {"engines/gpu/gemm/a.cuh": "int a = 1;  // why\n"}
+    assert kernels.hash_of(source) == kernels.hash_of({"engines/gpu/gemm/a.cuh": "int  a = 1; // because\n\n"})
+    assert kernels.hash_of(source) != kernels.hash_of({"engines/gpu/gemm/a.cuh": "int a = 2;\n"})
+    today = {"format": "untax-bench-overlap", "commit": "0123456789ab-dirty"}
+    assert kernels.older(today), "nothing is on record"
+    monkeypatch.setitem(kernels.known(), "0123456789ab", {"gemm": kernels.of_this_tree("gemm")})
+    assert not kernels.older(today)
+    assert not kernels.older({"format": "untax-bench-host", "commit": ""}), "no kernels"
