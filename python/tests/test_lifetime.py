@@ -1,5 +1,6 @@
 """How long operators, memory and views of it live, and how programs end that are interrupted."""
 
+import ctypes
 import gc
 import os
 import shutil
@@ -342,3 +343,40 @@ def test_a_second_thread_in_a_call_of_a_world_is_refused_at_once():
     waits.join()
     for world in worlds:
         world.close()
+
+
+def test_a_tensor_of_dlpack_that_has_no_deleter_is_written():
+    """Which DLPack allows; this is one by its C functions."""
+    class Tensor(ctypes.Structure):
+        _fields_ = [("data", ctypes.c_void_p), ("kind", ctypes.c_int32), ("device", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                    ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                    ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)]
+
+    class Managed(ctypes.Structure):
+        _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                    ("delete", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+
+    out = np.zeros(4, f32)
+    extent, stride = ctypes.c_int64(4), ctypes.c_int64(1)
+    tensor = Tensor(out.ctypes.data, 1, 0, 1, 2, 32, 1, ctypes.addressof(extent), ctypes.addressof(stride), 0)
+    managed = Managed(1, 3, None, None, 0, tensor)
+
+    def tell(_, to):
+        ctypes.memmove(to, ctypes.addressof(tensor), ctypes.sizeof(tensor))
+        return 0
+
+    def give(_, to):
+        to[0] = ctypes.addressof(managed)
+        return 0
+
+    tells = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(tell)
+    gives = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))(give)
+    functions = (ctypes.c_void_p * 7)(0x3_0000_0001, None, None, ctypes.cast(gives, ctypes.c_void_p), None,
+                                      ctypes.cast(tells, ctypes.c_void_p), None)
+    ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
+    name = b"dlpack_exchange_api"
+    capsule = ctypes.pythonapi.PyCapsule_New(ctypes.c_void_p(ctypes.addressof(functions)), ctypes.c_char_p(name), None)
+    result = type("Result", (), {"__dlpack_c_exchange_api__": capsule})()
+    with untax.World.threads(1)[0] as world:
+        untax.AllReduce(world, 4, "fp32")(np.ones(4, f32), result)
+    assert (out == 1).all()
