@@ -8,13 +8,13 @@ import torch.distributed as dist
 import untax.torch
 
 dist.init_process_group()
-rank, ranks, group = dist.get_rank(), dist.get_world_size(), dist.group.WORLD.group_name
+rank, ranks = dist.get_rank(), dist.get_world_size()
 device = torch.device("cuda", rank) if torch.cuda.is_available() else torch.device("cpu")
 torch.manual_seed(rank)
 
 x = torch.randn(512, 4096 // ranks, device=device).bfloat16()  # this rank's features of all tokens
 w = torch.randn(4096 // ranks, 1024, device=device).bfloat16()  # and its rows of the weights
-y = torch.ops.untax.matmul_all_reduce(x, w, "sum", group)  # for y = x @ w; dist.all_reduce(y)
+y = untax.torch.matmul_all_reduce(x, w)  # for y = x @ w; dist.all_reduce(y)
 
 expected = x.float() @ w.float()
 dist.all_reduce(expected)

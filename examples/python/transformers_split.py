@@ -15,7 +15,7 @@ import untax.torch
 
 
 class Summed(torch.nn.Module):
-    """A linear layer whose input features are sharded; every rank gets the sum. For inference: it has no derivative."""
+    """A linear layer whose input features are sharded; every rank gets the sum."""
 
     def __init__(self, linear):
         super().__init__()
