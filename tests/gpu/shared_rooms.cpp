@@ -71,7 +71,7 @@ struct gemm_case {
       c.rows = p.m;
     }
     untax::fill_device_inputs(share, seed, a, b, s.get());
-    untax::device_reference right(p, share);
+    untax::device_reference right(entry, p, w.size(), w.rank());
     right.compute(seed, s.get());
     untax::gpu::fill_nan(c.data, c.span_bytes(), s.get());
     EXPECT_TRUE(s.done());
