@@ -45,14 +45,22 @@ def operators(hidden, qkv, gate_up, tokens, ranks, group):
 
 
 def measured(model, tokens, ranks, group):
+    world = untax_torch.world_of(device="cuda")
     for name, written, call in operators(*MODELS[model], tokens, ranks, group):
-        untax_torch.close()
-        torch.cuda.empty_cache()
-        world = untax_torch.world_of(device="cuda")
+        before = world.heap_used
         call()
         torch.cuda.synchronize()
-        yield {"model": model, "tokens": tokens, "operator": name, "written": written, "taken": world.heap_used,
+        world.barrier()  # after it, what planning has dropped is free again
+        yield {"model": model, "tokens": tokens, "operator": name, "written": written, "taken": world.heap_used - before,
                "bound": 2 * written + 64 * MEGA}
+    untax_torch.close()
+    torch.cuda.empty_cache()
+
+
+def write(path, place, found):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"format": "untax-symmetric-memory", **place, "operators": found}, file, indent=1)
+        file.write("\n")
 
 
 def main():
@@ -75,13 +83,11 @@ def main():
                     verdict = "within" if one["taken"] <= one["bound"] else "OVER"
                     print(f"{model:15} {tokens:6} {one['operator']:30} takes {one['taken'] / MEGA:8.1f} MiB, bound "
                           f"{one['bound'] / MEGA:8.1f}: {verdict}", flush=True)
+                    if given.json:  # what there is, if a time limit ends this
+                        write(given.json, place, found)
     over = sum(one["taken"] > one["bound"] for one in found)
     if rank == 0:
         print(f"{over} over the bound")
-        if given.json:
-            with open(given.json, "w", encoding="utf-8") as file:
-                json.dump({"format": "untax-symmetric-memory", **place, "operators": found}, file, indent=1)
-                file.write("\n")
     untax_torch.close()
     dist.destroy_process_group()
     return 1 if over else 0
