@@ -46,7 +46,8 @@ std::string render_comparison(const tax_report& here, const tax_report& there, i
   const auto line = [&](std::string name, double a, double b) {
     table.add({std::move(name), in_unit(a, unit), in_unit(b, unit), ratio(a, b)});
   };
-  line("E0, today", mine.total(), other.total());
+  line("E0, launched one by one", mine.total(), other.total());
+  line("E1, in a graph", mine.total() - mine.launch, other.total() - other.launch);
   for (const tax_part& part : tax_parts)
     line(std::string(part.title), mine.*part.value, other.*part.value);
   line("E4, best fused", mine.bound + mine.remainder, other.bound + other.remainder);

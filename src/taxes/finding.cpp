@@ -64,10 +64,11 @@ std::string finding(const tax_report& report) {
   const tax_verdict verdict = verdict_of(report);
   const std::string left_out = coverage(report);
   std::string text = fmt::format(
-      "{}{}{} takes {} in bulk-synchronous form (E0) and {} with the best fused patterns (E4)",
+      "{}{}{} takes {} in bulk-synchronous form in a graph (E1; {} launched one by one, E0) and {} "
+      "with the best fused patterns (E4)",
       report.one_operator ? report.model : "An average layer", left_out,
-      left_out.empty() ? "" : ",", layer.time(layer.parts.total()),
-      layer.time(layer.parts.bound + layer.parts.remainder));
+      left_out.empty() ? "" : ",", layer.time(layer.parts.total() - layer.parts.launch),
+      layer.time(layer.parts.total()), layer.time(layer.parts.bound + layer.parts.remainder));
   const bool told = verdict.fusing != gain::unknown;
   const bool ratio = verdict.fusing == gain::faster;
   text += told ? (ratio ? ", " : ": ") + gain_text(verdict) + ". " : std::string(". ");

@@ -67,8 +67,8 @@ std::string tiles(const tax_report& report, const time_unit& unit) {
                        value, more);
   };
   return "<dl class=\"tiles\">\n" +
-         tile("Today (E0)", figure_with_unit(today, unit),
-              report.one_operator ? "one operator" : "an average layer") +
+         tile("In a graph (E1)", figure_with_unit(today - layer.launch, unit),
+              "launched one by one (E0): " + figure_with_unit(today, unit)) +
          tile("Best fused (E4)", figure_with_unit(fused, unit), gain_text(verdict)) +
          tile("The three taxes", figure_with_unit(taxes, unit),
               is_doubtful(taxes, doubt) ? "smaller than their uncertainty"

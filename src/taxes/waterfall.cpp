@@ -11,7 +11,7 @@ std::vector<waterfall_bar> waterfall_bars(const tax_breakdown& parts, const tax_
   double level = total;
   for (const tax_part& part : tax_parts) longest = std::max(longest, level -= parts.*part.value);
 
-  std::vector<waterfall_bar> bars = {{"total", "E0, today", 0, total / longest, total, 0}};
+  std::vector<waterfall_bar> bars = {{"total", "E0, eager", 0, total / longest, total, 0}};
   level = total;
   for (const tax_part& part : tax_parts) {
     const double value = parts.*part.value;

@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// Whether E4, the best fused patterns, takes less time than E0.
+/// Whether E4, the best fused patterns, takes less time than E1, the library in a graph.
 enum class gain {
   faster,
   slower,
@@ -28,7 +28,8 @@ enum class bound_state {
 /// and nothing else.
 struct tax_verdict {
   gain fusing = gain::unknown;
-  double speedup = 0;                 ///< E0 / E4, if `fusing` is faster or slower; else 0
+  double speedup = 0;                 ///< E1 / E4, if `fusing` is faster or slower; else 0
+  double speedup_eager = 0;           ///< E0 / E4, likewise
   const tax_part* largest = nullptr;  ///< the tax that exceeds its uncertainty and is the largest
   const tax_part* rival = nullptr;    ///< another tax that may be as large, by the uncertainty
   bound_state bound = bound_state::absent;
@@ -56,7 +57,8 @@ struct tax_verdict {
 /// The text of E4 / bound: "1.25", "~0.98" if E4 is below a bound that it reaches, "invalid",
 /// "unknown", or nothing.
 [[nodiscard]] std::string over_bound_text(const tax_verdict& verdict);
-/// The text of the gain: "1.64 times as fast", "fusing loses here", ...
+/// The text of the gain: "1.52 times as fast as E1, 1.64 times as fast as E0", "fusing loses
+/// here", ...
 [[nodiscard]] std::string gain_text(const tax_verdict& verdict);
 /// One sentence that says whether something could be faster than the bound.
 [[nodiscard]] std::string bound_text(const tax_verdict& verdict);
