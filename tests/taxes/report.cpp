@@ -199,7 +199,8 @@ TEST(finding, names_the_largest_tax) {
   EXPECT_EQ(finding(sample_report()),
             "An average layer takes 17.00 s in bulk-synchronous form in a graph (E1; 18.00 s "
             "launched one by one, E0) and 11.00 s with the best fused patterns (E4), "
-            "1.55 times as fast as E1, 1.64 times as fast as E0. The largest tax is the bulk-synchronous tax: 3.20 s, 18 % of E0. "
+            "1.55 times as fast as E1, 1.64 times as fast as E0. The largest tax is the "
+            "bulk-synchronous tax: 3.20 s, 18 % of E0. "
             "E4 is 1.25 times the "
             "bound of 8.80 s.");
 }
