@@ -34,8 +34,8 @@ def test_a_second_thread_is_refused_at_once(kind):
 
     def body(world):
         op = kind(world, 8, "fp32")
-        x = numpy.ones(op.operand("a")[0], numpy.float32)
-        out = numpy.empty(op.operand("c")[0], numpy.float32)
+        x = numpy.ones(op.operand("in")[0], numpy.float32)
+        out = numpy.empty(op.operand("out")[0], numpy.float32)
         if world.rank == world.size - 1:
             begin = time.monotonic()
             got.extend(results_of(lambda a, _: op(a, out.copy()), x, refused))
