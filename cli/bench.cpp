@@ -174,7 +174,11 @@ int run_suite(std::size_t suite, const bench_options& options) {
     attention.seed = options.gemm.seed;
     return run_attention(attention, options.ranks(), options.repeats, options.json);
   }
-  if (suite == 8) return run_tune(options.tune, options.rank_counts, options.repeats, options.json);
+  if (suite == 8) {
+    tune_request tune = options.tune;
+    tune.seconds = options.gemm.seconds;
+    return run_tune(tune, options.rank_counts, options.repeats, options.json);
+  }
   if (suite == 9) {
     spmv_bench_request spmv = options.spmv;
     spmv.seconds = options.gemm.seconds;

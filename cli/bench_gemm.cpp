@@ -143,7 +143,7 @@ void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
                 "time also the plan of gemm whose rows have the same bits in any batch")
       ->excludes(every)
       ->excludes(rasters);
-  verb.add_option("--seconds", request.seconds, "begin no problem of gemm later than this")
+  verb.add_option("--seconds", request.seconds, "begin no problem of gemm or tune later than this")
       ->check(between(1, 86'400));
 }
 

@@ -140,8 +140,7 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
   for (gemm_problem& p : options.problems) p.partials = partials;
   if (request.patterns.empty()) {
     for (const pattern how : all_patterns) {
-      if (how != pattern::bulk_library && how != pattern::automatic)
-        options.patterns.push_back(how);
+      if (how != pattern::bulk_library) options.patterns.push_back(how);
     }
   }
   for (const std::string& text : request.patterns)
@@ -160,6 +159,11 @@ std::string text_of(const overlap_report& report, int columns, text_style how) {
       name_of(report.type), partials_text(report), report.library, 1e-9 * report.link_rate,
       1e-12 * report.memory_rate, patterns_of(report, columns, how),
       summary_of(report, columns, how));
+  for (const char* by : {automatic_exact, automatic_capacity}) {
+    if (const auto factors = report.library_over(by))
+      text += fmt::format("bulk_library graph / {}: mean {:.3f}, least {:.3f}\n", by, factors->mean,
+                          factors->least);
+  }
   for (const bench::overlap_bar& b : report.bars()) {
     text += fmt::format("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value,
                         b.at_most ? "at most" : "at least", b.bar, b.met() ? "met" : "MISSED");
@@ -189,7 +193,8 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
       "element type of partial results that are summed: bf16 or fp32; by default that of "
       "the problem");
   verb.add_option("--patterns", request.patterns,
-                  "only these beside bulk_library; several may be given")
+                  "only these beside bulk_library; several may be given; automatic is also "
+                  "measured as an operator of a capacity, the next power of two")
       ->allow_extra_args(false)
       ->delimiter(',');
 }

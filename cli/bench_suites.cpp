@@ -17,7 +17,7 @@ const std::vector<option_use>& uses() {
       {{"--orders"}, {"flash-attention"}},
       {{"--sides"}, {"locality"}},
       {{"--every-plan", "--rasters", "--invariant", "--least-rows", "--most-rows"}, {"gemm"}},
-      {{"--seconds"}, {"gemm", "spmv"}},
+      {{"--seconds"}, {"gemm", "spmv", "tune"}},
       {{"--collective", "--sweep"}, {"collectives"}},
       {{"--trace"}, {"host", "operators", "gemm", "shared"}},
       {{"--suite", "-m", "-n", "-k", "--patterns"},
@@ -53,8 +53,9 @@ constexpr const char* footer =
     "flash-decode      attention to keys on all GPUs in every pattern, beside NCCL; with --ranks 1 "
     "the kernel of one GPU beside the rate of its memory; a grid, or with --problems shapes at "
     "random\n"
-    "tune              every pattern at a grid of shapes: the table by which `automatic` chooses, "
-    "for UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the choice good?\n"
+    "tune              every pattern at a grid of shapes, a coarse one first: the table by which "
+    "`automatic` chooses, for UNTAX_TUNE_TABLE; with --check shapes that are not in it: is the "
+    "choice good?\n"
     "spmv              products of sparse matrices and vectors on threads, or on one GPU beside "
     "cuSPARSE, in every way; --json is a table for `untax select`, and --seconds with --resume "
     "measures a long one in parts\n"
@@ -82,7 +83,7 @@ constexpr const char* footer =
     "  untax bench gemm-reduce-scatter --ranks 2 --problems 20 --seed 7 --partials fp32\n"
     "  untax bench all-reduce-norm --ranks 2 --tokens 16 --hidden 8192\n"
     "  untax bench flash-decode --heads 70b --batch 1 --batch 16 --keys 8192\n"
-    "  untax bench tune --ranks 2 --ranks 4 --json table.json\n"
+    "  untax bench tune --ranks 2 --seconds 200 --json table.json\n"
     "  UNTAX_TUNE_TABLE=table.json untax bench tune --check --ranks 4\n"
     "  UNTAX_MEASURE=0 untax bench tune --check --ranks 2\n"
     "  untax bench spmv --matrices folder --json table.json --schema schema.json\n"

@@ -12,6 +12,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "ops/common/registry.hpp"
 #include "output.hpp"
 
 namespace untax::cli {
@@ -20,11 +21,12 @@ namespace {
 std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
 
 std::vector<tuned_problem> problems_of(const tune_request& request, const std::vector<int>& ranks) {
+  const auto families = bench::tuned_families(request.operator_name);
+  if (!request.check) return bench::tuning_order(families, ranks, request.quick);
   std::vector<tuned_problem> all;
   for (const int count : ranks) {
-    for (const auto& family : bench::tuned_families(request.operator_name)) {
-      const auto some = request.check ? bench::held_out_problems(family, count, request.held_out)
-                                      : bench::tuning_grid(family, count, request.quick);
+    for (const auto& family : families) {
+      const auto some = bench::held_out_problems(family, count, request.held_out);
       all.insert(all.end(), some.begin(), some.end());
     }
   }
@@ -92,9 +94,8 @@ std::string text_of(const bench::tune_check& check, int columns, text_style how)
 }
 
 void add_tune_options(CLI::App& verb, tune_request& request) {
-  verb.add_option(
-      "--operator", request.operator_name,
-      "tune only all_gather_gemm or gemm_all_scatter; of shared any operator with a GEMM");
+  verb.add_option("--operator", request.operator_name,
+                  "tune only this operator with a GEMM, or run only this one of shared");
   verb.add_flag("--quick", request.quick, "tune at fewer shapes");
   verb.add_flag("--check", request.check, "tune nothing: judge what automatic chooses");
   verb.add_option("--held-out", request.held_out,
@@ -106,9 +107,11 @@ void add_tune_options(CLI::App& verb, tune_request& request) {
 int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
              const std::string& json) {
   if (!request.operator_name.empty()) {
-    (void)place_in(
-        "--operator", request.operator_name,
-        {bench::tuned_families()[0].operator_name, bench::tuned_families().back().operator_name});
+    std::vector<std::string> known;
+    for (const operator_entry& entry : operators()) {
+      if (entry.on_gpus) known.push_back(entry.name);
+    }
+    (void)place_in("--operator", request.operator_name, known);
   }
   if (ranks.empty()) {
     const device_survey here = survey_devices(false);
@@ -127,6 +130,7 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
   bench::tune_options options;
   options.problems = problems_of(request, ranks);
   options.repeats = repeats;
+  options.seconds = request.seconds;
   options.automatic = request.check;
   bench::tune_result result;
   {
@@ -135,6 +139,10 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
     result = bench::run_tuning(options);
   }
   for (const std::string& wrong : result.wrong) complain("WRONG: " + wrong);
+  if (result.left_out > 0) {
+    complain(fmt::format("{} of {} problems were left out: {} seconds were over", result.left_out,
+                         options.problems.size(), request.seconds));
+  }
   bool good = result.wrong.empty();
   if (request.check) {
     const bench::tune_check check = bench::check_choices(result);

@@ -16,6 +16,7 @@ struct tune_request {
   bool quick = false;
   bool check = false;
   int held_out = 20;
+  double seconds = 0;  ///< no shape is begun after so long; 0: no limit
 };
 
 /// Adds its options to `untax bench`.

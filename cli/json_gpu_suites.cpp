@@ -285,6 +285,7 @@ std::string to_json(const bench::tune_check& check, int repeats) {
     json problem = {
         {"operator", p.operator_name}, {"ranks", p.ranks}, {"m", p.m}, {"n", p.n}, {"k", p.k}};
     if (p.gathers()) problem["gather"] = name_of(p.gather);
+    if (p.sums_to()) problem["partials"] = name_of(p.partials);
     problem.update({{"chosen", name_of(row.chosen)},
                     {"chosen_seconds", row.chosen_seconds},
                     {"best", name_of(row.best)},

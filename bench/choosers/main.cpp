@@ -1,10 +1,13 @@
 // Writes the figures of bench/choosers/choosers.json, which docs/seer.md shows:
-//     untax_choosers OUT CHECK.json...
-// where the checks are what `untax bench tune --check --json` wrote.
+//     untax_choosers OUT TABLE.json... -- CHECK.json...
+// where the tables are what `untax bench tune --json` wrote, and the checks what `--check` wrote.
 
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <untax/select/table.hpp>
 
@@ -12,17 +15,29 @@
 
 int main(int argc, char** argv) {
   try {
+    std::vector<untax::tuning_table> tables;
     std::vector<untax::tuning_entry> held_out;
+    bool checks = false;
     for (int i = 2; i < argc; ++i) {
+      if (argv[i] == std::string_view("--")) {
+        checks = true;
+        continue;
+      }
+      if (!checks) {
+        tables.push_back(untax::load_table(argv[i]));
+        continue;
+      }
       for (auto& one : untax::bench::read_check(untax::select::text_of_file(argv[i]), argv[i]))
         held_out.push_back(std::move(one));
     }
-    if (held_out.empty()) {
-      std::fputs("untax_choosers OUT CHECK.json...: needs the files of bench/results\n", stderr);
+    if (tables.empty() || held_out.empty()) {
+      std::fputs(
+          "untax_choosers OUT TABLE.json... -- CHECK.json...: needs the files of "
+          "bench/choosers/tables and bench/results\n",
+          stderr);
       return 2;
     }
-    const auto figures =
-        untax::bench::study_choosers(untax::built_in_tables(), held_out, untax::bench::all_ways());
+    const auto figures = untax::bench::study_choosers(tables, held_out, untax::bench::all_ways());
     std::ofstream out(argv[1]);
     out << untax::bench::to_json(figures);
     return out.flush() ? 0 : 1;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <random>
 
+#include <fmt/format.h>
+
 #include "bench/suites/public_kernels.hpp"
 #include "ops/common/registry.hpp"
 
@@ -60,6 +62,9 @@ std::vector<suite_weights> weights_of(const operator_entry& entry, overlap_shape
   return all;
 }
 
+/// `automatic` may lose so much to the library by the noise of a measurement.
+constexpr double least_of_automatic = 0.98;
+
 /// Collects ratios of a table.
 class ratios {
  public:
@@ -101,13 +106,34 @@ double overlap_row::seconds_of(const std::string& by) const noexcept {
 const pattern_figure* overlap_row::best() const noexcept {
   const pattern_figure* best = nullptr;
   for (const pattern_figure& f : figures) {
-    if (!f.how || f.library || !f.time || !right(f)) continue;
+    if (!f.how || f.library || f.asked == pattern::automatic || !f.time || !right(f)) continue;
     if (best == nullptr || f.time->median < best->time->median) best = &f;
   }
   return best;
 }
 
+std::optional<overlap_factors> overlap_report::library_over(const std::string& by) const {
+  ratios factors;
+  for (const overlap_row& row : rows) {
+    const double library = row.seconds_of(library_graph);
+    const double own = row.seconds_of(by);
+    if (library > 0 && own > 0) factors.add(library / own);
+  }
+  if (factors.empty()) return std::nullopt;
+  return overlap_factors{factors.mean(), factors.least()};
+}
+
 std::vector<overlap_bar> overlap_report::bars() const {
+  std::vector<overlap_bar> all = pattern_bars();
+  for (const char* by : {automatic_exact, automatic_capacity}) {
+    if (const auto factors = library_over(by))
+      all.push_back({fmt::format("bulk_library graph / {}, least", by), factors->least,
+                     least_of_automatic, false});
+  }
+  return all;
+}
+
+std::vector<overlap_bar> overlap_report::pattern_bars() const {
   ratios over_bound;
   ratios beside_eager;
   ratios beside_graph;

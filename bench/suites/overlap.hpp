@@ -28,8 +28,10 @@ struct overlap_options {
   overlap_shapes shapes = overlap_shapes::prefill;
   std::vector<gemm_problem> problems;  ///< 16-bit elements
   std::optional<std::uint64_t> seed;   ///< of the rows, if they were drawn
-  std::vector<pattern> patterns;       ///< in addition to bulk_library, which is always measured
-  std::function<void()> progress;      ///< called after each problem. May be empty
+  /// In addition to bulk_library, which is always measured. With `automatic` an operator of a
+  /// capacity is measured, too.
+  std::vector<pattern> patterns;
+  std::function<void()> progress;  ///< called after each problem. May be empty
 };
 
 struct overlap_row {
@@ -44,9 +46,15 @@ struct overlap_row {
   [[nodiscard]] const pattern_figure* figure_of(const std::string& by) const noexcept;
   /// Seconds of a figure, or 0 if there is none.
   [[nodiscard]] double seconds_of(const std::string& by) const noexcept;
-  /// The fastest of untax's patterns with right results; null if there is none.
+  /// The fastest of untax's patterns that were asked for by name, with right results; null if there
+  /// is none.
   [[nodiscard]] const pattern_figure* best() const noexcept;
   [[nodiscard]] bool right(const pattern_figure& f) const noexcept;
+};
+
+struct overlap_factors {
+  double mean = 0;
+  double least = 0;
 };
 
 /// A bar, and the measured value.
@@ -71,10 +79,17 @@ struct overlap_report {
   std::optional<std::uint64_t> seed;  ///< of the rows, if they were drawn
   std::vector<overlap_row> rows;
 
-  /// Geometric means and extremes over the rows that have a figure of untax's own, with their bars.
+  /// Geometric means and extremes over the rows that have a figure of untax's own, with their bars,
+  /// and the least factors of `automatic`.
   [[nodiscard]] std::vector<overlap_bar> bars() const;
+  /// The times of bulk_library in a graph over those of `by`, of the rows that have both: mean
+  /// (geometric) and least. Nothing if no row has.
+  [[nodiscard]] std::optional<overlap_factors> library_over(const std::string& by) const;
   /// Whether all results are right, and all bars are met.
   [[nodiscard]] bool met() const;
+
+ private:
+  [[nodiscard]] std::vector<overlap_bar> pattern_bars() const;
 };
 
 [[nodiscard]] const char* name_of(overlap_shapes shapes) noexcept;

@@ -19,20 +19,18 @@ struct grid_sizes {
 };
 
 grid_sizes sizes_of(const tuned_family& family, bool quick) {
-  const bool sharded = operator_named(family.operator_name).columns_sharded;
+  const operator_entry& entry = operator_named(family.operator_name);
+  const bool of_all_ranks = entry.columns_sharded || entry.sums_to;  // n or k counts all ranks
   if (quick) {
     return {{16, 256, 2048, 16384},
-            sharded ? std::vector<size_pair>{{4096, 4096}, {8192, 28672}}
-                    : std::vector<size_pair>{{1536, 4096}, {7168, 8192}}};
+            of_all_ranks ? std::vector<size_pair>{{4096, 4096}, {8192, 28672}}
+                         : std::vector<size_pair>{{1536, 4096}, {7168, 8192}}};
   }
-  return {{1, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
-          sharded ? std::vector<size_pair>{{4096, 4096},
-                                           {4096, 14336},
-                                           {8192, 8192},
-                                           {8192, 28672},
-                                           {4608, 36864}}
-                  : std::vector<size_pair>{
-                        {1536, 4096}, {7168, 4096}, {3584, 8192}, {7168, 8192}, {14336, 8192}}};
+  std::vector<size_pair> n_k = {
+      {1536, 4096}, {7168, 4096}, {3584, 8192}, {7168, 8192}, {14336, 8192}};
+  if (of_all_ranks) n_k = {{4096, 4096}, {4096, 14336}, {8192, 8192}, {8192, 28672}};
+  if (entry.columns_sharded) n_k.emplace_back(4608, 36864);
+  return {{1, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}, std::move(n_k)};
 }
 
 bool in_grid(const tuned_problem& p, const tuned_family& family) {
@@ -48,9 +46,10 @@ bool in_grid(const tuned_problem& p, const tuned_family& family) {
 std::vector<tuned_family> tuned_families(const std::string& operator_name) {
   std::vector<tuned_family> all;
   for (const operator_entry& entry : operators()) {
-    if (!entry.tuned || (!operator_name.empty() && entry.name != operator_name)) continue;
-    all.push_back({entry.name, gather_axis::rows});
-    if (entry.gathers) all.push_back({entry.name, gather_axis::k});
+    if (!entry.on_gpus || (!operator_name.empty() && entry.name != operator_name)) continue;
+    all.push_back({entry.name});
+    if (entry.gathers) all.push_back({.operator_name = entry.name, .gather = gather_axis::k});
+    if (entry.sums_to) all.push_back({.operator_name = entry.name, .partials = dtype::f32});
   }
   return all;
 }
@@ -60,9 +59,25 @@ std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks, bo
   std::vector<tuned_problem> grid;
   for (const auto& [n, k] : sizes.n_k) {
     for (const std::int64_t m : sizes.m)
-      grid.push_back({family.operator_name, family.gather, ranks, m, n, k});
+      grid.push_back({family.operator_name, family.gather, ranks, m, n, k, family.partials});
   }
   return grid;
+}
+
+std::vector<tuned_problem> tuning_order(const std::vector<tuned_family>& families,
+                                        const std::vector<int>& ranks, bool quick) {
+  std::vector<tuned_problem> all;
+  for (const bool coarse : {true, false}) {
+    if (quick && !coarse) continue;
+    for (const int count : ranks) {
+      for (const tuned_family& family : families) {
+        for (const tuned_problem& p : tuning_grid(family, count, coarse)) {
+          if (std::ranges::find(all, p) == all.end()) all.push_back(p);
+        }
+      }
+    }
+  }
+  return all;
 }
 
 std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ranks, int count) {
@@ -82,7 +97,7 @@ std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ran
     const std::int64_t m = drawn(sizes.m.front(), sizes.m.back(), 1);
     const std::int64_t n = drawn(least_n.first, most_n.first, 8);
     const std::int64_t k = drawn(least_k.second, most_k.second, 8);
-    const tuned_problem p{family.operator_name, family.gather, ranks, m, n, k};
+    const tuned_problem p{family.operator_name, family.gather, ranks, m, n, k, family.partials};
     if (!in_grid(p, family)) all.push_back(p);
   }
   return all;

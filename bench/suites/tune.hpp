@@ -9,18 +9,25 @@
 
 namespace untax::bench {
 
-/// An operator and the axis that it gathers, as in tables.
+/// An operator, the axis that it gathers, and the type of its partial results, as in tables.
 struct tuned_family {
   std::string operator_name;
   gather_axis gather = gather_axis::rows;
+  dtype partials = dtype::bf16;
 };
-/// The families of all tuned operators, by rows and by k, or only those of `operator_name`.
+/// The families of all GEMM operators, by rows and by k, with partial results of both types, or
+/// only those of `operator_name`.
 [[nodiscard]] std::vector<tuned_family> tuned_families(const std::string& operator_name = {});
 
 /// The problems that a table is measured at: every combination of some m with some pairs of n and
 /// k, as layers of models have them. `quick` takes fewer of both.
 [[nodiscard]] std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks,
                                                      bool quick);
+
+/// The problems of all families, each combined with each number of ranks: first those that are in
+/// the quick grids, since a measurement may be cut short, then the others.
+[[nodiscard]] std::vector<tuned_problem> tuning_order(const std::vector<tuned_family>& families,
+                                                      const std::vector<int>& ranks, bool quick);
 
 /// Problems that are in no table, to see how well tables choose: `count` sizes from the range of
 /// the grid, log-uniform, drawn with a fixed seed; n and k are multiples of 8. None of them is in
@@ -31,6 +38,7 @@ struct tuned_family {
 struct tune_options {
   std::vector<tuned_problem> problems;
   int repeats = 7;
+  double seconds = 0;              ///< no problem is begun after so long; 0: no limit
   bool automatic = false;          ///< also makes an operator in the pattern `automatic`
   std::function<void()> progress;  ///< called after each problem. May be empty
 };
@@ -45,10 +53,12 @@ struct tune_result {
   tuning_table table;
   std::vector<made_choice> choices;  ///< with `automatic`: one for each entry of the table
   std::vector<std::string> wrong;    ///< patterns that were left out since they were wrong
+  int left_out = 0;                  ///< problems that the limit left no time for
 };
 
 /// Times every pattern at every problem, bulk_library in a graph included, interleaved, and checks
-/// the results. Throws `unsupported` where there are fewer GPUs than ranks, or no CUDA.
+/// the results. Entries are sorted by family, n, k and m, or, with `automatic`, as measured. Throws
+/// `unsupported` where there are fewer GPUs than ranks, or no CUDA.
 [[nodiscard]] tune_result run_tuning(const tune_options& options);
 
 /// The choice of `automatic` at a problem, and the best pattern.

@@ -24,20 +24,22 @@ std::shared_ptr<communicator> communicator_of(world& w) {
   return made;
 }
 
-slab_gather::slab_gather(world& w, const sharding& bytes) : shards_(bytes), rank_(w.rank()) {
-  if (w.size() == 1) return;
-  ranks_ = communicator_of(w);
-  const scratch in(static_cast<std::size_t>(own().size));
-  const scratch out(static_cast<std::size_t>(this->bytes()));
-  w.barrier();
-  const bool equal = bytes.full() * bytes.parts == bytes.extent;
-  const std::vector<way> ways =
-      equal ? std::vector{way::all_gather} : std::vector{way::padded, way::broadcasts};
-  const std::vector<double> seconds = longest_of_ranks(
-      w, seconds_of(static_cast<int>(ways.size()), [&](int i, int /*round*/, stream_ref stream) {
-        run(ways[static_cast<std::size_t>(i)], in.data(), out.data(), stream);
-      }));
-  way_ = ways[static_cast<std::size_t>(least_of(seconds))];
+slab_gather::slab_gather(world& w, const sharding& bytes, const std::optional<sharding>& uneven)
+    : shards_(uneven.value_or(bytes)), rank_(w.rank()) {
+  if (w.size() > 1) {
+    ranks_ = communicator_of(w);
+    const scratch in(static_cast<std::size_t>(own().size));
+    const scratch out(static_cast<std::size_t>(this->bytes()));
+    w.barrier();
+    const std::vector<way> ways =
+        equal() ? std::vector{way::all_gather} : std::vector{way::padded, way::broadcasts};
+    const std::vector<double> seconds = longest_of_ranks(
+        w, seconds_of(static_cast<int>(ways.size()), [&](int i, int /*round*/, stream_ref stream) {
+          run(ways[static_cast<std::size_t>(i)], in.data(), out.data(), stream);
+        }));
+    if (!equal()) uneven_ = ways[static_cast<std::size_t>(least_of(seconds))];
+  }
+  shards_ = bytes;
 }
 
 void slab_gather::run(way how, const void* in, void* out, stream_ref stream) const {
@@ -55,7 +57,7 @@ void slab_gather::run(way how, const void* in, void* out, stream_ref stream) con
 }
 
 void slab_gather::run(const void* in, void* out, stream_ref stream) const {
-  if (ranks_) return run(way_, in, out, stream);
+  if (ranks_) return run(now(), in, out, stream);
   if (in != out) copy_bytes(out, in, static_cast<std::size_t>(own().size), stream);
 }
 
@@ -63,7 +65,7 @@ std::string slab_gather::text() const {
   if (!ranks_) return "nothing to gather";
   constexpr const char* names[] = {"one all-gather", "one all-gather of padded slabs",
                                    "a broadcast of each slab"};
-  return std::string(names[static_cast<int>(way_)]) + " by " + nccl().text;
+  return std::string(names[static_cast<int>(now())]) + " by " + nccl().text;
 }
 
 }  // namespace untax::bulk

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <untax/tile/shard.hpp>
@@ -19,8 +20,13 @@ namespace untax::bulk {
 class slab_gather {
  public:
   /// Where slabs differ in size, measures whether one all-gather of padded slabs or a broadcast of
-  /// each is quicker. Afterwards ranks are connected, and kernels are loaded.
-  slab_gather(world& w, const sharding& bytes);
+  /// each is quicker. Afterwards ranks are connected, and kernels are loaded. `uneven` is another
+  /// sharding, of at most as many bytes, for which that is measured instead: sizes change later,
+  /// and the slabs of some may differ.
+  slab_gather(world& w, const sharding& bytes, const std::optional<sharding>& uneven = {});
+
+  /// Sets the slabs of the next runs, which have at most the bytes of the first ones.
+  void resize(const sharding& bytes) noexcept { shards_ = bytes; }
 
   /// Bytes of the result, the padding behind the last slab included: that is overwritten, too.
   [[nodiscard]] std::int64_t bytes() const noexcept { return shards_.full() * shards_.parts; }
@@ -35,12 +41,14 @@ class slab_gather {
  private:
   enum class way : std::uint8_t { all_gather, padded, broadcasts };
 
+  [[nodiscard]] bool equal() const { return shards_.full() * shards_.parts == shards_.extent; }
+  [[nodiscard]] way now() const { return equal() ? way::all_gather : uneven_; }
   void run(way how, const void* in, void* out, stream_ref stream) const;
   [[nodiscard]] range own() const { return shards_.of(rank_); }
 
   sharding shards_;
   int rank_ = 0;
-  way way_ = way::all_gather;
+  way uneven_ = way::padded;             ///< where slabs differ
   std::shared_ptr<communicator> ranks_;  ///< null if there is one rank only
 };
 

@@ -66,8 +66,9 @@ void cut_chunks(gather_plan& plan, const all_gather_gemm_problem& problem,
     world& w, const all_gather_gemm_problem& problem, const operator_options& options,
     gpu::room_pool* rooms);
 
-/// bulk_library: NCCL, then cuBLASLt.
+/// bulk_library: NCCL, then cuBLASLt. With `varying_rows` it runs any number of rows up to
+/// `problem.m`.
 [[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_by_library(
-    world& w, const all_gather_gemm_problem& problem);
+    world& w, const all_gather_gemm_problem& problem, bool varying_rows);
 
 }  // namespace untax

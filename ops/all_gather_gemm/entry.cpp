@@ -37,7 +37,6 @@ operator_entry all_gather_gemm_entry() {
           .summary = "C_r = gather(A) x B_r^T: A is sharded by rows or by k",
           .gathers = true,
           .on_gpus = true,
-          .tuned = true,
           .reproducible = true,
           .make = maker_of<all_gather_gemm>(problem_of),
           .share = share,

@@ -7,6 +7,7 @@
 #include "engines/bulk/quickest.hpp"
 #include "engines/bulk/scratch.hpp"
 #include "engines/bulk/slab_gather.hpp"
+#include "engines/bulk/slab_products.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/layout.hpp"
@@ -28,49 +29,21 @@ sharding slab_bytes(const all_gather_gemm_problem& p, int world) {
   return a_sharding(p, world).times(each * static_cast<std::int64_t>(size_of(p.type)));
 }
 
-/// C = sum over slabs of A_s x B_s^T. The slabs [m, k_s] lie one behind the other. Each has a
-/// product; all but the first add to C.
-class added_products {
- public:
-  added_products(const all_gather_gemm_problem& p, const sharding& shards)
-      : shards_(shards), slab_(static_cast<std::int64_t>(bytes_of(p.m, shards.full(), p.type))) {
-    for (int s = 0; s < shards.parts && !shards.of(s).empty(); ++s) {
-      const std::int64_t size = shards.of(s).size;
-      if (s > 1 && size == shards.full()) continue;
-      kinds_.emplace_back(bulk::library_product{.m = p.m,
-                                                .n = p.n,
-                                                .k = size,
-                                                .type = p.type,
-                                                .result = p.type,
-                                                .b_stride = p.k,
-                                                .adds = s > 0});
-      kinds_.back().settle();
-    }
-  }
-
-  /// The full slabs, without the first, share a product. A shorter slab has its own.
-  void run(const void* slabs, const void* weights, void* c, stream_ref stream) const {
-    for (int s = 0; s < shards_.parts && !shards_.of(s).empty(); ++s) {
-      const bool full = shards_.of(s).size == shards_.full();
-      const library_gemm& kind = s == 0 ? kinds_.front() : full ? kinds_[1] : kinds_.back();
-      kind.run(static_cast<const std::byte*>(slabs) + s * slab_,
-               static_cast<const std::byte*>(weights) + shards_.of(s).begin * 2, c, stream);
-    }
-  }
-
- private:
-  sharding shards_;
-  std::int64_t slab_;  ///< bytes from a slab to the next
-  std::vector<library_gemm> kinds_;
-};
+/// The slabs of a problem of fewer rows where ranks have unequal numbers of them; nothing if there
+/// are none.
+std::optional<sharding> uneven(all_gather_gemm_problem p, int world) {
+  if (p.gather != gather_axis::rows || p.m == 1) return std::nullopt;
+  if (p.m % world == 0) --p.m;
+  return slab_bytes(p, world);
+}
 
 class library_all_gather_gemm final : public device_operator {
  public:
-  library_all_gather_gemm(world& w, const all_gather_gemm_problem& p)
+  library_all_gather_gemm(world& w, const all_gather_gemm_problem& p, bool varying_rows)
       : world_(&w.stable_view()),
         problem_(p),
         shards_(a_sharding(p, w.size())),
-        gather_(w, slab_bytes(p, w.size())),
+        gather_(w, slab_bytes(p, w.size()), varying_rows ? uneven(p, w.size()) : std::nullopt),
         alone_(w.size() == 1),
         gathered_(alone_ ? 0 : static_cast<std::size_t>(gather_.bytes())) {
     gpu::load_matrix_kernels();
@@ -79,8 +52,18 @@ class library_all_gather_gemm final : public device_operator {
     whole_->settle();
     products_ = "one GEMM by " + bulk::blas().text;
     if (in_slabs) choose(w);
+    if (!varying_rows) return;
+    whole_->vary_rows();
+    if (added_) added_->vary_rows();
   }
 
+  void set_rows(std::int64_t rows) override {
+    problem_.m = rows;
+    shards_ = a_sharding(problem_, shards_.parts);
+    gather_.resize(slab_bytes(problem_, shards_.parts));
+    whole_->set_rows(rows);
+    if (added_) added_->set_rows(rows);
+  }
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     if (alone_) return whole_->run(a, weights, c, stream);
     gather_then_multiply(
@@ -105,7 +88,7 @@ class library_all_gather_gemm final : public device_operator {
   void choose(world& w) {
     const all_gather_gemm_problem& p = problem_;
     joined_ = scratch(bytes_of(p.m, p.k, p.type));
-    added_products added(p, shards_);
+    bulk::slab_products added({p.m, p.n, p.k, p.type, p.type}, shards_);
     const scratch weights(bytes_of(p.n, p.k, p.type));
     const scratch c(bytes_of(p.m, p.n, p.type));
     const auto try_both = [&](int way, int round, stream_ref stream) {
@@ -139,15 +122,16 @@ class library_all_gather_gemm final : public device_operator {
   scratch gathered_;
   scratch joined_;
   std::optional<library_gemm> whole_;
-  std::optional<added_products> added_;
+  std::optional<bulk::slab_products> added_;
   std::string products_;
 };
 
 }  // namespace
 
-std::unique_ptr<device_operator> all_gather_gemm_by_library(
-    world& w, const all_gather_gemm_problem& problem) {
-  return std::make_unique<library_all_gather_gemm>(w, problem);
+std::unique_ptr<device_operator> all_gather_gemm_by_library(world& w,
+                                                            const all_gather_gemm_problem& problem,
+                                                            bool varying_rows) {
+  return std::make_unique<library_all_gather_gemm>(w, problem, varying_rows);
 }
 
 }  // namespace untax

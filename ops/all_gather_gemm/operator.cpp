@@ -59,7 +59,9 @@ void all_gather_gemm::plan_on_device(const operator_options& options) {
   plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_, options), options);
   if (options.varying_rows) runner_->plans = rows_on_device(name, rank_, options, plan_, m);
   const auto rooms = options.varying_rows ? gpu::make_room_pool(w, name) : nullptr;
-  const auto by_library = [&] { return all_gather_gemm_by_library(w, problem_); };
+  const auto by_library = [&] {
+    return all_gather_gemm_by_library(w, problem_, options.varying_rows);
+  };
   const auto by_kernels = [&](std::int64_t rows, const operator_options& chosen) {
     return all_gather_gemm_on_device(w, with_rows(problem_, rows), chosen, rooms.get());
   };

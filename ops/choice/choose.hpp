@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include <untax/core/environment.hpp>
 
+#include "ops/choice/prediction.hpp"
 #include "ops/choice/table.hpp"
 
 namespace untax {
@@ -15,31 +17,41 @@ namespace untax {
 struct choice {
   std::vector<pattern> order;  ///< the best first; if one is refused, the next is taken
   /// Patterns that may be the quickest, the likeliest first; only one if the problem itself was
-  /// measured.
+  /// measured with these kernels.
   std::vector<pattern> likely;
+  std::vector<prediction::expected> times;  ///< by a table; empty if none has the operator
   std::string reason;  ///< what was considered, and why; a sentence for `explain()`
 };
 
 /// Appends those of `others` that `order` lacks.
 void append_others(std::vector<pattern>& order, std::span<const pattern> others);
 
-/// Chooses by the first of these that has entries of the problem's operator and gather:
+/// What a choice goes by, beside the problem.
+struct choice_sources {
+  std::string_view device;               ///< the name of the GPU
+  std::string_view kernels;              ///< the hash of the kernels that run here
+  const tuning_table* own = nullptr;     ///< the user's; may be null
+  std::span<const tuning_table> tables;  ///< the others
+  std::span<const pattern> usual;        ///< where no table has the operator: the best first
+};
+
+/// Chooses by the first of these that has entries of the problem's family:
 ///
 /// 1. `own`, if it is not null, for the same rank count;
-/// 2. one of `tables` that was measured on `device`, for the same rank count;
+/// 2. one of `tables` that was measured on `device`, for the same rank count, and with these
+///    kernels if there is one;
 /// 3. what was measured with the nearest rank count: in `own` if it has any entry, or else on
 ///    `device`, or else on another one. The cost model of those entries is used for this problem's
 ///    rank count.
 ///
 /// bulk_library is always in the order, at its end where it was not measured. Likely are patterns
-/// that are expected to take at most 1.5 times as long as the first, all where nothing was measured
-/// with so many ranks on `device`, and every pattern where there are no entries.
-[[nodiscard]] choice choose(const tuned_problem& problem, std::string_view device,
-                            const tuning_table* own, const std::vector<tuning_table>& tables);
+/// that are expected to take at most 1.5 times as long as the first. If the table is of other
+/// kernels, bulk_library and the first of `usual` are likely, too; if nothing was measured with so
+/// many ranks on `device`, all patterns of the table are. Without entries the usual patterns and
+/// bulk_library are likely, or every pattern if none is usual.
+[[nodiscard]] choice choose(const tuned_problem& problem, const choice_sources& from);
 
-/// The same with the tables that are compiled in, and that of UNTAX_TUNE_TABLE. Throws
-/// `invalid_argument` if that cannot be read.
-[[nodiscard]] choice choose(const tuned_problem& problem, std::string_view device,
-                            const environment& env = environment());
+/// The user's table: that of UNTAX_TUNE_TABLE. Throws `invalid_argument` if it cannot be read.
+[[nodiscard]] std::optional<tuning_table> own_table(const environment& env);
 
 }  // namespace untax

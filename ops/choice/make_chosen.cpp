@@ -1,82 +1,217 @@
 #include "ops/choice/make_chosen.hpp"
 
 #include <algorithm>
-#include <string>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 
 #include "ops/choice/choose.hpp"
-#include "ops/choice/prediction.hpp"
-#include "ops/common/reasoned_operator.hpp"
+#include "ops/choice/kernel_sources.hpp"
+#include "ops/choice/row_times.hpp"
 
 namespace untax {
 namespace {
 
-std::string refusal_of(pattern how, const error& e) {
-  return fmt::format("; {} is not possible: {}", name_of(how), e.what());
+std::string names_of(const std::vector<pattern>& patterns) {
+  std::string names;
+  for (const pattern how : patterns)
+    names += (names.empty() ? "" : ", ") + std::string(name_of(how));
+  return names;
 }
 
-/// Times the likely patterns, puts them first, quickest before others, and reports their times.
-void settle_by_timing(world& w, const std::string& name, choice& chosen, const operator_maker& make,
-                      const timer_maker& timer) {
-  const operator_timer seconds_of = timer();
-  if (!seconds_of) {
-    chosen.reason += "; nothing was timed, since there is no memory for it, or ranks share a GPU";
-    return;
+std::string sorted_text(pattern_times times) {
+  std::ranges::stable_sort(times, {}, &prediction::expected::seconds);
+  return text_of(times);
+}
+
+/// One `make_chosen`.
+class chooser {
+ public:
+  chooser(world& w, const tuned_problem& problem, std::span<const std::int64_t> ends,
+          std::string_view device, const chosen_parts& parts, const environment& env)
+      : world_(w),
+        problem_(problem),
+        ends_(ends),
+        parts_(parts),
+        measures_(env.number_or_fallback(variable::measure, 0, 1) == 1) {
+    const std::optional<tuning_table> own = own_table(env);
+    for (const std::int64_t rows : ends) {
+      tuned_problem of_rows = problem;
+      of_rows.m = rows;
+      const std::vector<pattern> usual = parts.usual ? parts.usual(rows) : std::vector<pattern>();
+      choices_.push_back(choose(of_rows, {.device = device,
+                                          .kernels = kernel_sources(),
+                                          .own = own ? &*own : nullptr,
+                                          .tables = built_in_tables(),
+                                          .usual = usual}));
+    }
   }
-  std::vector<prediction::expected> took;
-  std::string refusals;
-  for (const pattern how : chosen.likely) {
-    std::unique_ptr<device_operator> op;
+
+  chosen_operators make() {
+    const std::vector<std::size_t> places = places_to_time();
+    agree(places);
+    if (!places.empty()) time(places);
+    chosen_operators result;
+    result.by_rows =
+        operators_of(ends_.size(), [&](std::size_t end, auto& operators) { add(end, operators); });
+    result.reason = reason(result.by_rows) + refusals_;
+    if (library_ && parts_.libraries) result.libraries = parts_.libraries();
+    return result;
+  }
+
+ private:
+  [[nodiscard]] bool varies() const { return ends_.size() > 1; }
+  [[nodiscard]] std::vector<std::size_t> places_to_time() const {
+    std::vector<std::size_t> places = measures_ ? ends_to_time(ends_) : std::vector<std::size_t>();
+    std::erase_if(places, [&](std::size_t i) { return choices_[i].likely.size() <= 1; });
+    return places;
+  }
+
+  /// Ranks with other tables or variables would choose otherwise, and wait for each other.
+  void agree(const std::vector<std::size_t>& places) {
+    std::string text;
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      if (varies()) text += fmt::format("{}up to {} rows: ", i > 0 ? "; " : "", ends_[i]);
+      text += names_of(choices_[i].order);
+    }
+    for (const std::size_t i : places) {
+      text += fmt::format(", {} patterns timed", choices_[i].likely.size());
+      if (varies()) text += fmt::format(" with {} rows", ends_[i]);
+    }
+    world_.agree(problem_.operator_name + ": what automatic stands for", text);
+  }
+
+  void time(const std::vector<std::size_t>& places) {
+    const operator_timer seconds_of = parts_.timer();
+    if (!seconds_of) {
+      refusals_ += "; nothing was timed, since there is no memory for it, or ranks share a GPU";
+      return;
+    }
+    for (const std::size_t i : places) {
+      // PyTorch's operators have the next power of two as capacity, so these plans run its calls.
+      const bool both_sides = varies() && i + 2 >= ends_.size();
+      timed_end end;
+      end.least_rows = i > 0 ? ends_[i - 1] + 1 : 1;
+      for (const pattern how : choices_[i].likely) {
+        const std::shared_ptr<device_operator> op = made_to_be_timed(how, i);
+        if (!op) continue;
+        end.most.push_back({how, seconds(seconds_of, *op, ends_[i])});
+        if (both_sides && end.least_rows < ends_[i])
+          end.least.push_back({how, seconds(seconds_of, *op, end.least_rows)});
+      }
+      if (!end.most.empty()) timed_[i] = std::move(end);
+    }
+  }
+
+  double seconds(const operator_timer& seconds_of, device_operator& op, std::int64_t rows) const {
+    if (varies()) op.set_rows(rows);
+    return seconds_of(op);
+  }
+
+  /// Null if it is refused, at all ranks.
+  std::shared_ptr<device_operator> made_to_be_timed(pattern how, std::size_t at) {
+    std::shared_ptr<device_operator> op;
     try {
-      op = make(how);
+      op = create(how, at);
     } catch (const error& e) {
       if (e.code() != errc::unsupported && e.code() != errc::out_of_memory) throw;
-      refusals += refusal_of(how, e);
+      note_refusal(how, e);
     }
     // A rank may lack memory where others do not. Then no rank may run.
-    w.agree(fmt::format("{}: {} to be timed (not with {}=0)", name, name_of(how),
-                        variable::measure.name),
-            op ? "made" : "refused");
-    if (op) took.push_back({how, seconds_of(*op)});
+    world_.agree(fmt::format("{}: {} to be timed (not with {}=0)", problem_.operator_name,
+                             name_of(how), variable::measure.name),
+                 op ? "made" : "refused");
+    return op;
   }
-  if (took.empty()) return;
-  std::ranges::stable_sort(took, {}, &prediction::expected::seconds);
-  std::vector<pattern> order;
-  for (const auto& one : took) order.push_back(one.how);
-  append_others(order, chosen.order);
-  chosen.order = std::move(order);
-  chosen.reason = fmt::format("chosen by timing it here: {}{}; what was timed was {}",
-                              text_of(took), refusals, chosen.reason);
-}
+
+  /// bulk_library is the same operator for all ends.
+  std::shared_ptr<device_operator> create(pattern how, std::size_t at) {
+    if (how != pattern::bulk_library) return parts_.make(how, ends_[at]);
+    if (!library_) library_ = parts_.make(how, ends_.back());
+    return library_;
+  }
+
+  void note_refusal(pattern how, const error& e) {
+    const std::string text = fmt::format("; {} is not possible: {}", name_of(how), e.what());
+    if (!refused_.insert(how).second) return;
+    refusals_ += text;
+  }
+
+  /// The operators of end `at`, that of the most rows first.
+  void add(std::size_t at, std::vector<operator_up_to>& operators) {
+    const auto timed = timed_.find(at);
+    std::vector<part_of_rows> parts = {{ends_[at], pattern::automatic}};
+    if (timed != timed_.end()) parts = parts_of(timed->second, ends_[at]);
+    std::vector<pattern> order;
+    if (choices_[at].likely.size() > 1) order = order_by_times(ends_, timed_, choices_, at);
+    append_others(order, choices_[at].order);
+    for (const part_of_rows& part : std::views::reverse(parts)) {
+      std::vector<pattern> own_order;
+      if (part.how != pattern::automatic) own_order.push_back(part.how);
+      append_others(own_order, order);
+      operators.push_back({part.rows, first_possible(own_order, at)});
+    }
+  }
+
+  std::shared_ptr<device_operator> first_possible(const std::vector<pattern>& order,
+                                                  std::size_t at) {
+    for (const pattern how : order) {
+      try {
+        return create(how, at);
+      } catch (const error& e) {
+        if (e.code() != errc::unsupported || how == order.back()) throw;
+        note_refusal(how, e);
+      }
+    }
+    throw error(errc::internal, "a choice among no patterns");
+  }
+
+  [[nodiscard]] std::string reason(const std::vector<operator_up_to>& operators) const {
+    const std::string& by_tables = choices_.back().reason;
+    if (!varies())
+      return timed_.empty() ? by_tables
+                            : fmt::format("chosen by timing it here: {}; what was timed was {}",
+                                          sorted_text(timed_.at(0).most), by_tables);
+    std::string text;
+    if (!timed_.empty()) {
+      text = fmt::format("chosen by timing {} of {} numbers of rows here, and others by those:",
+                         timed_.size(), ends_.size());
+      for (const auto& [i, end] : timed_)
+        text += fmt::format(" {} rows: {};", ends_[i], sorted_text(end.most));
+      text += " ";
+    }
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      if (i + 1 < operators.size() && operators[i + 1].op->how() == operators[i].op->how())
+        continue;
+      text += fmt::format("up to {} rows {}, ", operators[i].rows, name_of(operators[i].op->how()));
+    }
+    return text + (timed_.empty() ? "" : "what was timed was ") + by_tables;
+  }
+
+  world& world_;
+  const tuned_problem& problem_;
+  std::span<const std::int64_t> ends_;
+  const chosen_parts& parts_;
+  bool measures_;
+  std::vector<choice> choices_;             // of each end
+  std::map<std::size_t, timed_end> timed_;  // by the place of the end
+  std::shared_ptr<device_operator> library_;
+  std::set<pattern> refused_;
+  std::string refusals_;
+};
 
 }  // namespace
 
-std::unique_ptr<device_operator> make_chosen(world& w, const tuned_problem& problem,
-                                             std::string_view device, const operator_maker& make,
-                                             const timer_maker& timer, const environment& env) {
-  choice chosen = choose(problem, device, env);
-  const bool timed =
-      env.number_or_fallback(variable::measure, 0, 1) == 1 && chosen.likely.size() > 1;
-  std::string order;
-  for (const pattern how : chosen.order)
-    order += (order.empty() ? "" : ", ") + std::string(name_of(how));
-  w.agree(problem.operator_name + ": what automatic stands for",
-          order + (timed ? fmt::format(", {} patterns timed", chosen.likely.size()) : ""));
-  if (timed) settle_by_timing(w, problem.operator_name, chosen, make, timer);
-  for (const pattern how : chosen.order) {
-    try {
-      return std::make_unique<reasoned_operator>(make(how), chosen.reason);
-    } catch (const error& e) {
-      if (e.code() != errc::unsupported || how == chosen.order.back()) throw;
-      chosen.reason += refusal_of(how, e);
-    }
-  }
-  throw error(errc::internal, "a choice among no patterns");
+chosen_operators make_chosen(world& w, const tuned_problem& problem,
+                             std::span<const std::int64_t> ends, std::string_view device,
+                             const chosen_parts& parts, const environment& env) {
+  return chooser(w, problem, ends, device, parts, env).make();
 }
 
 }  // namespace untax

@@ -1,40 +1,76 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <untax/core/environment.hpp>
 #include <untax/world/world.hpp>
 
 #include "ops/choice/table.hpp"
 #include "ops/common/device_operator.hpp"
+#include "ops/common/row_operators.hpp"
 
 namespace untax {
 
-/// Makes an operator of one problem in a pattern. Collective. Throws `unsupported` for a pattern
-/// that does not exist here.
-using operator_maker = std::function<std::unique_ptr<device_operator>(pattern)>;
+/// Makes an operator of a problem in a pattern: for `rows` rows or, in a capacity, for any number
+/// up to that. Collective. Throws `unsupported` for a pattern that does not exist here.
+using operator_maker =
+    std::function<std::unique_ptr<device_operator>(pattern how, std::int64_t rows)>;
 
-/// The seconds of a run of an operator of that problem at the slowest rank, the same at every rank.
-/// Collective.
+/// The seconds of a run of an operator with the rows that were set last, at the slowest rank, the
+/// same at every rank. Collective.
 using operator_timer = std::function<double(device_operator&)>;
 
 /// Makes a timer, and for example allocates inputs for it. The timer is empty, at every rank, where
 /// that is not possible. Collective.
 using timer_maker = std::function<operator_timer()>;
 
-/// Makes an operator of a world of GPUs in the pattern that `automatic` stands for: the first in
-/// the order of `choose`. Where no table has the problem itself, the likely patterns are made and
-/// timed one after the other, and the quickest is the first; not with UNTAX_MEASURE=0. A pattern is
-/// left out if it is refused as `unsupported`, or if it is to be timed and does not fit into
-/// memory. Nothing is timed if `timer` gives none. Collective. Throws `disagreement` if ranks
-/// choose differently, as with different tables or variables, or if only some refuse what is to be
-/// timed, and what `make` throws.
-[[nodiscard]] std::unique_ptr<device_operator> make_chosen(world& w, const tuned_problem& problem,
-                                                           std::string_view device,
-                                                           const operator_maker& make,
-                                                           const timer_maker& timer,
-                                                           const environment& env = environment());
+/// The patterns that are likely for so many rows where no table has the operator: the best first.
+/// Empty if any may be.
+using usual_patterns = std::function<std::vector<pattern>(std::int64_t rows)>;
+
+/// The parts of an operator that `make_chosen` needs.
+struct chosen_parts {
+  operator_maker make;
+  timer_maker timer;
+  usual_patterns usual = {};  ///< may be empty
+  /// What is to be kept so that bulk_library can be made again quickly; called if it was made.
+  std::function<std::shared_ptr<const void>()> libraries = {};
+};
+
+/// What `automatic` stands for: one operator or, in a capacity, several, by ascending rows. One
+/// operator may be there for several numbers of rows.
+struct chosen_operators {
+  std::vector<operator_up_to> by_rows;
+  std::string reason;                     ///< a sentence for `explain()`
+  std::shared_ptr<const void> libraries;  ///< null where bulk_library was not made
+};
+
+/// Makes an operator of a world of GPUs in the patterns that `automatic` stands for. `ends` are the
+/// numbers of rows up to which a plan is to serve, ascending: one is a problem of so many rows, and
+/// several are a capacity (`row_ends`). `problem` is that of the last one.
+///
+/// For each end the pattern is the first in the order of `choose`. Where no table of these kernels
+/// has the problem itself, the likely patterns are made and timed one after the other, and the
+/// quickest is the first; not with UNTAX_MEASURE=0. In a capacity that is done at the two largest
+/// ends, where runs of the least and the most rows of a plan are timed, and then at each end of at
+/// most a quarter of the rows of the one before, up to six ends in all. Between two of these the
+/// logarithms of times over those of the table, or of times alone, are interpolated linearly in
+/// log(rows); below them the last order serves. Where the least and the most rows of a plan have
+/// different patterns that are the quickest, the plan is split between them.
+///
+/// bulk_library is made once, for all numbers of rows. A pattern is left out if it is refused as
+/// `unsupported`, or if it is to be timed and does not fit into memory. Nothing is timed if `timer`
+/// gives none. Collective. Throws `disagreement` if ranks choose differently, as with different
+/// tables or variables, or if only some refuse what is to be timed, and what `make` throws.
+[[nodiscard]] chosen_operators make_chosen(world& w, const tuned_problem& problem,
+                                           std::span<const std::int64_t> ends,
+                                           std::string_view device, const chosen_parts& parts,
+                                           const environment& env = environment());
 
 }  // namespace untax

@@ -1,18 +1,35 @@
 #include "ops/choice/on_device.hpp"
 
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "engines/bulk/slab_gather.hpp"
 
 #include "ops/choice/device_name.hpp"
 #include "ops/choice/gemm_timer.hpp"
 #include "ops/common/planning.hpp"
+#include "ops/common/reasoned_operator.hpp"
 #include "ops/common/row_operators.hpp"
+#include "ops/common/row_table.hpp"
 
 namespace untax {
 namespace {
 
-made_on_device made_of(world& w, const operator_entry& entry, std::unique_ptr<device_operator> op) {
+/// Types of 16 bits take as long as each other.
+tuned_problem tuned(const operator_entry& entry, const gemm_problem& p, int ranks) {
+  const bool wide = entry.sums_to && p.partials == dtype::f32;
+  return {.operator_name = entry.name,
+          .gather = p.gather,
+          .ranks = ranks,
+          .m = p.m,
+          .n = p.n,
+          .k = p.k,
+          .partials = wide ? dtype::f32 : dtype::bf16};
+}
+
+made_on_device made_of(world& w, const operator_entry& entry, std::shared_ptr<device_operator> op) {
   made_on_device made;
   made.how = op->how();
   made.explanation = op->text();
@@ -35,26 +52,40 @@ protocol_plan plan_on_device(world& w, const operator_entry& entry, const gemm_p
 made_on_device make_on_device(world& w, const operator_entry& entry, const gemm_problem& problem,
                               const operator_options& options, const operator_makers& make,
                               void* result) {
-  const auto make_one = [&](std::int64_t rows, const timer_maker& timer) {
-    const operator_maker make_in = [&](pattern how) {
-      if (how == pattern::bulk_library) {
-        refuse_in_library(entry.name, w.rank(), options);
-        return make.by_library();
-      }
-      operator_options chosen = options;
-      chosen.how = how;
-      return make.by_kernels(rows, chosen);
-    };
-    if (options.how != pattern::automatic) return make_in(options.how);
-    const tuned_problem tuned{entry.name, problem.gather, w.size(), rows, problem.n, problem.k};
-    return make_chosen(w, tuned, device_name_here(), make_in, timer);
+  const operator_maker make_in = [&](pattern how, std::int64_t rows) {
+    if (how == pattern::bulk_library) {
+      refuse_invariant(entry.name, w.rank(), options);
+      return make.by_library();
+    }
+    operator_options chosen = options;
+    chosen.how = how;
+    return make.by_kernels(rows, chosen);
   };
-  if (!options.varying_rows)
+  const auto one_or_all = [&](std::vector<operator_up_to> by_rows) {
+    if (!options.varying_rows) return std::move(by_rows.back().op);
+    return std::shared_ptr<device_operator>(std::make_shared<row_operators>(std::move(by_rows)));
+  };
+  const bool planned_once = !options.varying_rows || options.how == pattern::bulk_library;
+  const std::vector<std::int64_t> ends =
+      planned_once ? std::vector{problem.m} : row_ends(problem.m);
+  if (options.how != pattern::automatic) {
     return made_of(w, entry,
-                   make_one(problem.m, [&] { return gemm_timer(w, entry, problem, result); }));
-  return made_of(w, entry, std::make_unique<row_operators>(problem.m, [&](std::int64_t rows) {
-                   return make_one(rows, [] { return operator_timer(); });
-                 }));
+                   one_or_all(operators_of(ends.size(), [&](std::size_t i, auto& operators) {
+                     operators.push_back({ends[i], make_in(options.how, ends[i])});
+                   })));
+  }
+  chosen_operators chosen =
+      make_chosen(w, tuned(entry, problem, w.size()), ends, device_name_here(),
+                  {.make = make_in,
+                   .timer = [&] { return gemm_timer(w, entry, problem, result); },
+                   .usual = make.usual,
+                   .libraries = [&]() -> std::shared_ptr<const void> {
+                     return w.size() > 1 ? bulk::communicator_of(w) : nullptr;
+                   }});
+  return made_of(
+      w, entry,
+      std::make_shared<reasoned_operator>(one_or_all(std::move(chosen.by_rows)),
+                                          std::move(chosen.reason), std::move(chosen.libraries)));
 }
 
 }  // namespace untax

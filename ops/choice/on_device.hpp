@@ -30,18 +30,20 @@ struct made_on_device {
   pattern how = pattern::bulk_library;  ///< never `automatic`
   std::string explanation;
 };
-/// How an operator is made: in bulk_library, or for `rows` rows in a pattern of own kernels.
+/// How an operator is made: in bulk_library, for all numbers of rows; or for `rows` rows in a
+/// pattern of own kernels. `usual`: see `usual_patterns`; it may be empty.
 struct operator_makers {
   std::function<std::unique_ptr<device_operator>()> by_library;
   std::function<std::unique_ptr<device_operator>(std::int64_t rows, const operator_options&)>
       by_kernels;
+  usual_patterns usual = {};
 };
 /// The second half: makes the operator in the pattern that was asked for, or in the one that
 /// `automatic` stands for. Returns when all ranks have theirs, so that none runs while another one
 /// allocates or loads kernels. Collective. Timings write C to `result` or, if that is null, to
-/// memory of their own. With `varying_rows` there is an operator for each end of a table;
-/// `automatic` then follows the tables for each, and nothing is timed. Throws what `make` throws,
-/// and `unsupported` for options that bulk_library does not have.
+/// memory of their own. With `varying_rows` there is an operator for each end of a table, and one
+/// for all of them in bulk_library. Throws what `make` throws, and `unsupported` for options that
+/// bulk_library does not have.
 [[nodiscard]] made_on_device make_on_device(world& w, const operator_entry& entry,
                                             const gemm_problem& problem,
                                             const operator_options& options,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,27 +11,33 @@
 #include <untax/core/types.hpp>
 #include <untax/ops/problems.hpp>
 
+#include "ops/common/reduce_target.hpp"
+
 namespace untax {
 
 /// What determines the speed of each pattern of a GEMM operator, on a given device.
 struct tuned_problem {
-  std::string operator_name;               ///< of an operator that is tuned
+  std::string operator_name;               ///< of a GEMM operator
   gather_axis gather = gather_axis::rows;  ///< of those that gather
   int ranks = 2;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  /// Of those that sum over ranks: fp32, or bf16 for partial results of 16 bits.
+  dtype partials = dtype::bf16;
 
   bool operator==(const tuned_problem&) const = default;
 
   [[nodiscard]] bool gathers() const;
   /// Whether n counts the columns of all ranks.
   [[nodiscard]] bool columns_sharded() const;
+  /// Where sums over ranks go, if there are any: then k counts the parts of all ranks.
+  [[nodiscard]] std::optional<reduce_target> sums_to() const;
 };
 
 /// "64 x 7168 x 8192", with ", k" where A is gathered by k.
 [[nodiscard]] std::string shape_text(const tuned_problem& problem);
-/// "all_gather_gemm, rows, 4 ranks".
+/// "all_gather_gemm, rows, 4 ranks", "gemm_all_reduce, fp32 partials, 4 ranks".
 [[nodiscard]] std::string family_text(const tuned_problem& problem);
 /// Whether only the sizes differ.
 [[nodiscard]] bool same_family(const tuned_problem& a, const tuned_problem& b) noexcept;
@@ -63,6 +70,8 @@ struct tuning_table {
   dtype type = dtype::bf16;  ///< of the elements; others of 16 bits take as long
   std::string date;          ///< ISO 8601
   std::string commit;
+  /// The hash of the kernels that were measured (kernel_sources.hpp); empty if it was not recorded.
+  std::string kernels;
   std::string version;  ///< of untax
   std::string driver;
   std::string library;  ///< "cuBLASLt 13.0.2, NCCL 2.28.9"

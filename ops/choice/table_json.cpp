@@ -21,13 +21,14 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::string_view format_name = "untax-tune";
-constexpr int format_version = 1;
+/// Version 1 had no hash of the kernels, and no operators that sum.
+constexpr int format_version = 2;
+constexpr int oldest_version = 1;
+constexpr std::size_t hash_digits = 16;
 
-std::vector<std::string_view> tuned_operators() {
+std::vector<std::string_view> known_operators() {
   std::vector<std::string_view> names;
-  for (const operator_entry& entry : operators()) {
-    if (entry.tuned) names.push_back(entry.name);
-  }
+  for (const operator_entry& entry : operators()) names.push_back(entry.name);
   return names;
 }
 
@@ -41,9 +42,9 @@ class table_reader {
     if (in.is_discarded() || !in.is_object()) refuse("it is no JSON object");
     const json& format = field(in, "format");
     const json& version = field(in, "format_version");
-    if (format != format_name || version != format_version) {
-      refuse(fmt::format("its format is {} {}; it has to be \"{}\" {}", format.dump(),
-                         version.dump(), format_name, format_version));
+    if (format != format_name || (version != format_version && version != oldest_version)) {
+      refuse(fmt::format("its format is {} {}; it has to be \"{}\" {} or {}", format.dump(),
+                         version.dump(), format_name, oldest_version, format_version));
     }
     tuning_table table;
     table.device = text_of(in, "device");
@@ -51,6 +52,7 @@ class table_reader {
     table.type = place_of(text_of(in, "dtype"), types, "dtype") == 0 ? dtype::bf16 : dtype::f16;
     table.date = text_of(in, "date");
     table.commit = text_of(in, "commit");
+    if (version == format_version) table.kernels = hash_of(in, "kernels");
     table.version = text_of(in, "version");
     table.driver = text_of(in, "driver");
     table.library = text_of(in, "library");
@@ -83,6 +85,15 @@ class table_reader {
     if (!found.is_string())
       refuse(fmt::format("\"{}\" is {}; it has to be a text", name, found.dump()));
     return found.get<std::string>();
+  }
+  std::string hash_of(const json& in, const char* name) const {
+    const std::string found = text_of(in, name);
+    if (found.size() != hash_digits ||
+        found.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      refuse(fmt::format("\"{}\" is \"{}\"; it has to be a hash of {} digits 0 to 9 and a to f",
+                         name, found, hash_digits));
+    }
+    return found;
   }
   std::int64_t count_of(const json& in, const char* name, std::int64_t least,
                         std::int64_t most) const {
@@ -117,7 +128,7 @@ class table_reader {
     tuning_entry made;
     tuned_problem& p = made.problem;
     p.operator_name = text_of(in, "operator");
-    (void)place_of(p.operator_name, tuned_operators(), "operator");
+    (void)place_of(p.operator_name, known_operators(), "operator");
     if (p.gathers()) {
       const std::array axes = {name_of(gather_axis::rows), name_of(gather_axis::k)};
       p.gather =
@@ -126,11 +137,19 @@ class table_reader {
       refuse(fmt::format("{} gathers nothing, and \"gather\" is {}", p.operator_name,
                          in.at("gather").dump()));
     }
+    if (p.sums_to()) {
+      const std::array types = {name_of(dtype::bf16), name_of(dtype::f32)};
+      p.partials =
+          place_of(text_of(in, "partials"), types, "partials") == 0 ? dtype::bf16 : dtype::f32;
+    } else if (in.contains("partials")) {
+      refuse(fmt::format("{} has no partial results, and \"partials\" is {}", p.operator_name,
+                         in.at("partials").dump()));
+    }
     p.ranks = static_cast<int>(count_of(in, "ranks", 2, 1024));
     p.m = count_of(in, "m", 1, most);
     p.n = count_of(in, "n", 1, most);
     p.k = count_of(in, "k", 1, most);
-    if (!known_.insert({p.operator_name, p.gather, p.ranks, p.m, p.n, p.k}).second)
+    if (!known_.insert({p.operator_name, p.gather, p.partials, p.ranks, p.m, p.n, p.k}).second)
       refuse(fmt::format("{}, {} is there twice", family_text(p), shape_text(p)));
     read_seconds(field(in, "seconds"), made);
     return made;
@@ -147,7 +166,8 @@ class table_reader {
 
   const std::string& origin_;
   std::string where_;
-  std::set<std::tuple<std::string, gather_axis, int, std::int64_t, std::int64_t, std::int64_t>>
+  std::set<
+      std::tuple<std::string, gather_axis, dtype, int, std::int64_t, std::int64_t, std::int64_t>>
       known_;
 };
 
@@ -158,6 +178,7 @@ json from(const tuning_entry& entry) {
   const tuned_problem& p = entry.problem;
   json out = {{"operator", p.operator_name}};
   if (p.gathers()) out["gather"] = name_of(p.gather);
+  if (p.sums_to()) out["partials"] = name_of(p.partials);
   out["ranks"] = p.ranks;
   out["m"] = p.m;
   out["n"] = p.n;
@@ -192,6 +213,7 @@ std::string to_json(const tuning_table& t) {
                {"dtype", name_of(t.type)},
                {"date", t.date},
                {"commit", t.commit},
+               {"kernels", t.kernels},
                {"version", t.version},
                {"driver", t.driver},
                {"library", t.library},

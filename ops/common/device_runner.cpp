@@ -36,7 +36,7 @@ void require_device_problem(std::string_view operator_name, int rank, dtype type
 }
 
 device_runner::device_runner(world& w, std::string_view operator_name,
-                             std::unique_ptr<device_operator> op)
+                             std::shared_ptr<device_operator> op)
     : world_(&w.stable_view()),
       name_(operator_name),
       arguments_(operator_name, w),

@@ -30,7 +30,7 @@ void note_rows(world& w, std::string_view operator_name, std::int64_t rows, stre
 class device_runner {
  public:
   /// `w` has to outlive it.
-  device_runner(world& w, std::string_view operator_name, std::unique_ptr<device_operator> op);
+  device_runner(world& w, std::string_view operator_name, std::shared_ptr<device_operator> op);
   device_runner(const device_runner&) = delete;
   device_runner& operator=(const device_runner&) = delete;
   /// Collective, as the operator's end is. Waits for what runs on the GPU.
@@ -53,7 +53,7 @@ class device_runner {
   device_arguments arguments_;
   std::int64_t rows_ = -1;  ///< rows of runs, where they vary
   own_stream stream_;
-  std::unique_ptr<device_operator> op_;
+  std::shared_ptr<device_operator> op_;
 };
 
 }  // namespace untax

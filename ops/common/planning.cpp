@@ -226,11 +226,6 @@ host::engine_options host_options(std::string_view operator_name, dtype type, dt
           .in_order = options.invariant};
 }
 
-void refuse_in_library(std::string_view operator_name, int rank, const operator_options& options) {
-  refuse_varying_rows(operator_name, rank, options);
-  refuse_invariant(operator_name, rank, options);
-}
-
 void agree_on_plan(world& w, std::string_view operator_name, const std::string& asked,
                    const protocol_plan& plan) {
   w.agree(operator_name,

@@ -100,8 +100,6 @@ void require_phases(std::string_view operator_name, int rank, int phases);
 /// For bulk_library on GPUs, whose libraries choose by the whole shape: throws `unsupported` if
 /// rows are to have the same bits in every batch.
 void refuse_invariant(std::string_view operator_name, int rank, const operator_options& options);
-/// The same, and also if rows vary.
-void refuse_in_library(std::string_view operator_name, int rank, const operator_options& options);
 
 /// Compares what is asked for, and its plan, with those of the other ranks; collective.
 void agree_on_plan(world& w, std::string_view operator_name, const std::string& asked,

@@ -11,8 +11,11 @@ namespace untax {
 /// What `automatic` chose, and why.
 class reasoned_operator final : public device_operator {
  public:
-  reasoned_operator(std::unique_ptr<device_operator> chosen, std::string reason)
-      : chosen_(std::move(chosen)), reason_(std::move(reason)) {}
+  /// `libraries` is kept as long as this is: NCCL takes long to connect ranks, so the next operator
+  /// that is timed finds them connected.
+  reasoned_operator(std::shared_ptr<device_operator> chosen, std::string reason,
+                    std::shared_ptr<const void> libraries)
+      : libraries_(std::move(libraries)), chosen_(std::move(chosen)), reason_(std::move(reason)) {}
 
   void set_rows(std::int64_t rows) override { chosen_->set_rows(rows); }
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
@@ -22,7 +25,8 @@ class reasoned_operator final : public device_operator {
   [[nodiscard]] std::string text() const override { return chosen_->text() + "; " + reason_; }
 
  private:
-  std::unique_ptr<device_operator> chosen_;
+  std::shared_ptr<const void> libraries_;
+  std::shared_ptr<device_operator> chosen_;
   std::string reason_;
 };
 

@@ -29,17 +29,6 @@ std::int64_t rows_of_run(std::string_view operator_name, int rank, std::string_v
                           rank, operator_name, argument, given, planned));
 }
 
-void refuse_varying_rows(std::string_view operator_name, int rank,
-                         const operator_options& options) {
-  if (!options.varying_rows) return;
-  throw error(
-      errc::unsupported,
-      fmt::format(
-          "rank {}: {}: option varying_rows is not there in a world of GPUs, or not in this "
-          "pattern; plan an operator for each number of rows",
-          rank, operator_name));
-}
-
 std::shared_ptr<const row_plans> rows_on_device(std::string_view operator_name, int rank,
                                                 const operator_options& options,
                                                 const protocol_plan& plan, std::int64_t capacity) {

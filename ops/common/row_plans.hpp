@@ -51,8 +51,6 @@ void agree_on_plans(world& w, std::string_view operator_name, const std::string&
                                                               const operator_options& options,
                                                               const protocol_plan& plan,
                                                               std::int64_t capacity);
-/// Throws `unsupported` if the options ask for rows that vary, where only hosts support it.
-void refuse_varying_rows(std::string_view operator_name, int rank, const operator_options& options);
 
 /// The problem with another number of rows.
 template <class Problem>

@@ -71,7 +71,6 @@ struct operator_entry {
   std::optional<reduce_target> sums_to = std::nullopt;
   bool columns_sharded = false;  ///< n counts the columns of all ranks; each multiplies its part
   bool on_gpus = false;          ///< it is there in worlds of GPUs, too
-  bool tuned = false;            ///< on GPUs `automatic` is chosen from measured tables
   bool result_in_heap = false;   ///< the operator owns its result, for peers to write
   bool copied = false;           ///< its protocol has a program for the copy engines of GPUs
   /// Bitwise reproducible for any timing.

@@ -57,8 +57,9 @@ struct scatter_plan {
     world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
     std::int64_t between);
 
-/// bulk_library: cuBLASLt, then NCCL.
+/// bulk_library: cuBLASLt, then NCCL. With `varying_rows` it runs any number of rows up to
+/// `problem.m`.
 [[nodiscard]] std::unique_ptr<device_operator> gemm_all_scatter_by_library(
-    world& w, const gemm_all_scatter_problem& problem);
+    world& w, const gemm_all_scatter_problem& problem, bool varying_rows);
 
 }  // namespace untax

@@ -33,7 +33,6 @@ operator_entry gemm_all_scatter_entry() {
           .gathers = false,
           .columns_sharded = true,
           .on_gpus = true,
-          .tuned = true,
           .result_in_heap = true,
           .copied = true,
           .reproducible = true,

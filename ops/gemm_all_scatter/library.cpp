@@ -17,19 +17,25 @@ namespace {
 /// no rectangles, and a transposed C would have to be transposed back.
 class library_gemm_all_scatter final : public device_operator {
  public:
-  library_gemm_all_scatter(world& w, const gemm_all_scatter_problem& p)
+  library_gemm_all_scatter(world& w, const gemm_all_scatter_problem& p, bool varying_rows)
       : world_(&w.stable_view()),
         problem_(p),
         shards_{p.n, w.size(), shard_granularity},
-        gather_(w, shards_.times(p.m * static_cast<std::int64_t>(size_of(p.type)))),
+        gather_(w, slab_bytes()),
         slabs_(w.size() == 1 ? 0 : static_cast<std::size_t>(gather_.bytes())) {
     gpu::load_matrix_kernels();
     const range own = shards_.of(w.rank());
     if (own.empty()) return;
     gemm_.emplace(bulk::library_product{p.m, own.size, p.k, p.type, p.type});
     gemm_->settle();
+    if (varying_rows) gemm_->vary_rows();
   }
 
+  void set_rows(std::int64_t rows) override {
+    problem_.m = rows;
+    gather_.resize(slab_bytes());
+    if (gemm_) gemm_->set_rows(rows);
+  }
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     if (shards_.parts == 1) return gemm_->run(a, weights, c, stream);
     void* own = slabs_.data(static_cast<std::size_t>(gather_.own_at()));
@@ -48,6 +54,10 @@ class library_gemm_all_scatter final : public device_operator {
   }
 
  private:
+  [[nodiscard]] sharding slab_bytes() const {
+    return shards_.times(problem_.m * static_cast<std::int64_t>(size_of(problem_.type)));
+  }
+
   world* world_;
   gemm_all_scatter_problem problem_;
   sharding shards_;
@@ -59,8 +69,8 @@ class library_gemm_all_scatter final : public device_operator {
 }  // namespace
 
 std::unique_ptr<device_operator> gemm_all_scatter_by_library(
-    world& w, const gemm_all_scatter_problem& problem) {
-  return std::make_unique<library_gemm_all_scatter>(w, problem);
+    world& w, const gemm_all_scatter_problem& problem, bool varying_rows) {
+  return std::make_unique<library_gemm_all_scatter>(w, problem, varying_rows);
 }
 
 }  // namespace untax

@@ -42,7 +42,8 @@ struct symmetric_result {
 [[nodiscard]] std::unique_ptr<device_operator> lonely_sum_on_device(world& w, const device_sum& sum,
                                                                     pattern how);
 
-/// bulk_library: cuBLASLt, then NCCL.
-[[nodiscard]] std::unique_ptr<device_operator> sums_by_library(world& w, const device_sum& sum);
+/// bulk_library: cuBLASLt, then NCCL. With `varying_rows` it runs any number of rows up to `sum.m`.
+[[nodiscard]] std::unique_ptr<device_operator> sums_by_library(world& w, const device_sum& sum,
+                                                               bool varying_rows);
 
 }  // namespace untax

@@ -103,15 +103,18 @@ void sums_plan::set_rows(std::int64_t rows) {
   if (!how.swap_ab) how.first_row_tile = first_row_tile_of(how, gemm);
 }
 
-pattern usual_pattern(const device_sum& sum, int world) {
+std::vector<pattern> usual_patterns_of(const device_sum& sum, int world) {
+  using enum pattern;
+  if (sum.partials == dtype::f32) return {fused_sequential, fused_specialized};
   const bool passes_on = sum.target == reduce_target::everywhere;
   const std::int64_t least_rows =
       std::max<std::int64_t>(passes_on && world <= 2 ? 192 : 128, std::int64_t{32} * world);
   // If tiles are whole, sums of clusters of 256 rows are sent while others are multiplied.
   const bool whole_tiles = sum.m % (256 * world) == 0;
-  const bool as_rows = sum.partials != dtype::f32 && sum.m >= least_rows &&
-                       !(passes_on && (sum.phases == 1 || (sum.m >= 4096 && !whole_tiles)));
-  return as_rows ? pattern::fused_warp_specialized : pattern::fused_sequential;
+  const bool as_rows =
+      sum.m >= least_rows && !(passes_on && (sum.phases == 1 || (sum.m >= 4096 && !whole_tiles)));
+  if (as_rows) return {fused_warp_specialized, fused_sequential};
+  return {fused_sequential, fused_warp_specialized};
 }
 
 int sums_plan::adding_warps(bool multiplies) const {

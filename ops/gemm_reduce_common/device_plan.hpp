@@ -49,12 +49,13 @@ struct sums_plan {
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
-/// The pattern of `automatic` among `world` ranks, by times between two GPUs, and of four ranks
-/// that share one. All blocks multiply. With few rows all add, too, by words that carry their own
-/// signal; with many, rows are scattered (see `row_sums_plan`); with still more, sums of a second
-/// phase leave beside the GEMM, by words again. An owner of fewer rows than are stored at once gets
-/// rows of others, too, so owners of less than half as many get words.
-[[nodiscard]] pattern usual_pattern(const device_sum& sum, int world);
+/// The patterns that `automatic` times beside bulk_library where no table has sums, the likeliest
+/// first, by times between two GPUs, and of four ranks that share one. All blocks multiply. With
+/// few rows all add, too, by words that carry their own signal; with many, rows are scattered (see
+/// `row_sums_plan`); with still more, sums of a second phase leave beside the GEMM, by words again.
+/// An owner of fewer rows than are stored at once gets rows of others, too, so owners of less than
+/// half as many get words.
+[[nodiscard]] std::vector<pattern> usual_patterns_of(const device_sum& sum, int world);
 
 /// Plans for a GPU, or the part of one that a rank has, sorted by the predicted time of the GEMM
 /// alone. Throws `unsupported` for a pattern that does not exist here, and if no kernel can compute

@@ -22,12 +22,12 @@ namespace {
 /// not yet C, in type or in size, is copied or converted to it at the end.
 class library_sum final : public device_operator {
  public:
-  library_sum(world& w, const device_sum& sum)
+  library_sum(world& w, const device_sum& sum, bool varying_rows)
       : world_(&w.stable_view()),
         sum_(sum),
         rows_{sum.m, w.size()},
         scatters_(sum.target == reduce_target::owner),
-        own_(scatters_ ? rows_.of(w.rank()).size : sum.m),
+        own_(own_rows()),
         ranks_(w.size() == 1 ? nullptr : bulk::communicator_of(w)) {
     gpu::load_matrix_kernels();
     const std::int64_t depth = sharding{sum.k, w.size(), shard_granularity}.of(w.rank()).size;
@@ -36,14 +36,23 @@ class library_sum final : public device_operator {
       partial_ = bulk::scratch(bytes);
       // Rows after the last one, and all rows of a rank without a part of k, are never written.
       bulk::copy_and_wait(partial_.data(), std::vector<std::byte>(bytes).data(), bytes);
-      if (!direct()) summed_ = bulk::scratch(static_cast<std::size_t>(shard_rows()) * row_bytes());
+      if (!direct() || varying_rows)
+        summed_ = bulk::scratch(static_cast<std::size_t>(shard_rows()) * row_bytes());
     }
     if (depth == 0) return;
     const dtype result = ranks_ ? sum.partials : sum.type;
     gemm_.emplace(bulk::library_product{sum.m, sum.n, depth, sum.type, result});
     gemm_->settle();
+    if (varying_rows) gemm_->vary_rows();
   }
 
+  /// Rows after the last one are then those of a run before: their sum is not C.
+  void set_rows(std::int64_t rows) override {
+    sum_.m = rows;
+    rows_.extent = rows;
+    own_ = own_rows();
+    if (gemm_) gemm_->set_rows(rows);
+  }
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
     if (!ranks_) return gemm_->run(a, weights, c, stream);
     void* const to = direct() ? c : summed_.data();
@@ -65,6 +74,9 @@ class library_sum final : public device_operator {
   }
 
  private:
+  [[nodiscard]] std::int64_t own_rows() const {
+    return scatters_ ? rows_.of(world_->rank()).size : sum_.m;
+  }
   [[nodiscard]] std::size_t row_bytes() const {
     return static_cast<std::size_t>(sum_.n) * size_of(sum_.partials);
   }
@@ -104,8 +116,9 @@ class library_sum final : public device_operator {
 
 }  // namespace
 
-std::unique_ptr<device_operator> sums_by_library(world& w, const device_sum& sum) {
-  return std::make_unique<library_sum>(w, sum);
+std::unique_ptr<device_operator> sums_by_library(world& w, const device_sum& sum,
+                                                 bool varying_rows) {
+  return std::make_unique<library_sum>(w, sum, varying_rows);
 }
 
 }  // namespace untax

@@ -73,26 +73,25 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
         problem.operator_name, rows,         problem.n,         problem.k, problem.type,
         problem.partials,      where.target, where.phases(rows)};
   };
-  // Each number of rows has its own pattern.
-  const auto of_rows = [&](std::int64_t rows, operator_options with) {
-    if (options.how == pattern::automatic) with.how = usual_pattern(sum_of(rows), w.size());
-    return with;
-  };
   const bool lonely = w.size() == 1 && options.how == pattern::automatic && !options.invariant &&
                       !options.varying_rows;
   const auto rooms = options.varying_rows ? gpu::make_room_pool(w, problem.operator_name) : nullptr;
   if (options.varying_rows) all.plans = std::make_shared<const row_plans>(problem.m, plan_for);
-  all.made = make_on_device(w, entry, same, of_rows(problem.m, options),
-                            {.by_library = [&] { return sums_by_library(w, sum_of(problem.m)); },
-                             .by_kernels =
-                                 [&](std::int64_t rows, const operator_options& given) {
-                                   const operator_options chosen = of_rows(rows, given);
-                                   if (lonely)
-                                     return lonely_sum_on_device(w, sum_of(rows), chosen.how);
-                                   return sums_on_device(w, sum_of(rows), chosen, where.result,
-                                                         rooms.get());
-                                 }},
-                            where.result.data);
+  all.made = make_on_device(
+      w, entry, same, options,
+      {.by_library = [&] { return sums_by_library(w, sum_of(problem.m), options.varying_rows); },
+       .by_kernels =
+           [&](std::int64_t rows, const operator_options& chosen) {
+             if (lonely) return lonely_sum_on_device(w, sum_of(rows), chosen.how);
+             return sums_on_device(w, sum_of(rows), chosen, where.result, rooms.get());
+           },
+       .usual =
+           [&](std::int64_t rows) {
+             std::vector<pattern> usual = usual_patterns_of(sum_of(rows), w.size());
+             if (lonely) usual.resize(1);
+             return usual;
+           }},
+      where.result.data);
   all.plan = plan_for(problem.m);
   all.plan.how = all.made.how;
   return all;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -31,5 +34,14 @@ inline constexpr const char* library_eager = "bulk_library eager";
 inline constexpr const char* library_graph = "bulk_library graph";
 inline constexpr const char* library_gemm_alone = "cuBLASLt alone";
 inline constexpr const char* own_gemm_alone = "GEMM alone";
+inline constexpr const char* automatic_exact = "automatic";
+inline constexpr const char* automatic_capacity = "automatic, capacity";
+
+/// The capacity for so many rows, as PyTorch's operators are planned: the next power of two, at
+/// least 64.
+[[nodiscard]] constexpr std::int64_t capacity_of(std::int64_t rows) noexcept {
+  return static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(rows, 64))));
+}
 
 }  // namespace untax

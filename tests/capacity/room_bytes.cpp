@@ -87,7 +87,7 @@ TEST(room_bytes, of_sums_are_at_most_twice_those_of_the_result) {
       const auto bytes = [&, &n = n, &k = k](std::int64_t rows) {
         device_sum sum{"sums", rows, n, k, dtype::bf16, dtype::bf16, target};
         sum.phases = everywhere && rows * n * 2 >= std::int64_t{4} << 20 ? 2 : 1;
-        operator_options by{.how = usual_pattern(sum, 2), .varying_rows = true};
+        operator_options by{.how = usual_patterns_of(sum, 2).front(), .varying_rows = true};
         if (by.how != pattern::fused_warp_specialized)
           return static_cast<std::size_t>(
               sums_plans(sum, 2, 0, by, {num_sms}).front().how.inbox_bytes());

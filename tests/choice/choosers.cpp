@@ -19,6 +19,15 @@ namespace {
 
 using choice_test::gathered;
 
+/// The tables that figures are on record for.
+const std::vector<tuning_table>& recorded() {
+  static const std::vector<tuning_table> tables = [] {
+    const std::string folder = UNTAX_SOURCE_DIR "/bench/choosers/tables/";
+    return std::vector{load_table(folder + "h200-2.json"), load_table(folder + "h200-4.json")};
+  }();
+  return tables;
+}
+
 std::vector<tuning_entry> checked() {
   const std::string folder = UNTAX_SOURCE_DIR "/bench/results/";
   std::vector<tuning_entry> all;
@@ -37,8 +46,7 @@ TEST(choosers, have_the_figures_that_are_on_record) {
     return one.name == "a tree a family" || one.name == "tree over expected times";
   });
   ASSERT_EQ(ways.size(), 5U);
-  const auto made =
-      nlohmann::json::parse(to_json(study_choosers(built_in_tables(), checked(), ways)));
+  const auto made = nlohmann::json::parse(to_json(study_choosers(recorded(), checked(), ways)));
   const auto on_record =
       nlohmann::json::parse(select::text_of_file(UNTAX_SOURCE_DIR "/bench/choosers/choosers.json"));
   int found = 0;
@@ -53,7 +61,7 @@ TEST(choosers, have_the_figures_that_are_on_record) {
       for (const char* key : {"within_3_percent", "mean_ratio", "p95_ratio", "worst_ratio"})
         EXPECT_NEAR(double{one[key]}, double{other[key]}, 0.0011)
             << one.dump() << "\nmake it again: untax_choosers bench/choosers/choosers.json "
-            << "bench/results/*tune-check.json";
+            << "bench/choosers/tables/*.json -- bench/results/*tune-check.json";
     }
   }
   EXPECT_EQ(found, static_cast<int>(made.size()));
@@ -61,17 +69,17 @@ TEST(choosers, have_the_figures_that_are_on_record) {
 }
 
 TEST(choosers, learn_from_other_shapes_only) {
-  const std::vector<tuning_table> rest = without_shape(built_in_tables(), gathered(1, 7168, 8192));
-  ASSERT_EQ(rest.size(), built_in_tables().size());
+  const std::vector<tuning_table> rest = without_shape(recorded(), gathered(1, 7168, 8192));
+  ASSERT_EQ(rest.size(), recorded().size());
   for (std::size_t i = 0; i < rest.size(); ++i) {
-    EXPECT_LT(rest[i].entries.size(), built_in_tables()[i].entries.size());
+    EXPECT_LT(rest[i].entries.size(), recorded()[i].entries.size());
     for (const tuning_entry& entry : rest[i].entries)
       EXPECT_FALSE(entry.problem.n == 7168 && entry.problem.k == 8192);
   }
 }
 
 TEST(choosers, see_features_of_every_entry) {
-  const std::vector<tuning_table> tables = built_in_tables();
+  const std::vector<tuning_table> tables = recorded();
   const lessons sizes(lesson_kind::sizes, tables);
   const select::table all = sizes.all();
   EXPECT_EQ(all.records(), tables[0].entries.size() + tables[1].entries.size());

@@ -18,12 +18,18 @@ namespace choice_test {
 namespace {
 
 using untax::choice;
-using untax::choose;
 using untax::errc;
 using untax::predict;
 using untax::prediction;
 using untax_test::error_of;
 using untax_test::expect_error;
+
+choice choose(const tuned_problem& problem, std::string_view device, const tuning_table* own,
+              const std::vector<tuning_table>& tables, const std::vector<pattern>& usual = {}) {
+  return untax::choose(
+      problem,
+      {.device = device, .kernels = these_kernels, .own = own, .tables = tables, .usual = usual});
+}
 
 double seconds_of(const prediction& found, pattern how) {
   for (const auto& one : found.times) {
@@ -287,11 +293,14 @@ TEST(choices, the_variable_names_the_users_table) {
   const untax_test::temporary_file file;
   std::ofstream(file.path()) << to_json(sample_table());
   const untax::environment env({{"UNTAX_TUNE_TABLE", file.path()}});
-  EXPECT_NE(choose(gathered(64, 4096, 8192), "GPU X", env).reason.find("the table of GPU X"),
+  const auto own = untax::own_table(env);
+  ASSERT_TRUE(own);
+  EXPECT_NE(choose(gathered(64, 4096, 8192), "GPU X", &*own, {}).reason.find("the table of GPU X"),
             std::string::npos);
   std::ofstream(file.path()) << "{}";
-  expect_error(error_of([&] { (void)choose(gathered(64, 64, 64), "GPU X", env); }),
-               errc::invalid_argument, {"UNTAX_TUNE_TABLE", file.path(), "\"format\""});
+  expect_error(error_of([&] { (void)untax::own_table(env); }), errc::invalid_argument,
+               {"UNTAX_TUNE_TABLE", file.path(), "\"format\""});
+  EXPECT_FALSE(untax::own_table(untax::environment(std::map<std::string, std::string>())));
 }
 
 TEST(choices, those_are_likely_that_are_expected_near_the_first) {
@@ -309,6 +318,52 @@ TEST(choices, those_are_likely_that_are_expected_near_the_first) {
   const auto any = likely({"all_gather_gemm", gather_axis::k, 4, 64, 4096, 8192}, "GPU X");
   EXPECT_EQ(any.size(), std::size(untax::all_patterns) - 1) << "every pattern but automatic";
   EXPECT_EQ(any.front(), pattern::bulk_library);
+}
+
+/// A table that was measured with other kernels expects, but does not decide.
+TEST(choices, a_table_of_other_kernels_says_so_and_more_is_likely) {
+  tuning_table old = sample_table();
+  const tuned_problem exact = gathered(4096, 4096, 8192);
+  const tuned_problem near = gathered(8000, 5000, 8192);
+  for (const char* kernels : {"", "fedcba9876543210"}) {
+    old.kernels = kernels;
+    const choice made = choose(exact, "GPU X", nullptr, {old}, {pattern::copy_engine});
+    EXPECT_NE(made.reason.find("commit 0123abc), which is of other kernels: measured"),
+              std::string::npos)
+        << made.reason;
+    EXPECT_EQ(made.likely, (std::vector{pattern::fused_specialized, pattern::fused_sequential,
+                                        pattern::bulk_library, pattern::copy_engine}));
+    const choice other = choose(near, "GPU X", nullptr, {old});
+    EXPECT_EQ(other.likely.back(), pattern::bulk_library) << "however slow it was";
+  }
+  const choice now = choose(exact, "GPU X", nullptr, {sample_table()}, {pattern::copy_engine});
+  EXPECT_EQ(now.reason.find("other kernels"), std::string::npos) << now.reason;
+  EXPECT_EQ(now.likely, std::vector{pattern::fused_specialized});
+  old.commit = "old";
+  for (const auto& tables : {std::vector{old, sample_table()}, {sample_table(), old}})
+    EXPECT_NE(choose(exact, "GPU X", nullptr, tables).reason.find("0123abc"), std::string::npos);
+}
+
+TEST(choices, without_entries_the_usual_patterns_and_the_library_are_likely) {
+  const std::vector<pattern> usual = {pattern::fused_warp_specialized, pattern::fused_sequential};
+  const tuned_problem p{.operator_name = "gemm_reduce_scatter", .m = 512, .n = 4096, .k = 8192};
+  const choice made = choose(p, "GPU X", nullptr, {sample_table()}, usual);
+  EXPECT_EQ(made.likely, (std::vector{pattern::fused_warp_specialized, pattern::fused_sequential,
+                                      pattern::bulk_library}));
+  EXPECT_EQ(made.order.front(), pattern::fused_warp_specialized) << "where nothing is timed";
+  EXPECT_TRUE(made.times.empty());
+}
+
+TEST(choices, sums_have_entries_of_their_type_of_partial_results) {
+  tuning_table table = empty_table();
+  tuned_problem p{.operator_name = "gemm_all_reduce", .ranks = 4, .m = 64, .n = 4096, .k = 8192};
+  table.entries = {{p, {{pattern::fused_sequential, 1e-5}, {pattern::bulk_library, 2e-5}}}};
+  p.partials = untax::dtype::f32;
+  EXPECT_EQ(untax::nearest_ranks(table, p), 0);
+  table.entries.push_back({p, {{pattern::fused_sequential, 2e-5}, {pattern::bulk_library, 1e-5}}});
+  EXPECT_EQ(choose(p, "GPU X", nullptr, {table}).order.front(), pattern::bulk_library);
+  p.partials = untax::dtype::bf16;
+  EXPECT_EQ(choose(p, "GPU X", nullptr, {table}).order.front(), pattern::fused_sequential);
 }
 
 }  // namespace

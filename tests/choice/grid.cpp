@@ -1,4 +1,5 @@
 // What tables are measured at, and what they are judged at.
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -31,8 +32,9 @@ TEST(grid, held_out_problems_are_the_same_every_time_and_not_in_the_grid) {
 }
 
 TEST(grid, every_family_is_there_at_every_size_once) {
-  EXPECT_EQ(tuned_families().size(), 3U);
+  EXPECT_EQ(tuned_families().size(), 7U) << "two axes of a gather, and two types of two sums";
   EXPECT_EQ(tuned_families("gemm_all_scatter").size(), 1U);
+  EXPECT_EQ(tuned_families("gemm_reduce_scatter").size(), 2U);
   for (const bool quick : {true, false}) {
     for (const tuned_family& family : tuned_families()) {
       std::set<std::string> shapes;
@@ -43,6 +45,25 @@ TEST(grid, every_family_is_there_at_every_size_once) {
       EXPECT_GE(shapes.size(), quick ? 8U : 40U);
     }
   }
+}
+
+/// A measurement that is cut short has something of every family.
+TEST(grid, the_coarse_one_of_every_family_comes_first) {
+  const auto families = tuned_families();
+  const std::vector<tuned_problem> order = tuning_order(families, {2, 4}, false);
+  const std::vector<tuned_problem> coarse = tuning_order(families, {2, 4}, true);
+  EXPECT_TRUE(std::equal(coarse.begin(), coarse.end(), order.begin()));
+  std::size_t wanted = 0;
+  for (const tuned_family& family : families) {
+    for (const int ranks : {2, 4}) {
+      for (const tuned_problem& p : tuning_grid(family, ranks, true))
+        EXPECT_EQ(std::ranges::count(coarse, p), 1) << shape_text(p);
+      for (const tuned_problem& p : tuning_grid(family, ranks, false))
+        EXPECT_EQ(std::ranges::count(order, p), 1) << shape_text(p);
+      wanted += tuning_grid(family, ranks, false).size();
+    }
+  }
+  EXPECT_EQ(order.size(), wanted) << "what is in the quick grid is in the other, too";
 }
 
 TEST(grid, a_check_compares_the_choice_with_the_best) {

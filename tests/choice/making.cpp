@@ -1,6 +1,11 @@
 // What is made of a choice: as it is, or after timing what is likely.
 #include "ops/choice/make_chosen.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,8 +19,12 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/choice/choose.hpp"
+#include "ops/choice/kernel_sources.hpp"
+#include "ops/choice/row_times.hpp"
+#include "ops/common/row_table.hpp"
 #include "sample.hpp"
 #include "tests/errors.hpp"
+#include "tests/temporary_file.hpp"
 
 namespace choice_test {
 namespace {
@@ -27,13 +36,17 @@ using untax::world;
 using untax_test::error_of;
 using untax_test::expect_error;
 
-/// Stands for an operator in a pattern.
+/// Stands for an operator in a pattern, for so many rows or any number up to that.
 class stub final : public untax::device_operator {
  public:
-  explicit stub(pattern how) : how_(how) {}
+  stub(pattern how, std::int64_t planned) : most(planned), rows(planned), how_(how) {}
+  void set_rows(std::int64_t of_run) override { rows = of_run; }
   void run(const void*, const void*, void*, untax::stream_ref) override {}
   [[nodiscard]] pattern how() const override { return how_; }
   [[nodiscard]] std::string text() const override { return "stub"; }
+
+  const std::int64_t most;
+  std::int64_t rows;
 
  private:
   pattern how_;
@@ -56,12 +69,17 @@ struct attempt {
   std::map<pattern, double> seconds;  ///< 1 where there is none
   bool can_time = true;
 
-  std::unique_ptr<untax::device_operator> make(world& w, const environment& env) {
-    const auto maker = [&](pattern how) {
+  struct made_operator {
+    std::shared_ptr<untax::device_operator> op;
+    std::string reason;
+    [[nodiscard]] pattern how() const { return op->how(); }
+  };
+  made_operator make(world& w, const environment& env) {
+    const auto maker = [&](pattern how, std::int64_t rows) {
       made.push_back(how);
       if (refused.contains(how))
         throw untax::error(refused.at(how), fmt::format("no {} here", name_of(how)));
-      return std::make_unique<stub>(how);
+      return std::make_unique<stub>(how, rows);
     };
     const auto timer = [&]() -> operator_timer {
       if (!can_time) return {};
@@ -70,19 +88,23 @@ struct attempt {
         return seconds.contains(op.how()) ? seconds.at(op.how()) : 1;
       };
     };
-    return untax::make_chosen(w, unknown, "GPU X", maker, timer, env);
+    const std::vector<std::int64_t> ends = {unknown.m};
+    auto chosen =
+        untax::make_chosen(w, unknown, ends, "GPU X", {.make = maker, .timer = timer}, env);
+    EXPECT_EQ(chosen.by_rows.size(), 1U);
+    return {chosen.by_rows.back().op, chosen.reason};
   }
 };
 
-void expect_says(const untax::device_operator& made, const std::string& what) {
-  EXPECT_NE(made.text().find(what), std::string::npos) << made.text();
+void expect_says(const attempt::made_operator& made, const std::string& what) {
+  EXPECT_NE(made.reason.find(what), std::string::npos) << made.reason;
 }
 
 TEST(making, the_first_is_made_and_nothing_is_timed_if_tables_are_to_choose) {
   untax::run_threads(2, [](world& w) {
     attempt one;
     const auto made = one.make(w, by_tables);
-    EXPECT_EQ(one.made, std::vector{made->how()});
+    EXPECT_EQ(one.made, std::vector{made.how()});
     EXPECT_TRUE(one.timed.empty());
   });
 }
@@ -92,8 +114,8 @@ TEST(making, what_is_refused_is_passed_over) {
     attempt one;
     one.refused = {{pattern::bulk_library, errc::unsupported}};
     const auto made = one.make(w, by_tables);
-    EXPECT_EQ(made->how(), pattern::fused_specialized);
-    expect_says(*made, "bulk_library is not possible: no bulk_library here");
+    EXPECT_EQ(made.how(), pattern::fused_specialized);
+    expect_says(made, "bulk_library is not possible: no bulk_library here");
   });
   const auto all_refused = [] {
     untax::run_threads(1, [](world& w) {
@@ -110,10 +132,10 @@ TEST(making, the_quickest_is_taken_of_those_that_are_timed) {
     attempt one;
     one.seconds = {{pattern::copy_engine, 2e-5}, {pattern::fused_sequential, 3e-5}};
     const auto made = one.make(w, measuring);
-    EXPECT_EQ(made->how(), pattern::copy_engine);
+    EXPECT_EQ(made.how(), pattern::copy_engine);
     EXPECT_EQ(one.timed.size(), std::size(untax::all_patterns) - 1);
-    expect_says(*made, "chosen by timing it here: copy_engine 20.0 us, fused_sequential 30.0 us");
-    expect_says(*made, "no table has anything");
+    expect_says(made, "chosen by timing it here: copy_engine 20.0 us, fused_sequential 30.0 us");
+    expect_says(made, "no table has anything");
   });
 }
 
@@ -125,9 +147,9 @@ TEST(making, what_is_refused_or_does_not_fit_is_not_timed) {
                    {pattern::bulk_library, errc::out_of_memory}};
     const auto made = one.make(w, measuring);
     EXPECT_EQ(one.timed.size(), std::size(untax::all_patterns) - 3);
-    EXPECT_EQ(made->how(), one.timed.front()) << "they take the same, so the likelier is taken";
-    expect_says(*made, "copy_engine is not possible: no copy_engine here");
-    expect_says(*made, "bulk_library is not possible: no bulk_library here");
+    EXPECT_EQ(made.how(), one.timed.front()) << "they take the same, so the likelier is taken";
+    expect_says(made, "copy_engine is not possible: no copy_engine here");
+    expect_says(made, "bulk_library is not possible: no bulk_library here");
   });
 }
 
@@ -148,18 +170,32 @@ TEST(making, without_memory_to_time_in_the_choice_stays_as_it_is) {
     one.can_time = false;
     const auto made = one.make(w, measuring);
     EXPECT_EQ(one.made, std::vector{pattern::bulk_library});
-    expect_says(*made, "nothing was timed");
+    expect_says(made, "nothing was timed");
   });
 }
 
+/// A table of the user's that this build's kernels were measured with.
+struct tuned_environment {
+  explicit tuned_environment(tuning_table table) {
+    table.kernels = untax::kernel_sources();
+    std::ofstream(file.path()) << to_json(table);
+  }
+  [[nodiscard]] environment variables() const { return with({{"UNTAX_TUNE_TABLE", file.path()}}); }
+  untax_test::temporary_file file;
+};
+
 TEST(making, a_problem_that_was_measured_is_not_timed) {
-  const auto& table = untax::built_in_tables().front();
-  const tuned_problem& known = table.entries.front().problem;
+  const tuned_environment measured(sample_table());
+  const tuned_problem known = sample_table().entries.front().problem;
   untax::run_threads(known.ranks, [&](world& w) {
+    const std::vector<std::int64_t> ends = {known.m};
     const auto made = untax::make_chosen(
-        w, known, table.device, [](pattern how) { return std::make_unique<stub>(how); },
-        []() -> operator_timer { throw untax::error(errc::internal, "it is timed"); }, measuring);
-    EXPECT_NE(made->text().find("the problem itself is there"), std::string::npos);
+        w, known, ends, "GPU X",
+        {.make = [](pattern how, std::int64_t rows) { return std::make_unique<stub>(how, rows); },
+         .timer = []() -> operator_timer { throw untax::error(errc::internal, "it is timed"); }},
+        measured.variables());
+    EXPECT_NE(made.reason.find("the problem itself is there"), std::string::npos);
+    EXPECT_EQ(made.by_rows.back().op->how(), pattern::bulk_library);
   });
 }
 
@@ -183,6 +219,111 @@ TEST(making, ranks_that_differ_in_whether_they_time_disagree) {
     });
   };
   expect_error(error_of(differ), errc::disagreement, {"what automatic stands for", "timed"});
+}
+
+/// One rank's attempt to make operators of a capacity. `seconds(how, rows, most)` are those of a
+/// run of `rows` rows by an operator that was made for at most `most`.
+struct capacity_attempt {
+  std::function<double(pattern how, std::int64_t rows, std::int64_t most)> seconds;
+  std::map<pattern, int> made;
+  std::vector<std::int64_t> timed;  ///< rows of bulk_library
+
+  untax::chosen_operators make(world& w, std::int64_t capacity, const environment& env) {
+    tuned_problem problem = unknown;
+    problem.m = capacity;
+    const auto maker = [&](pattern how, std::int64_t rows) {
+      ++made[how];
+      return std::make_unique<stub>(how, rows);
+    };
+    const auto timer = [&]() -> operator_timer {
+      return [&](untax::device_operator& op) {
+        const auto& one = dynamic_cast<const stub&>(op);
+        if (op.how() == pattern::bulk_library) timed.push_back(one.rows);
+        return seconds(op.how(), one.rows, one.most);
+      };
+    };
+    const auto usual = [](std::int64_t) { return std::vector{pattern::fused_sequential}; };
+    const std::vector<std::int64_t> ends = untax::row_ends(capacity);
+    return untax::make_chosen(w, problem, ends, "GPU X",
+                              {.make = maker, .timer = timer, .usual = usual}, env);
+  }
+};
+
+pattern pattern_at(const untax::chosen_operators& made, std::int64_t rows) {
+  return std::ranges::lower_bound(made.by_rows, rows, {}, &untax::operator_up_to::rows)->op->how();
+}
+
+TEST(making_capacities, few_numbers_of_rows_are_timed_and_others_follow) {
+  untax::run_threads(2, [](world& w) {
+    capacity_attempt one;
+    // The library is the quicker one from 1000 rows on.
+    one.seconds = [](pattern how, std::int64_t rows, std::int64_t) {
+      const auto m = static_cast<double>(rows);
+      return how == pattern::bulk_library ? 10e-6 * std::pow(m, 0.5) : 10e-9 * std::pow(m, 1.5);
+    };
+    const auto made = one.make(w, 16384, measuring);
+    EXPECT_EQ(one.timed,
+              (std::vector<std::int64_t>{16384, 12289, 12288, 8193, 3072, 768, 192, 48}));
+    for (const std::int64_t rows : {1, 5, 48, 100, 512, 768})
+      EXPECT_EQ(pattern_at(made, rows), pattern::fused_sequential) << rows;
+    for (const std::int64_t rows : {1025, 2000, 3072, 6000, 16384})
+      EXPECT_EQ(pattern_at(made, rows), pattern::bulk_library) << rows;
+    EXPECT_EQ(one.made[pattern::bulk_library], 1) << "one for all numbers of rows";
+    for (const char* said :
+         {"chosen by timing 6 of 28 numbers of rows here", "16384 rows: bulk_library",
+          "up to 768 rows fused_sequential, up to 16384 rows bulk_library",
+          "no table has anything of gemm_reduce_scatter"})
+      EXPECT_NE(made.reason.find(said), std::string::npos) << said << ": " << made.reason;
+  });
+}
+
+TEST(making_capacities, a_plan_is_split_where_its_least_and_most_rows_differ) {
+  untax::run_threads(2, [](world& w) {
+    capacity_attempt one;
+    // Own kernels take as long as with the most rows.
+    one.seconds = [](pattern how, std::int64_t rows, std::int64_t most) {
+      return how == pattern::bulk_library ? 1e-6 * static_cast<double>(rows)
+                                          : 0.9e-6 * static_cast<double>(most);
+    };
+    const auto made = one.make(w, 1024, measuring);
+    EXPECT_EQ(pattern_at(made, 769), pattern::bulk_library);
+    EXPECT_EQ(pattern_at(made, 1024), pattern::fused_sequential);
+    std::int64_t border = 769;
+    while (pattern_at(made, border) == pattern::bulk_library) ++border;
+    EXPECT_NEAR(static_cast<double>(border), 0.9 * 1024, 30);
+    EXPECT_EQ(dynamic_cast<const stub&>(*made.by_rows.back().op).most, 1024);
+  });
+}
+
+TEST(making_capacities, nothing_is_timed_if_tables_are_to_choose) {
+  untax::run_threads(2, [](world& w) {
+    capacity_attempt one;
+    const auto made = one.make(w, 1024, by_tables);
+    EXPECT_TRUE(one.timed.empty());
+    EXPECT_EQ(pattern_at(made, 1024), pattern::fused_sequential);
+    EXPECT_EQ(made.by_rows.size(), untax::row_ends(1024).size());
+    EXPECT_EQ(made.reason.find("up to 1024 rows fused_sequential, "), 0U) << made.reason;
+  });
+}
+
+TEST(making_capacities, times_between_two_follow_those_that_a_table_expects) {
+  // Both patterns cross twice between 256 and 4096 rows, which only the table knows.
+  const std::vector<std::int64_t> ends = {256, 1024, 4096};
+  std::vector<untax::choice> choices(3);
+  const auto expect = [&](std::size_t at, double library, double own) {
+    choices[at].times = {{pattern::bulk_library, library}, {pattern::fused_sequential, own}};
+  };
+  expect(0, 2e-5, 1e-5);
+  expect(1, 3e-5, 5e-5);
+  expect(2, 2e-4, 1e-4);
+  const std::map<std::size_t, untax::timed_end> timed = {
+      {0, {.most = {{pattern::bulk_library, 2.2e-5}, {pattern::fused_sequential, 1.1e-5}}}},
+      {2, {.most = {{pattern::bulk_library, 2.1e-4}, {pattern::fused_sequential, 1.2e-4}}}}};
+  EXPECT_EQ(order_by_times(ends, timed, choices, 1).front(), pattern::bulk_library);
+  choices[1].times.clear();
+  EXPECT_EQ(order_by_times(ends, timed, choices, 1).front(), pattern::fused_sequential);
+  EXPECT_EQ(order_by_times(ends, timed, choices, 0).front(), pattern::fused_sequential);
+  EXPECT_TRUE(order_by_times(ends, {}, choices, 1).empty());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "ops/choice/kernel_sources.hpp"
 #include "sample.hpp"
 #include "tests/errors.hpp"
 #include "tests/temporary_file.hpp"
@@ -53,12 +54,15 @@ struct mutant {
 
 TEST(tables, mutants_are_refused_with_their_place) {
   const std::vector<mutant> mutants = {
-      {[](json& d) { d["format"] = "untax-taxes"; }, {"untax-taxes", "\"untax-tune\" 1"}},
-      {[](json& d) { d["format_version"] = 2; }, {"format", "2"}},
+      {[](json& d) { d["format"] = "untax-taxes"; }, {"untax-taxes", "\"untax-tune\" 1 or 2"}},
+      {[](json& d) { d["format_version"] = 3; }, {"format", "3"}},
       {[](json& d) { d.erase("format"); }, {"\"format\" is missing"}},
       {[](json& d) { d.erase("device"); }, {"\"device\" is missing"}},
       {[](json& d) { d["device"] = 7; }, {"\"device\" is 7", "a text"}},
       {[](json& d) { d["dtype"] = "fp32"; }, {"dtype \"fp32\" is not known", "bf16, fp16"}},
+      {[](json& d) { d.erase("kernels"); }, {"\"kernels\" is missing"}},
+      {[](json& d) { d["kernels"] = ""; }, {"\"kernels\" is \"\"", "16 digits"}},
+      {[](json& d) { d["kernels"] = "0123456789abcdeF"; }, {"0123456789abcdeF", "a to f"}},
       {[](json& d) { d["repeats"] = 0; }, {"\"repeats\" is 0", "from 1"}},
       {[](json& d) { d.erase("rates"); }, {"\"rates\" is missing"}},
       {[](json& d) { d["rates"]["flops_per_second"] = 0; }, {"flops_per_second", "above 0"}},
@@ -71,6 +75,18 @@ TEST(tables, mutants_are_refused_with_their_place) {
       {[](json& d) { d["entries"][0].erase("gather"); }, {"entry 1", "\"gather\" is missing"}},
       {[](json& d) { d["entries"][0]["gather"] = "n"; }, {"\"n\"", "rows, k"}},
       {[](json& d) { d["entries"].back()["gather"] = "k"; }, {"gathers nothing"}},
+      {[](json& d) { d["entries"][0]["partials"] = "fp32"; }, {"has no partial results"}},
+      {[](json& d) {
+         d["entries"][0].erase("gather");
+         d["entries"][0]["operator"] = "gemm_all_reduce";
+       },
+       {"entry 1", "\"partials\" is missing"}},
+      {[](json& d) {
+         d["entries"][0].erase("gather");
+         d["entries"][0]["operator"] = "gemm_all_reduce";
+         d["entries"][0]["partials"] = "fp16";
+       },
+       {"partials \"fp16\" is not known", "bf16, fp32"}},
       {[](json& d) { d["entries"][2]["ranks"] = 1; }, {"entry 3", "\"ranks\" is 1", "from 2"}},
       {[](json& d) { d["entries"][2]["m"] = 0; }, {"\"m\" is 0", "from 1"}},
       {[](json& d) { d["entries"][2]["n"] = 2.5; }, {"\"n\" is 2.5", "whole number"}},
@@ -95,6 +111,36 @@ TEST(tables, mutants_are_refused_with_their_place) {
     expect_error(error_of([&] { (void)parse_table(wrong.dump(), "a file"); }),
                  errc::invalid_argument, says);
   }
+}
+
+/// Tables of version 1 have no hash of kernels, so they are of other ones.
+TEST(tables, of_version_1_are_of_other_kernels) {
+  json old = json::parse(to_json(sample_table()));
+  old["format_version"] = 1;
+  old.erase("kernels");
+  const tuning_table read = parse_table(old.dump(), "a file");
+  EXPECT_EQ(read.entries.size(), sample_table().entries.size());
+  EXPECT_NE(read.kernels, untax::kernel_sources());
+}
+
+TEST(tables, name_the_kernels_of_this_build_by_a_hash) {
+  EXPECT_EQ(untax::kernel_sources().size(), 16U);
+  tuning_table table = sample_table();
+  table.kernels = untax::kernel_sources();
+  EXPECT_EQ(parse_table(to_json(table), "a file").kernels, table.kernels);
+}
+
+TEST(tables, of_sums_keep_the_type_of_partial_results) {
+  tuning_table table = empty_table();
+  for (const untax::dtype type : {untax::dtype::bf16, untax::dtype::f32}) {
+    const tuned_problem p{
+        .operator_name = "gemm_reduce_scatter", .m = 64, .n = 4096, .k = 8192, .partials = type};
+    table.entries.push_back({p, {{untax::pattern::bulk_library, 1e-5}}});
+  }
+  const tuning_table read = parse_table(to_json(table), "a file");
+  ASSERT_EQ(read.entries.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(read.entries[i].problem, table.entries[i].problem);
+  EXPECT_EQ(family_text(read.entries[1].problem), "gemm_reduce_scatter, fp32 partials, 2 ranks");
 }
 
 TEST(tables, no_json_is_refused) {
@@ -136,6 +182,12 @@ TEST(tables, bounds_follow_from_rates) {
   EXPECT_DOUBLE_EQ(bounds("all_gather_gemm", 1000, 8, 1000).link, 1.5e-3) << "quarters of A";
   EXPECT_DOUBLE_EQ(bounds("gemm_all_scatter", 1000, 4000, 8).link, 6e-3) << "three quarters of C";
   EXPECT_DOUBLE_EQ(bounds("gemm_all_scatter", 1000, 4000, 1000).compute, 2e-3) << "own columns";
+  EXPECT_DOUBLE_EQ(bounds("gemm_reduce_scatter", 1000, 1000, 4000).compute, 2e-3) << "own k";
+  EXPECT_DOUBLE_EQ(bounds("gemm_reduce_scatter", 1000, 1000, 8).link, 1.5e-3) << "of others";
+  EXPECT_DOUBLE_EQ(bounds("gemm_all_reduce", 1000, 1000, 8).link, 3e-3) << "and the sum";
+  tuned_problem wide{.operator_name = "gemm_all_reduce", .ranks = 4, .m = 1000, .n = 1000, .k = 8};
+  wide.partials = untax::dtype::f32;
+  EXPECT_DOUBLE_EQ(rates.bounds(wide).link, 4.5e-3);
 }
 
 }  // namespace

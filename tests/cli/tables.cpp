@@ -177,10 +177,24 @@ TEST(tables, overlap_fits) {
     f.library = true;
     f.time = about(12.3456e-3);
   }
+  for (const char* by : {automatic_exact, automatic_capacity}) {
+    pattern_figure& f = row.figures.emplace_back();
+    f.by = by;
+    f.how = pattern::bulk_library;
+    f.asked = pattern::automatic;
+    f.time = about(12.5e-3);
+    f.error = 1e-3;
+  }
   report.rows = {row, row};
   const auto render = [&](int columns) { return text_of(report, columns, plain); };
   expect_fits(render);
   EXPECT_NE(render(80).find("WRONG"), std::string::npos);
+  EXPECT_EQ(row.best()->by, name_of(long_name)) << "no pattern is called automatic";
+  const std::string text = render(80);
+  for (const char* line :
+       {"bulk_library graph / automatic: mean 0.988, least 0.988",
+        "bulk_library graph / automatic, capacity, least: 0.988 (at least 0.98, met)"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
 TEST(tables, shared_fits) {

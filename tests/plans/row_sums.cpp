@@ -364,7 +364,7 @@ TEST(row_sums, have_16_bit_partials_alone) {
 TEST(row_sums, are_usual_where_there_are_many_rows) {
   using enum pattern;
   const auto usual = [](std::int64_t m, reduce_target target, int phases, int world = 2) {
-    return usual_pattern(sum_of(m, 8192, 8192, target, phases), world);
+    return usual_patterns_of(sum_of(m, 8192, 8192, target, phases), world).front();
   };
   EXPECT_EQ(usual(127, reduce_target::owner, 1), fused_sequential);
   EXPECT_EQ(usual(128, reduce_target::owner, 1), fused_warp_specialized);
@@ -388,7 +388,7 @@ TEST(row_sums, are_usual_where_there_are_many_rows) {
   EXPECT_EQ(usual(4096, reduce_target::everywhere, 2, 3), fused_sequential) << "the same";
   device_sum sum = sum_of(1024, 8192, 8192, reduce_target::owner, 1);
   sum.partials = dtype::f32;
-  EXPECT_EQ(usual_pattern(sum, 2), fused_sequential);
+  EXPECT_EQ(usual_patterns_of(sum, 2), (std::vector{fused_sequential, fused_specialized}));
 }
 
 }  // namespace

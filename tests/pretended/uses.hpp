@@ -82,7 +82,7 @@ struct use<gemm_reduce_scatter> {
   static gemm_reduce_scatter make(world& w, const operator_options& o) { return {w, planned(), o}; }
   static std::string problem(world& /*w*/, const gemm_reduce_scatter& /*op*/, int m) {
     return fmt::format(
-        "gemm_reduce_scatter, m {}, n 64, k 128, bf16, fp32, owner, phases 1, to {}, 0 apart", m,
+        "gemm_reduce_scatter, m {}, n 64, k 128, bf16, bf16, owner, phases 1, to {}, 0 apart", m,
         text_of(nullptr));
   }
   static std::string agreed() { return "m 6, n 64, k 128, bf16, partials bf16"; }
@@ -108,7 +108,7 @@ struct use<gemm_all_reduce> {
     const auto apart = static_cast<const std::byte*>(w.translate(op.result().data, 1)) -
                        static_cast<const std::byte*>(w.translate(op.result().data, 0));
     return fmt::format(
-        "gemm_all_reduce, m {}, n 64, k 128, bf16, fp32, everywhere, phases {}, to {}, {} apart", m,
+        "gemm_all_reduce, m {}, n 64, k 128, bf16, bf16, everywhere, phases {}, to {}, {} apart", m,
         op.plan().phases, text_of(op.result().data), apart);
   }
   static std::string agreed() { return "m 6, n 64, k 128, bf16, partials bf16"; }

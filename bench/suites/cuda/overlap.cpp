@@ -31,9 +31,11 @@ void set_bound(overlap_row& row, const operator_entry& entry, const overlap_repo
 
 overlap_report run_overlap_suite(const overlap_options& options) {
   const int most_ranks = options.ranks == 0 ? 8 : options.ranks;
-  gpu_team team(options.ranks, overlap_measurement::heap_for_any(options.problems, most_ranks,
-                                                                 options.patterns.size()) +
-                                   link_bytes);
+  const bool capacity = std::ranges::count(options.patterns, pattern::automatic) > 0;
+  gpu_team team(options.ranks,
+                overlap_measurement::heap_for_any(options.problems, most_ranks,
+                                                  options.patterns.size(), capacity) +
+                    link_bytes);
   overlap_report report;
   report.operator_name = options.operator_name;
   report.ranks = team.size();
@@ -45,8 +47,9 @@ overlap_report run_overlap_suite(const overlap_options& options) {
   report.link_rate = link_rate(team);
   report.memory_rate = memory_rate(team);
   const operator_entry& entry = operator_named(options.operator_name);
-  overlap_measurement measured(team, entry,
-                               {.patterns = options.patterns, .repeats = options.repeats});
+  overlap_measurement measured(
+      team, entry,
+      {.patterns = options.patterns, .repeats = options.repeats, .capacity = capacity});
   for (const gemm_problem& problem : options.problems) {
     overlap_row row;
     row.problem = problem;

@@ -1,10 +1,12 @@
 #include "bench/suites/tune.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +16,7 @@
 #include <untax/core/version.hpp>
 #include <untax/world/devices.hpp>
 
+#include "ops/choice/kernel_sources.hpp"
 #include "ops/common/registry.hpp"
 #include "src/taxes/cuda/overlap_measurement.hpp"
 #include "src/taxes/cuda/peak_rates.hpp"
@@ -33,7 +36,8 @@ std::string now_iso8601() {
 }
 
 gemm_problem problem_of(const tuned_problem& p) {
-  return {.m = p.m, .n = p.n, .k = p.k, .type = tuned_type, .gather = p.gather};
+  return {
+      .m = p.m, .n = p.n, .k = p.k, .type = tuned_type, .gather = p.gather, .partials = p.partials};
 }
 
 std::vector<pattern> own_patterns() {
@@ -47,8 +51,11 @@ std::vector<pattern> own_patterns() {
 /// Measures the problems of one number of ranks.
 class tuner {
  public:
-  tuner(int ranks, const tune_options& options)
+  using clock = std::chrono::steady_clock;
+
+  tuner(int ranks, const tune_options& options, clock::time_point end)
       : options_(options),
+        end_(end),
         team_(ranks, heap_for_all(ranks, options) + link_bytes),
         link_rate_(link_rate(team_)),
         memory_rate_(memory_rate(team_)) {}
@@ -60,7 +67,11 @@ class tuner {
     table.rates.memory = std::max(table.rates.memory, memory_rate_);
     for (const tuned_problem& p : options_.problems) {
       if (p.ranks != team_.size()) continue;
-      measure_into(result, p);
+      if (clock::now() < end_) {
+        measure_into(result, p);
+      } else {
+        ++result.left_out;
+      }
       if (options_.progress) options_.progress();
     }
     result.wrong.insert(result.wrong.end(), wrong_.begin(), wrong_.end());
@@ -111,6 +122,7 @@ class tuner {
   }
 
   const tune_options& options_;
+  clock::time_point end_;
   gpu_team team_;
   double link_rate_;
   double memory_rate_;
@@ -118,14 +130,23 @@ class tuner {
   std::map<std::string, std::unique_ptr<overlap_measurement>> by_operator_;
 };
 
+/// Sorted as the grids are, whatever order problems were measured in.
+void sort_entries(std::vector<tuning_entry>& entries) {
+  std::ranges::stable_sort(entries, {}, [](const tuning_entry& entry) {
+    const tuned_problem& p = entry.problem;
+    return std::tuple(p.ranks, family_text(p), p.n, p.k, p.m);
+  });
+}
+
 /// The highest rate of any product, in FLOP per second.
 double flops_of(const tuning_table& table) {
   double most = 0;
   for (const tuning_entry& entry : table.entries) {
     const tuned_problem& p = entry.problem;
     const operator_entry& op = operator_named(p.operator_name);
-    const std::int64_t columns = op.share(problem_of(p), p.ranks, 0).b_rows.size;
-    const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(columns * p.k);
+    const gemm_share share = op.share(problem_of(p), p.ranks, 0);
+    const double flops =
+        2.0 * static_cast<double>(p.m) * static_cast<double>(share.b_rows.size * share.b_cols.size);
     for (const auto& [how, seconds] : entry.seconds) most = std::max(most, flops / seconds);
   }
   return most;
@@ -139,13 +160,20 @@ tune_result run_tuning(const tune_options& options) {
   table.type = tuned_type;
   table.date = now_iso8601();
   table.commit = build_commit();
+  table.kernels = kernel_sources();
   table.version = version;
   table.driver = survey_devices(false).driver;
   table.library = bulk::blas().text + ", " + bulk::nccl().text;
   table.repeats = options.repeats;
   std::set<int> rank_counts;
   for (const tuned_problem& p : options.problems) rank_counts.insert(p.ranks);
-  for (const int ranks : rank_counts) tuner(ranks, options).measure_into(result);
+  auto end = tuner::clock::time_point::max();
+  if (options.seconds > 0) {
+    end = tuner::clock::now() + std::chrono::duration_cast<tuner::clock::duration>(
+                                    std::chrono::duration<double>(options.seconds));
+  }
+  for (const int ranks : rank_counts) tuner(ranks, options, end).measure_into(result);
+  if (!options.automatic) sort_entries(table.entries);
   table.rates.flops = flops_of(table);
   return result;
 }

@@ -1,6 +1,11 @@
 #include "engines/bulk/library_gemm.hpp"
 
-#include <tuple>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +16,8 @@
 #include "engines/bulk/quickest.hpp"
 #include "engines/bulk/scratch.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::bulk {
 namespace {
@@ -43,7 +50,8 @@ class library_gemm::call {
     if (a_stride == 0) a_stride = product.k;
     if (b_stride == 0) b_stride = product.k;
     if (c_stride == 0) c_stride = product.n;
-    const auto [m, n, k] = std::tuple{rows(product.m), rows(product.n), rows(product.k)};
+    const auto n = count(product.n);
+    const auto k = count(product.k);
     // The library is column-major: it computes C^T = B * A^T, and sees B as stored transposed.
     require(library_.describe(&what_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
     const cublasOperation_t transposed = CUBLAS_OP_T;
@@ -51,27 +59,46 @@ class library_gemm::call {
             "cublasLtMatmulDescSetAttribute");
     const cudaDataType_t in = element(product.type);
     require(library_.lay_out(&b_, in, k, n, b_stride), "cublasLtMatrixLayoutCreate");
-    require(library_.lay_out(&a_, in, k, m, a_stride), "cublasLtMatrixLayoutCreate");
-    require(library_.lay_out(&c_, element(product.result), n, m, c_stride),
-            "cublasLtMatrixLayoutCreate");
-    find_ways();
+    lay_out_rows(product.m);
+    ways_ = found_ways(asked_ways);
   }
   call(const call&) = delete;
   call& operator=(const call&) = delete;
   ~call() {
     if (what_ != nullptr) library_.forget(what_);
-    for (cublasLtMatrixLayout_t layout : {a_, b_, c_}) {
-      if (layout != nullptr) library_.forget_layout(layout);
-    }
+    forget_rows();
+    if (b_ != nullptr) library_.forget_layout(b_);
   }
 
   void run(int way, const void* a, const void* b, void* c, stream_ref stream) const {
     const float one = 1;
     const float beta = product_.adds ? 1.0F : 0.0F;
     require(library_.matmul(handle_, what_, &one, b, b_, a, a_, &beta, c, c_, c, c_,
-                            &ways_[static_cast<std::size_t>(way)], workspace_.data(),
-                            workspace_bytes, static_cast<cudaStream_t>(stream.handle)),
+                            &algorithm(way), workspace_.data(), workspace_bytes,
+                            static_cast<cudaStream_t>(stream.handle)),
             "cublasLtMatmul");
+  }
+
+  void set_rows(std::int64_t m) {
+    if (m != rows_) lay_out_rows(m);
+  }
+
+  void vary_rows() {
+    const auto bytes = [](std::int64_t count, std::int64_t stride, std::int64_t cols, dtype type) {
+      return static_cast<std::size_t>((count - 1) * stride + cols) * size_of(type);
+    };
+    const scratch a(bytes(product_.m, product_.a_stride, product_.k, product_.type));
+    const scratch b(bytes(product_.n, product_.b_stride, product_.k, product_.type));
+    const scratch c(bytes(product_.m, product_.c_stride, product_.n, product_.result));
+    const gpu::stream stream;
+    for (std::int64_t m = 1; m < product_.m;
+         m += std::max<std::int64_t>(floor_power_of_2(m) / 8, 1)) {
+      lay_out_rows(m);
+      of_rows_[m] = found_ways(1).front();
+      run(preferred, a.data(), b.data(), c.data(), stream_ref(stream.get()));
+    }
+    gpu::require(cudaStreamSynchronize(stream.get()), "cuBLASLt failed");
+    lay_out_rows(product_.m);
   }
 
   [[nodiscard]] int quickest_way() const {
@@ -113,29 +140,58 @@ class library_gemm::call {
     const auto count = static_cast<std::int64_t>(bytes / size_of(type));
     gpu::fill_normal({memory.data(), type, 1, count}, 1, {0, 1}, {0, count}, stream);
   }
-  static std::uint64_t rows(std::int64_t count) { return static_cast<std::uint64_t>(count); }
+  static std::uint64_t count(std::int64_t number) { return static_cast<std::uint64_t>(number); }
+
+  /// That of a way for the product's own m, or the one that was found for a smaller m. It also
+  /// multiplies fewer rows than it was found for.
+  [[nodiscard]] const cublasLtMatmulAlgo_t& algorithm(int way) const {
+    const auto next = rows_ == product_.m ? of_rows_.end() : of_rows_.lower_bound(rows_);
+    return next == of_rows_.end() ? ways_[static_cast<std::size_t>(way)] : next->second;
+  }
+  static std::int64_t floor_power_of_2(std::int64_t m) {
+    return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(m)));
+  }
+
+  void forget_rows() {
+    for (cublasLtMatrixLayout_t* layout : {&a_, &c_}) {
+      if (*layout != nullptr) library_.forget_layout(std::exchange(*layout, nullptr));
+    }
+  }
+  void lay_out_rows(std::int64_t m) {
+    forget_rows();
+    rows_ = m;
+    require(library_.lay_out(&a_, element(product_.type), count(product_.k), count(m),
+                             product_.a_stride),
+            "cublasLtMatrixLayoutCreate");
+    require(library_.lay_out(&c_, element(product_.result), count(product_.n), count(m),
+                             product_.c_stride),
+            "cublasLtMatrixLayoutCreate");
+  }
+
   static const blas_library& usable() {
     if (!blas().there) throw error(errc::unsupported, "this needs cuBLASLt: " + blas().text);
     return blas_library::get();
   }
 
-  void find_ways() {
+  /// At most so many, and at least one, for the rows that are set.
+  [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> found_ways(int most) {
     cublasLtMatmulPreference_t preference = nullptr;
     require(library_.prefer(&preference), "cublasLtMatmulPreferenceCreate");
     require(library_.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                     &workspace_bytes, sizeof workspace_bytes),
             "cublasLtMatmulPreferenceSetAttribute");
     cublasLtMatmulHeuristicResult_t found[asked_ways] = {};
-    int count = 0;
+    int number = 0;
     const cublasStatus_t status =
-        library_.heuristic(handle_, what_, b_, a_, c_, c_, preference, asked_ways, found, &count);
+        library_.heuristic(handle_, what_, b_, a_, c_, c_, preference, most, found, &number);
     library_.forget_preference(preference);
-    for (int i = 0; i < count; ++i) {
-      if (found[i].state == CUBLAS_STATUS_SUCCESS) ways_.push_back(found[i].algo);
+    std::vector<cublasLtMatmulAlgo_t> ways;
+    for (int i = 0; i < number; ++i) {
+      if (found[i].state == CUBLAS_STATUS_SUCCESS) ways.push_back(found[i].algo);
     }
-    if (status == CUBLAS_STATUS_SUCCESS && !ways_.empty()) return;
+    if (status == CUBLAS_STATUS_SUCCESS && !ways.empty()) return ways;
     throw error(errc::unsupported,
-                fmt::format("cuBLASLt cannot multiply m {}, n {}, k {}, {}", product_.m, product_.n,
+                fmt::format("cuBLASLt cannot multiply m {}, n {}, k {}, {}", rows_, product_.n,
                             product_.k, name_of(product_.type)));
   }
 
@@ -147,7 +203,9 @@ class library_gemm::call {
   cublasLtMatrixLayout_t a_ = nullptr;
   cublasLtMatrixLayout_t b_ = nullptr;
   cublasLtMatrixLayout_t c_ = nullptr;
+  std::int64_t rows_ = 0;  ///< m of the next run
   std::vector<cublasLtMatmulAlgo_t> ways_;
+  std::map<std::int64_t, cublasLtMatmulAlgo_t> of_rows_;  ///< of smaller m
 };
 
 library_gemm::library_gemm(const library_product& product)
@@ -165,5 +223,7 @@ void library_gemm::run(const void* a, const void* b, void* c, stream_ref stream)
   call_->run(call_->preferred, a, b, c, stream);
 }
 void library_gemm::settle() { prefer(call_->quickest_way()); }
+void library_gemm::set_rows(std::int64_t m) { call_->set_rows(m); }
+void library_gemm::vary_rows() { call_->vary_rows(); }
 
 }  // namespace untax::bulk

@@ -27,5 +27,7 @@ void library_gemm::prefer(int /*way*/) noexcept {}
 void library_gemm::run(const void* /*a*/, const void* /*b*/, void* /*c*/,
                        stream_ref /*stream*/) const {}
 void library_gemm::settle() {}
+void library_gemm::set_rows(std::int64_t /*m*/) {}
+void library_gemm::vary_rows() {}
 
 }  // namespace untax::bulk

@@ -23,8 +23,8 @@ typedef struct untax_operator_options {
   /* of gemm_all_reduce and all_reduce_norm: 1 or 2; 2: owners add rows and send sums */
   int32_t phases;
   /* 1: m, or tokens, is a capacity: a run has any number of rows from 0 to it, the same at all
-   * ranks; its matrices say how many. On GPUs bulk_library does not have it, nor do all_gather_gemm
-   * and gemm_all_scatter with pull: unsupported. */
+   * ranks; its matrices say how many. On GPUs own kernels of all_gather_gemm and gemm_all_scatter
+   * do not have it with pull: unsupported. */
   int32_t varying_rows;
   /* 1: rows of results have the same bits for every m, place in the batch and pattern. bulk_library
    * on GPUs does not have it: unsupported. */

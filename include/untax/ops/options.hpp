@@ -23,7 +23,7 @@ struct operator_options {
   int phases = 0;
   /// If true, the problem's m, or its tokens, is a capacity: a run takes any number of rows from 0
   /// to it, the same at all ranks, and has a plan for its rows. The matrices say how many. On GPUs
-  /// bulk_library does not have it, nor do all_gather_gemm and gemm_all_scatter with pull:
+  /// own kernels of all_gather_gemm and gemm_all_scatter do not have it with pull:
   /// `unsupported`.
   bool varying_rows = false;
   /// Of GEMM operators: a row of the result has the same bits for every m, place in the batch,

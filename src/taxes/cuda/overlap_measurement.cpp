@@ -65,12 +65,20 @@ std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& pro
 }
 
 std::size_t overlap_measurement::heap_for_any(const std::vector<gemm_problem>& problems, int ranks,
-                                              std::size_t patterns) {
+                                              std::size_t patterns, bool capacity) {
+  // Plans of a capacity halve in rows, with one between each two: together they take less than four
+  // times as much as the largest. Another one is timed beside them.
+  constexpr std::size_t plans = 5;
   std::size_t most = 0;
   // The operator that needs the largest heap.
   const operator_entry entry = gemm_all_reduce_entry();
-  for (const gemm_problem& p : problems) most = std::max(most, device_heap_for(entry, p, ranks));
-  return most * (patterns + 1) + (std::size_t{64} << 20U);
+  for (gemm_problem p : problems) {
+    std::size_t need = device_heap_for(entry, p, ranks) * (patterns + 1);
+    p.m = capacity_of(p.m);
+    if (capacity) need += plans * device_heap_for(entry, p, ranks);
+    most = std::max(most, need);
+  }
+  return most + (std::size_t{64} << 20U);
 }
 
 void overlap_measurement::plan_all(std::vector<pattern_figure>& figures,
@@ -79,33 +87,39 @@ void overlap_measurement::plan_all(std::vector<pattern_figure>& figures,
   for (const pattern how : settings_.patterns) {
     if (how != pattern::bulk_library) patterns.push_back(how);
   }
-  for (const pattern how : patterns) {
-    const bool library = how == pattern::bulk_library;
-    pattern_figure f;
-    f.by = library ? library_graph : std::string(name_of(how));
-    f.how = how;
-    f.asked = how;
-    f.library = library;
-    const int number = plan(f, how);
-    figures.push_back(f);
-    if (number < 0) continue;
-    const auto run = [this, number](int rank, int i, cudaStream_t stream) {
-      at(rank).run(number, i, stream);
-    };
-    all.push_back({figures.size() - 1, number, {run}});
-    if (!library || !settings_.eager) continue;
-    f.by = library_eager;
-    figures.push_back(f);
-    all.push_back({figures.size() - 1, number, {run, true}});
-  }
+  for (const pattern how : patterns) plan_one(figures, all, how, 0);
+  if (settings_.capacity)
+    plan_one(figures, all, pattern::automatic, capacity_of(at(0).problem().m));
 }
 
-/// Plans an operator at all ranks. Returns its number, or -1 if it refuses.
-int overlap_measurement::plan(pattern_figure& figure, pattern how) {
+void overlap_measurement::plan_one(std::vector<pattern_figure>& figures,
+                                   std::vector<pattern_case>& all, pattern how, std::int64_t rows) {
+  const bool library = how == pattern::bulk_library;
+  pattern_figure f;
+  f.by = library ? library_graph : rows > 0 ? automatic_capacity : std::string(name_of(how));
+  f.how = how;
+  f.asked = how;
+  f.library = library;
+  const int number = plan(f, how, rows);
+  figures.push_back(f);
+  if (number < 0) return;
+  const auto run = [this, number](int rank, int i, cudaStream_t stream) {
+    at(rank).run(number, i, stream);
+  };
+  all.push_back({figures.size() - 1, number, {run}});
+  if (!library || !settings_.eager) return;
+  f.by = library_eager;
+  figures.push_back(f);
+  all.push_back({figures.size() - 1, number, {run, true}});
+}
+
+/// Plans an operator at all ranks, of a capacity if `rows` > 0. Returns its number, or -1 if it
+/// refuses.
+int overlap_measurement::plan(pattern_figure& figure, pattern how, std::int64_t rows) {
   int number = -1;
   try {
     team_.together([&](world& w) {
-      const int mine = at(w.rank()).plan(how);
+      const int mine = at(w.rank()).plan(how, rows);
       if (w.rank() == 0) number = mine;
     });
   } catch (const error& e) {

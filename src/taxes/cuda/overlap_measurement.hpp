@@ -18,6 +18,7 @@ struct overlap_settings {
   bool eager = true;        ///< also bulk_library, launched eagerly
   bool parts = true;        ///< also the GEMMs alone, and NCCL alone
   bool check_after = true;  ///< results are checked before the timed runs, and after them
+  bool capacity = false;    ///< also `automatic` of a capacity, as PyTorch's operators are planned
 };
 
 /// Times the patterns of a GEMM operator on GPUs in turn, captured in graphs, on the same matrices.
@@ -33,9 +34,11 @@ class overlap_measurement {
   /// A pattern that refuses the problem is in the result without a time. Elements have 16 bits.
   [[nodiscard]] std::vector<pattern_figure> measure(const gemm_problem& problem);
 
-  /// The symmetric memory, in bytes, that each rank needs for the largest of `problems`.
+  /// The symmetric memory, in bytes, that each rank needs for the largest of `problems`, with the
+  /// operators of a capacity if `capacity`.
   [[nodiscard]] static std::size_t heap_for_any(const std::vector<gemm_problem>& problems,
-                                                int ranks, std::size_t patterns);
+                                                int ranks, std::size_t patterns,
+                                                bool capacity = false);
 
  private:
   struct pattern_case {
@@ -46,7 +49,9 @@ class overlap_measurement {
 
   [[nodiscard]] overlap_work& at(int rank) { return *work_[static_cast<std::size_t>(rank)]; }
   void plan_all(std::vector<pattern_figure>& figures, std::vector<pattern_case>& all);
-  [[nodiscard]] int plan(pattern_figure& figure, pattern how);
+  void plan_one(std::vector<pattern_figure>& figures, std::vector<pattern_case>& all, pattern how,
+                std::int64_t rows);
+  [[nodiscard]] int plan(pattern_figure& figure, pattern how, std::int64_t rows);
   void plan_parts(std::vector<pattern_figure>& figures, std::vector<pattern_case>& all);
   void verify(std::vector<pattern_figure>& figures, const std::vector<pattern_case>& all,
               int times);

@@ -26,12 +26,16 @@ overlap_work::overlap_work(world& w, const operator_entry& entry, const gemm_pro
   wait_for(stream, "making inputs failed");
 }
 
-int overlap_work::plan(pattern how) {
+int overlap_work::plan(pattern how, std::int64_t capacity) {
   operator_options options;
+  options.varying_rows = capacity > 0;
   options.constant_weights = weights_are_constant;
   options.how = how;
-  planned made{entry_.make(*world_, problem_, options), {}};
+  gemm_problem planned_for = problem_;
+  if (capacity > 0) planned_for.m = capacity;
+  planned made{entry_.make(*world_, planned_for, options), {}};
   made.c = made.op->result();
+  made.c.rows = problem_.m;
   if (made.c.data == nullptr) made.c = operands_.c();
   ops_.push_back(std::move(made));
   return static_cast<int>(ops_.size()) - 1;

@@ -29,8 +29,9 @@ class overlap_work {
   overlap_work(world& w, const operator_entry& entry, const gemm_problem& problem,
                stream_ref stream);
 
-  /// Makes an operator and returns its number. Throws what its constructor throws.
-  int plan(pattern how);
+  /// Makes an operator and returns its number: of the problem or, if `capacity` > 0, of any number
+  /// of rows up to that, which runs the problem's. Throws what its constructor throws.
+  int plan(pattern how, std::int64_t capacity = 0);
   /// Makes the GEMM of one rank, by untax and by cuBLASLt, and NCCL's transfer.
   void plan_parts(stream_ref stream);
 
@@ -47,6 +48,7 @@ class overlap_work {
   /// The pattern of an operator; if `automatic` was asked for, the chosen one.
   [[nodiscard]] pattern pattern_of(int number) const;
   [[nodiscard]] const std::string& explanation_of(int number) const;
+  [[nodiscard]] const gemm_problem& problem() const noexcept { return problem_; }
 
  private:
   struct planned {

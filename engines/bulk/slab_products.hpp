@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <untax/core/stream_ref.hpp>
+#include <untax/tile/shard.hpp>
+
+#include "engines/bulk/library_gemm.hpp"
+
+namespace untax::bulk {
+
+/// C = sum over slabs of A_s x B_s^T by cuBLASLt. The slabs [m, k_s] lie one behind the other, each
+/// where it would if all before it were full; B_s are columns of B. Each slab has a product, and
+/// all but the first add to C.
+class slab_products {
+ public:
+  /// `whole` is the product of all slabs, whose k is sharded by `shards`. Measures the ways of each
+  /// product. Throws what `library_gemm` throws.
+  slab_products(const library_product& whole, const sharding& shards);
+
+  /// The same as of `library_gemm`, for all products.
+  void vary_rows();
+  void set_rows(std::int64_t m);
+  /// Asynchronous; can be captured.
+  void run(const void* slabs, const void* weights, void* c, stream_ref stream) const;
+
+ private:
+  sharding shards_;
+  std::int64_t element_bytes_;
+  std::int64_t slab_ = 0;  ///< bytes from a slab to the next
+  /// The full slabs, without the first, share a product. A shorter slab has its own.
+  std::vector<library_gemm> kinds_;
+};
+
+}  // namespace untax::bulk
