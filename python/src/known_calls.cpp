@@ -65,6 +65,7 @@ struct known_call {
   const planned* core;
   std::vector<operand> operands;  ///< of the tensors, in their order; then of the result
   nb::object shape;               ///< of the result
+  nb::object hand_out;            ///< of an operator that leaves its result in its own memory
   void* default_stream;
   std::uint64_t used;  ///< when it was called last
 };
@@ -96,13 +97,16 @@ class known_calls {
     }
     call->used = ++clock_;
     run(*call, addresses, address_of(result), stream);
+    if (!call->hand_out.is_none()) call->hand_out(made, reinterpret_cast<std::uintptr_t>(stream));
     return made;
   }
 
   /// That a call ran `op` with these operands, of which the last is the result, unless one of the
-  /// others does not lie where its tensor does.
+  /// others does not lie where its tensor does. `hand_out(result, stream)`: called behind each run
+  /// of an operator that leaves its result in its own memory, to copy it.
   void keep(const nb::tuple& what, const nb::tuple& tensors, const nb::object& op,
-            std::vector<operand> operands, const nb::object& shape, std::uintptr_t default_stream) {
+            std::vector<operand> operands, const nb::object& shape, std::uintptr_t default_stream,
+            const nb::object& hand_out) {
     given_tensors given;
     if (!given.read(nb::borrow<nb::args>(tensors)) || operands.size() != given.count + 1) return;
     for (std::size_t i = 0; i < given.count; ++i) {
@@ -113,7 +117,7 @@ class known_calls {
         hash_of(what, given.form),
         std::make_shared<known_call>(known_call{
             what, given.form, op, nb::cast<const planned*>(op.attr("_core")), std::move(operands),
-            shape, reinterpret_cast<void*>(default_stream), clock_}));
+            shape, hand_out, reinterpret_cast<void*>(default_stream), clock_}));
   }
 
   /// The number of a use of an operator: larger than those of all uses before it.
@@ -153,8 +157,9 @@ class known_calls {
       const untax_const_matrix a = read_at(addresses[0], call.operands[0]);
       const untax_const_matrix b = read_at(addresses[1], call.operands[1]);
       const untax_matrix c{to, rows, cols, stride, type};
+      const untax_matrix* const into = call.hand_out.is_none() ? &c : nullptr;
       return p.run(stream,
-                   [&](untax_operator* op) { return p.entry().gemm(op, &a, &b, &c, stream); });
+                   [&](untax_operator* op) { return p.entry().gemm(op, &a, &b, into, stream); });
     }
     const untax_const_matrix in = read_at(addresses[0], call.operands[0]);
     const untax_const_array from{in.data, in.rows * in.cols, in.type};
@@ -173,7 +178,9 @@ void bind_known_calls(nb::module_& m) {
   nb::class_<known_calls>(m, "KnownCalls")
       .def(nb::init<>())
       .def("again", &known_calls::again, nb::arg("what"), nb::arg("tensors"))
-      .def("keep", &known_calls::keep)
+      .def("keep", &known_calls::keep, nb::arg("what"), nb::arg("tensors"), nb::arg("op"),
+           nb::arg("operands"), nb::arg("shape"), nb::arg("default_stream"),
+           nb::arg("hand_out").none())
       .def("stamp", &known_calls::stamp)
       .def("uses", &known_calls::uses)
       .def("clear", &known_calls::clear)

@@ -297,6 +297,10 @@ def test_where_there_is_no_derivative_the_backward_pass_says_so():
             assert result.requires_grad
             with pytest.raises(untax.Unsupported, match=text):
                 result.sum().backward()
+        with pytest.raises(untax.InvalidArgument, match="x requires a gradient"):
+            ops.all_reduce(x, "sum", name, out=torch.empty(2, 8))
+        with torch.no_grad():
+            ops.all_reduce(x, "sum", name, out=torch.empty(2, 8))
 
     all_right(run(1, body))
 

@@ -149,7 +149,8 @@ def _prefill(same, ranks, dtype):
 
 
 def _merge(same, ranks, dtype):
-    """Parts, of which some are empty and hold NaN; all heads for all ranks, or some for each."""
+    """Parts, of which some are empty, with an infinity of either sign, and hold NaN; all heads for all ranks, or some for
+    each."""
     heads, own_heads = same.randint(1, 5), same.random() < 0.5
     shape = same.randint(1, 9), heads, same.choice([20, 64, 128, 576])
     parts = _matrices(same, ranks, dtype, *shape)
@@ -159,6 +160,8 @@ def _merge(same, ranks, dtype):
             head = same.randrange(2 * heads)
             part[token, head:head + 1], logarithms[token, head:head + 1] = torch.nan, -torch.inf
     whole = torch.stack(sums).double()
+    for logarithms in sums[::2]:
+        logarithms[logarithms.isinf()] = torch.inf
     right = (whole.softmax(0).unsqueeze(-1) * torch.stack(parts).double()).nan_to_num().sum(0), whole.logsumexp(0)
     each = -(-heads // ranks) if own_heads else heads
     own = [slice(min(r * each, heads), (r + 1) * each) if own_heads else slice(heads) for r in range(ranks)]

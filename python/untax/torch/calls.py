@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -76,9 +77,11 @@ class Call(NamedTuple):
     what: tuple[Any, ...]
     tensors: tuple[Tensor, ...]
 
-    def keep(self, op: Operator, operands: tuple[Any, ...], made: Tensor) -> None:
-        """That it ran `op` with these operands, of which the last is the result."""
-        self.engine.keep(self.what, self.tensors, op, operands, made.shape)
+    def keep(self, op: Operator, operands: tuple[Any, ...], made: Tensor,
+             hand_out: Callable[[Tensor, int], None] | None = None) -> None:
+        """That it ran `op` with these operands, of which the last is the result. `hand_out(result, stream)` copies it
+        from where the operator leaves it, if that is its own memory."""
+        self.engine.keep(self.what, self.tensors, op, operands, made.shape, hand_out)
 
 
 def run_gemm(op: Operator, a: Tensor, weights: Tensor, out: Tensor, call: Call | None = None) -> None:

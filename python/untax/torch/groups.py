@@ -186,11 +186,12 @@ class Engine:
             op.release_captured()
 
     def keep(self, what: tuple[Any, ...], tensors: tuple[Any, ...], op: Operator, operands: tuple[Any, ...],
-             shape: Any) -> None:
-        """That a call ran an operator with these operands, of which the last is a result of this shape."""
+             shape: Any, hand_out: Any = None) -> None:
+        """That a call ran an operator with these operands, of which the last is a result of this shape, which
+        `hand_out(result, stream)` copies from the operator's own memory, if that is given."""
         if len(self.known) >= 8 * self.capacity:
             self._forget_known()
-        self.known.keep(what, tensors, op, operands, tuple(shape), self.world.default_stream)
+        self.known.keep(what, tensors, op, operands, tuple(shape), self.world.default_stream, hand_out)
 
     def explain(self) -> list[str]:
         return [op.explain() for op in self._planned.values()]

@@ -105,24 +105,27 @@ def _define_out(schema: str, run: Callable[..., Any], *outs: str) -> None:
 
     It returns nothing: torch.compile takes no operator, but its own, whose result is an argument."""
     name, _, inputs = schema.removesuffix(")").partition("(")
+    names = [given.split("=")[0].split()[-1] for given in inputs.split(", ")]
     given = ", ".join(f"Tensor({letter}!) {out}" for letter, out in zip("ab", outs, strict=False))
     _library.define(f"{name}.out({inputs}, *, {given}) -> ()")
 
-    def refuse_gradients(named: dict[str, Any]) -> None:
-        for out in outs:
-            if torch.is_grad_enabled() and named[out].requires_grad:
-                raise InvalidArgument(f"{out} requires a gradient, and what is written into a given tensor has no "
+    def refuse_gradients(arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        if not torch.is_grad_enabled():
+            return
+        for given, t in (*named.items(), *zip(names, arguments, strict=False)):
+            if isinstance(t, Tensor) and t.requires_grad:
+                raise InvalidArgument(f"{given} requires a gradient, and what is written into a given tensor has no "
                                       "derivative; give one that requires none, or call this within torch.no_grad()")
 
     def write(*arguments: Any, **named: Any) -> None:
-        refuse_gradients(named)
+        refuse_gradients(arguments, named)
         run(*arguments, **named)
         for out in outs:  # torch counts versions, to refuse derivatives that need what was overwritten
             if not named[out].is_inference():  # which has no version
                 torch.autograd.graph.increment_version(named[out])
 
     def fake(*arguments: Any, **named: Any) -> None:
-        refuse_gradients(named)
+        refuse_gradients(arguments, named)
         made = _fakes[name](*arguments, **{key: value for key, value in named.items() if key not in outs})
         for one, out in zip([made] if len(outs) == 1 else made, outs, strict=True):
             shapes.fits(one, tuple(one.shape), named[out])

@@ -213,7 +213,11 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, par
 
 def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, invariant: bool = False, *,
                        out: Tensor | None = None) -> Tensor:
-    n, engine = columns_of(a, b, last_of("a", a)), engine_for(a, group_name)
+    engine = engine_for(a, group_name)
+    what = "matmul_all_scatter", invariant
+    if out is None and (made := engine.known.again(what, a, b)) is not None:
+        return made
+    n = columns_of(a, b, last_of("a", a))
     made = room(a, (*a.shape[:-1], n * engine.world.size), 0, out)
     k = a.shape[-1]
     lacks = f"shards of n begin at multiples of 8, and b has {n} columns" if n % 8 != 0 else kernels_lack(a, n, k)
@@ -225,12 +229,20 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, invariant: bool = 
         op = engine.planned("gemm_all_scatter", m=flat.shape[0], n=result.shape[1], k=k, dtype=a.dtype,
                             **_asked(None, invariant))
         flat, weights, stream = rows_of(flat, a.is_cuda), rows_of(b.t(), a.is_cuda), stream_of(a, op.world)
-        op._core.run_gemm(operand_of(flat), operand_of(weights), None, stream)
-        # Peers write the operator's C as soon as this rank begins the next run, so it cannot be handed out, and that run
-        # follows the copy, also on another stream.
-        result.copy_(result_of(op, a)[: result.shape[0]])
-        if a.is_cuda:
-            op.world._core.let_runs_follow(stream)
+        operands = operand_of(flat), operand_of(weights), operand_of(result)
+        op._core.run_gemm(*operands[:2], None, stream)
+        own, on_gpu = result_of(op, a)[: result.shape[0]].view(made.shape), a.is_cuda
+
+        def hand_out(made: Tensor, stream: int) -> None:
+            """Peers write the operator's C as soon as this rank begins the next run, so it cannot be handed out itself, and
+            that run follows the copy, also on another stream."""
+            made.copy_(own)
+            if on_gpu:
+                op.world._core.let_runs_follow(stream)
+
+        hand_out(made, stream)
+        if out is None:
+            Call(engine, what, (a, b)).keep(op, operands, made, hand_out)
     elif k == 0:
         made.zero_()
     return handed(made, out)
