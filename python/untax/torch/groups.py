@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import threading
 import weakref
 from typing import Any
 
@@ -213,12 +214,34 @@ def engine_of(group_name: str, device: str, index: int | None = None) -> Engine:
     return engine
 
 
+class _Slot:
+    """A number that a thread has while it lives, and then another thread. So what a thread captured in a graph stays."""
+
+    _free: list[int] = []
+    _next = itertools.count()
+
+    def __init__(self) -> None:
+        try:
+            self.number = self._free.pop()
+        except IndexError:
+            self.number = next(self._next)
+
+    def __del__(self) -> None:
+        self._free.append(self.number)
+
+
+_thread = threading.local()
+
+
 def engine_alone(device: torch.device) -> Engine:
-    """The engine of what a process does for itself, on a device."""
-    key = ("", str(device))
+    """The engine of what a thread does for itself, on a device; an operator is used by one thread at a time. Nothing is sent,
+    so its heap is small."""
+    if not hasattr(_thread, "slot"):
+        _thread.slot = _Slot()
+    key = ("", f"{device}, slot {_thread.slot.number}")
     if key not in _engines:
         where = {"memory": "cuda", "device": device.index} if device.type == "cuda" else {"memory": "host"}
-        _engines[key] = Engine(World.from_exchange(0, 1, lambda mine: [mine], **where))
+        _engines[key] = Engine(World.from_exchange(0, 1, lambda mine: [mine], heap_bytes=1 << 20, **where))
     return _engines[key]
 
 
