@@ -82,12 +82,12 @@ class merge_partial_attention {
 
   /// Collective, one epoch. `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens,
   /// heads], fp32; an infinity of either sign says that a part is empty, and then its row of
-  /// `partial_o` may hold any values. `out`: [tokens * own, head_dim] and `lse`: [tokens, own], fp32, written, where
-  /// `own` is the size of `heads_of`. A row of which all parts are empty becomes zeros and
-  /// -infinity. With `varying_tokens` the rows of `partial_lse` are the tokens of this run. Returns
-  /// when the result is complete and the operands may be changed again. Throws `invalid_argument`
-  /// before anything is sent; `timeout`, `peer_lost`, `aborted` if a wait fails. A world of the
-  /// host has no streams: a stream is `unsupported` there.
+  /// `partial_o` may hold any values. `out`: [tokens * own, head_dim] and `lse`: [tokens, own],
+  /// fp32, written, where `own` is the size of `heads_of`. A row of which all parts are empty
+  /// becomes zeros and -infinity. With `varying_tokens` the rows of `partial_lse` are the tokens of
+  /// this run. Returns when the result is complete and the operands may be changed again. Throws
+  /// `invalid_argument` before anything is sent; `timeout`, `peer_lost`, `aborted` if a wait fails.
+  /// A world of the host has no streams: a stream is `unsupported` there.
   ///
   /// In a world of GPUs all matrices are in memory of the rank's GPU, which is the current device
   /// of the calling thread. Results share no memory with operands, and rows of `partial_o` and
