@@ -20,6 +20,7 @@ std::shared_ptr<stream_order> stream_order_of(world& w) {
   static std::mutex mutex;
   static std::map<const control*, std::weak_ptr<stream_order>> known;
   const std::scoped_lock lock(mutex);
+  std::erase_if(known, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<stream_order>& place = known[&w.state()];
   std::shared_ptr<stream_order> order = place.lock();
   if (!order) place = order = std::make_shared<stream_order>();
