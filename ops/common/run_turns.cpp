@@ -30,7 +30,7 @@ std::shared_ptr<stream_order> stream_order_of(world& w) {
 }  // namespace
 
 run_turns::run_turns(world& w, std::string_view operator_name, bool collective)
-    : rank_(w.rank()), name_(operator_name) {
+    : rank_(w.rank()), name_(operator_name), collective_(collective) {
   if (w.memory() != memory_kind::cuda) return;
   w.use_device();
   order_ = collective ? stream_order_of(w) : std::make_shared<stream_order>();

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
 #include <untax/core/stream_ref.hpp>
@@ -11,15 +11,17 @@
 
 namespace untax {
 
-/// The runs of one operator take turns. One thread at a time calls it. On a GPU a run begins when
-/// the run before it in the order of the calls has ended, also on another stream and in graphs.
+/// The runs of one operator take turns. One thread at a time calls a collective operator. On a GPU
+/// a run begins when the run before it in the order of the calls has ended, also on another stream
+/// and in graphs.
 class run_turns {
  public:
   /// For a collective operator: its runs and those of all others of this rank follow one another.
   /// `operator_name` has to outlive it. In a world of GPUs the rank's GPU becomes the current
   /// device.
   run_turns(world& w, std::string_view operator_name);
-  /// For an operator that waits for no peer, whose runs follow one another by themselves.
+  /// For an operator that waits for no peer, and has no state on hosts: on GPUs its runs follow one
+  /// another, those of several threads, too.
   [[nodiscard]] static run_turns alone(world& w, std::string_view operator_name);
   run_turns(const run_turns&) = delete;
   run_turns& operator=(const run_turns&) = delete;
@@ -28,6 +30,7 @@ class run_turns {
   /// thread is in a run of this operator; what `run` and `stream_order` throw.
   template <class Run>
   void operator()(stream_ref stream, Run&& run) {
+    if (!order_ && !collective_) return run();
     const turn only(*this);
     if (!order_) return run();
     order_->begin(stream);
@@ -44,11 +47,15 @@ class run_turns {
   class turn {
    public:
     explicit turn(run_turns& turns) : turns_(turns) {
-      if (turns.taken_.test_and_set(std::memory_order_acquire)) turns.refuse();
+      if (!turns.collective_) {
+        turns.taken_.lock();
+      } else if (!turns.taken_.try_lock()) {
+        turns.refuse();
+      }
     }
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
-    ~turn() { turns_.taken_.clear(std::memory_order_release); }
+    ~turn() { turns_.taken_.unlock(); }
 
    private:
     run_turns& turns_;
@@ -60,7 +67,8 @@ class run_turns {
 
   int rank_;
   std::string_view name_;
-  std::atomic_flag taken_;
+  bool collective_;
+  std::mutex taken_;
   std::shared_ptr<stream_order> order_;  ///< on GPUs
 };
 

@@ -92,5 +92,27 @@ TEST(threads_of_an_operator, take_turns_also_after_an_error) {
       small_world());
 }
 
+/// An operator that is not collective has no state on a host.
+TEST(threads_of_an_operator, that_waits_for_no_peer_do_not_wait_for_each_other) {
+  run_threads(
+      1,
+      [](world& w) {
+        run_turns turns = run_turns::alone(w, "an operator");
+        std::atomic<int> inside = 0;
+        std::atomic<bool> both = false;
+        const auto run = [&] {
+          turns({}, [&] {
+            if (++inside == 2) both = true;
+            await(both);
+          });
+        };
+        std::thread other(run);
+        run();
+        other.join();
+        EXPECT_TRUE(both);
+      },
+      small_world());
+}
+
 }  // namespace
 }  // namespace untax::testing

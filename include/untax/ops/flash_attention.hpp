@@ -65,7 +65,7 @@ class flash_attention {
   /// run only launches, and can be captured in a CUDA graph. Without one it starts after the work
   /// in the default stream, and returns when `out` is complete. Runs of one operator take place in
   /// the order of the calls, also on several streams and in graphs; those of others may overlap
-  /// with them (docs/design.md, "The order of runs").
+  /// with them (docs/design.md, "The order of runs"). Several threads may call it.
   void run(const flash_attention_operands& operands, stream_ref stream = {});
 
  private:
