@@ -115,9 +115,9 @@ const pattern_figure* overlap_row::best() const noexcept {
 std::optional<overlap_factors> overlap_report::library_over(const std::string& by) const {
   ratios factors;
   for (const overlap_row& row : rows) {
-    const double library = row.seconds_of(library_graph);
+    const double baseline = row.seconds_of(library_graph);
     const double own = row.seconds_of(by);
-    if (library > 0 && own > 0) factors.add(library / own);
+    if (baseline > 0 && own > 0) factors.add(baseline / own);
   }
   if (factors.empty()) return std::nullopt;
   return overlap_factors{factors.mean(), factors.least()};
