@@ -96,7 +96,8 @@ def compiled_layers():
 def a_rank_that_does_not_come():
     """Before, the first call of a group waited for as long as torch's store does, five minutes, and named nobody."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    os.environ["UNTAX_JOIN_LIMIT_MS"] = "500"
+    os.environ["UNTAX_JOIN_LIMIT_MS"] = "3000"
+    dist.barrier()  # the others come together, also where the machine is busy
     if rank != 1:
         began = time.monotonic()
         try:
@@ -105,7 +106,7 @@ def a_rank_that_does_not_come():
             assert f"rank {rank}: rank 1 of {ranks} did not come" in str(error) and error.suspect == 1, error
         else:
             raise AssertionError("nobody missed rank 1")
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 30
     dist.barrier()
     os.environ["UNTAX_JOIN_LIMIT_MS"] = "60000"
     got = untax_torch.all_reduce(torch.ones(4))  # what failed has left nothing behind
