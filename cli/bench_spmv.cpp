@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <future>
 #include <limits>
+#include <new>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include <untax/core/environment.hpp>
 #include <untax/core/error.hpp>
 #include <untax/select/emit.hpp>
 #include <untax/select/table.hpp>
@@ -24,6 +26,8 @@
 #include "names.hpp"
 #include "output.hpp"
 #include "spmv.hpp"
+#include "src/core/text_file.hpp"
+#include "src/taxes/memory_room.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -141,14 +145,31 @@ class inputs {
  private:
   static std::optional<spmv_figures> measure_file(const std::string& path,
                                                   const bench::spmv_options& options) {
-    sparse::coordinates matrix;
     try {
-      matrix = sparse::load_matrix_market(path);
+      const sparse::coordinates matrix = sparse::load_matrix_market(path);
+      require_room_for(matrix.rows, matrix.cols, static_cast<double>(matrix.row.size()));
+      return bench::measure_spmv(name_of(path), matrix, options);
     } catch (const error& e) {
-      complain(fmt::format("left out: {}", e.what()));
-      return std::nullopt;
+      const std::string text = e.what();
+      complain(fmt::format("left out: {}{}", text.starts_with(path) ? "" : path + ": ", text));
+    } catch (const std::bad_alloc&) {
+      complain(fmt::format("left out: {}: there is not enough memory for it", path));
     }
-    return bench::measure_spmv(name_of(path), matrix, options);
+    return std::nullopt;
+  }
+  /// Throws `out_of_memory` if this machine has not the memory in which kernels convert and
+  /// multiply such a matrix. One bad file may say that it has any number of rows.
+  static void require_room_for(std::int64_t rows, std::int64_t cols, double elements) {
+    // Offsets, x, y and what kernels note for each row; elements as read, as CSR and converted.
+    constexpr double of_row = 48;
+    constexpr double of_element = 64;
+    const double need = of_row * static_cast<double>(rows + cols) + of_element * elements;
+    const memory_room room = room_on_host();
+    if (need <= room.bytes) return;
+    throw error(errc::out_of_memory,
+                fmt::format("{} x {} with {} elements take about {}, and {} are free {}", rows,
+                            cols, elements, format_bytes(static_cast<std::size_t>(need)),
+                            format_bytes(static_cast<std::size_t>(room.bytes)), room.where));
   }
   [[nodiscard]] spmv_figures measure_stencil(const sparse::stencil& one,
                                              const bench::spmv_options& options) const {
@@ -292,7 +313,7 @@ int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::st
   std::string before;
   std::set<std::string> done;
   if (request.resume && std::filesystem::exists(json)) {
-    before = select::text_of_file(json);
+    before = text_of_file(json);
     for (std::string& name : names_in(before, json)) done.insert(std::move(name));
   }
   // On a GPU twins are made during measurements; on the host this would disturb threads.

@@ -20,6 +20,7 @@
 #include "option_use.hpp"
 #include "output.hpp"
 #include "output_paths.hpp"
+#include "src/core/text_file.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -85,12 +86,12 @@ const std::string& needed(const std::string& value, const char* option, const ch
 
 select::schema schema_of(const select_options& options, const char* action) {
   const std::string& path = needed(options.schema, "--schema", action);
-  return select::read_schema(select::text_of_file(path), path);
+  return select::read_schema(text_of_file(path), path);
 }
 
 select::selector selector_of(const select_options& options, const char* action) {
   const std::string& path = needed(options.selector, "--selector", action);
-  return select::read_selector(select::text_of_file(path), path);
+  return select::read_selector(text_of_file(path), path);
 }
 
 void write_file(const std::string& path, const std::string& text) {

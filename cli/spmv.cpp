@@ -21,6 +21,7 @@
 #include "names.hpp"
 #include "output.hpp"
 #include "output_paths.hpp"
+#include "src/core/text_file.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
@@ -87,7 +88,7 @@ std::string chosen_by(const select::selector& chooser, const sparse::row_profile
 
 /// The selector of a file. Throws `invalid_argument` if it asks for what is not known of a matrix.
 select::selector selector_of(const std::string& path) {
-  select::selector read = select::read_selector(select::text_of_file(path), path);
+  select::selector read = select::read_selector(text_of_file(path), path);
   for (const select::feature& one : read.what().features) {
     if (one.given) (void)bench::feature_of({}, one.is);
   }

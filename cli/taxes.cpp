@@ -24,6 +24,7 @@
 #include "output.hpp"
 #include "output_paths.hpp"
 #include "png.hpp"
+#include "src/core/text_file.hpp"
 #include "src/taxes/predicted_backend.hpp"
 #include "taxes_predicted.hpp"
 #include "taxes_request.hpp"
@@ -85,7 +86,7 @@ std::optional<tax_report> other_report(const taxes_options& options) {
   if (options.compare.empty()) return std::nullopt;
   std::string text;
   try {
-    text = select::text_of_file(options.compare);
+    text = text_of_file(options.compare);
   } catch (const error& e) {
     throw error(e.code(),
                 fmt::format("--compare: {}; give a file that untax taxes --json wrote", e.what()));
@@ -126,8 +127,11 @@ tax_report describe_run(const taxes_options& options) {
 /// Prints the report and writes its files. Throws `unsupported` if it has no rows.
 void finish_report(const taxes_options& options, const tax_report& report) {
   if (report.rows.empty()) {
-    throw error(errc::unsupported, fmt::format("nothing of this can be measured here: {}",
-                                               report.unmeasured.front().reason));
+    throw error(errc::unsupported,
+                report.unmeasured.empty()
+                    ? "nothing of this can be measured here: there is no operation"
+                    : fmt::format("nothing of this can be measured here: {}",
+                                  report.unmeasured.front().reason));
   }
   if (!options.to_stdout()) print(render_table(report, width(stream::out), style(stream::out)));
   if (const auto other = other_report(options); other && !options.to_stdout())

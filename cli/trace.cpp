@@ -1,8 +1,6 @@
 #include "trace.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +12,9 @@
 #include "arguments.hpp"
 #include "engines/gpu/trace/launch_trace.hpp"
 #include "output.hpp"
+#include "src/core/text_file.hpp"
 #include "src/taxes/time_text.hpp"
+#include "src/trace/json_format.hpp"
 #include "src/trace/trace_file.hpp"
 #include "terminal.hpp"
 
@@ -58,10 +58,7 @@ trace_record trace_recording::finish() {
 }
 
 trace_record read_trace(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw error(errc::invalid_argument, fmt::format("{}: cannot be read", path));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return trace_from_json(text);
+  return trace_from_json(text_of_file(path, {.bytes = trace_format::most_bytes}));
 }
 
 std::string text_of(const std::vector<operator_account>& accounts, int width, text_style style) {

@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <untax/select/table.hpp>
-
 #include "bench/choosers/study.hpp"
+#include "src/core/text_file.hpp"
 
 int main(int argc, char** argv) {
   try {
@@ -27,7 +26,7 @@ int main(int argc, char** argv) {
         tables.push_back(untax::load_table(argv[i]));
         continue;
       }
-      for (auto& one : untax::bench::read_check(untax::select::text_of_file(argv[i]), argv[i]))
+      for (auto& one : untax::bench::read_check(untax::text_of_file(argv[i]), argv[i]))
         held_out.push_back(std::move(one));
     }
     if (tables.empty() || held_out.empty()) {

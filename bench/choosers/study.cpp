@@ -13,6 +13,7 @@
 
 #include "bench/choosers/lessons.hpp"
 #include "bench/suites/tune.hpp"
+#include "src/core/json.hpp"
 
 namespace untax::bench {
 namespace {
@@ -163,9 +164,9 @@ std::vector<chooser_figure> study_choosers(const std::vector<tuning_table>& meas
 }
 
 std::vector<tuning_entry> read_check(std::string_view text, const std::string& origin) {
-  const auto in = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  const auto in = parse_json(text, origin);
   try {
-    if (in.is_discarded() || in.at("format") != "untax-bench-tune-check")
+    if (in.at("format") != "untax-bench-tune-check")
       throw error(errc::invalid_argument,
                   origin + " is nothing that `untax bench tune --check --json` wrote");
     std::vector<tuning_entry> all;

@@ -7,6 +7,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "src/core/json.hpp"
+
 namespace untax::bench {
 namespace {
 
@@ -27,7 +29,7 @@ public_time time_of(const json& in) {
                          1e-6 * in.at("microseconds").get<double>()};
   if (time.ranks < 1 || time.m < 1 || time.n < 1 || time.k < 1 || !(time.seconds > 0)) {
     refuse(
-        fmt::format("a time is {}; ranks, sizes and microseconds have to be positive", in.dump()));
+        fmt::format("a time is {}; ranks, sizes and microseconds have to be positive", shown(in)));
   }
   return time;
 }
@@ -60,7 +62,7 @@ double public_kernel::seconds(const gemm_problem& problem, int world) const noex
 
 std::vector<public_kernel> parse_public_kernels(std::string_view text) {
   try {
-    const json in = json::parse(text.begin(), text.end());
+    const json in = parse_json(text, "public kernels");
     if (in.at("format") != "untax-public-kernels") refuse("the format is another one");
     std::vector<public_kernel> all;
     for (const json& one : in.at("kernels")) all.push_back(kernel_of(one));

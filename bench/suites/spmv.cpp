@@ -12,6 +12,7 @@
 #include <untax/taxes/timing.hpp>
 
 #include "bench/suites/gpu_spmv.hpp"
+#include "src/core/json.hpp"
 
 namespace untax::bench {
 namespace {
@@ -142,7 +143,7 @@ std::vector<spmv_kernel> spmv_kernels(bool on_gpu) {
 
 std::vector<std::string> names_in_table(const std::string& text) {
   std::vector<std::string> names;
-  const json records = json::parse(text, nullptr, false);
+  const json records = parse_json<json>(text, "the table");
   for (const json& record : records) {
     if (!records.is_array() || !record.is_object() || !record.contains("name") ||
         !record["name"].is_string())
@@ -155,7 +156,7 @@ std::vector<std::string> names_in_table(const std::string& text) {
 }
 
 std::string table_of(const std::vector<spmv_figures>& all, const std::string& before) {
-  json out = before.empty() ? json::array() : json::parse(before);
+  json out = before.empty() ? json::array() : parse_json<json>(before, "the table");
   for (const spmv_figures& figures : all) {
     json record = {{"name", figures.name}};
     for (const char* name : known_names) record[name] = feature_of(figures.profile, name);

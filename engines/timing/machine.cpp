@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
-#include <untax/select/table.hpp>
+
+#include "src/core/json.hpp"
 
 namespace untax::timing {
 namespace {
@@ -27,17 +28,17 @@ class machine_reader {
   explicit machine_reader(const std::string& origin) : origin_(origin) {}
 
   machine read(std::string_view text) {
-    const json in = json::parse(text.begin(), text.end(), nullptr, false);
-    if (in.is_discarded() || !in.is_object()) refuse("it is no JSON object");
+    const json in = parse_json<json>(text, origin_);
+    if (!in.is_object()) refuse("it is no JSON object");
     if (field(in, "format") != format_name || field(in, "format_version") != format_version) {
-      refuse(fmt::format("its format is {} {}; it has to be \"{}\" {}", in["format"].dump(),
-                         in["format_version"].dump(), format_name, format_version));
+      refuse(fmt::format("its format is {} {}; it has to be \"{}\" {}", shown(in["format"]),
+                         shown(in["format_version"]), format_name, format_version));
     }
     machine m;
     m.name = text_of(in, "name");
     m.device = text_of(in, "device");
     if (!field(in, "measured").is_boolean())
-      refuse(fmt::format("\"measured\" is {}; it has to be true or false", in["measured"].dump()));
+      refuse(fmt::format("\"measured\" is {}; it has to be true or false", shown(in["measured"])));
     m.measured = in["measured"].get<bool>();
     m.cores = in.contains("kind") && is_cores(text_of(in, "kind"));
     m.gpus = count_of(in, "gpus", 1);
@@ -62,7 +63,7 @@ class machine_reader {
   std::string text_of(const json& in, const char* name) const {
     const json& found = field(in, name);
     if (!found.is_string() || found.get<std::string>().empty())
-      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, found.dump()));
+      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, shown(found)));
     return found.get<std::string>();
   }
   int count_of(const json& in, const char* name, int least) const {
@@ -70,7 +71,7 @@ class machine_reader {
     const double value = found.is_number_integer() ? found.get<double>() : -1;
     if (value < least || value > most_gpus) {
       refuse(fmt::format("\"{}\" is {}; it has to be a whole number from {} to {}", name,
-                         found.dump(), least, most_gpus));
+                         shown(found), least, most_gpus));
     }
     return static_cast<int>(value);
   }
@@ -109,17 +110,17 @@ class machine_reader {
   void read_number(const number_kind& kind, const json& in, machine& m) const {
     if (!in.is_object() || !in.contains("value") || !in.contains("from")) {
       refuse(fmt::format("number \"{}\" is {}; it has to be {{\"value\": ..., \"from\": \"...\"}}",
-                         kind.key, in.dump()));
+                         kind.key, shown(in)));
     }
     const json& value = in["value"];
     const double number = value.is_number() ? value.get<double>() : -1;
     if (!std::isfinite(number) || number < kind.least || number > kind.most) {
       refuse(fmt::format("number \"{}\" is {} {}; it has to be from {} to {}", kind.key,
-                         value.dump(), kind.unit, kind.least, kind.most));
+                         shown(value), kind.unit, kind.least, kind.most));
     }
     if (!in["from"].is_string() || in["from"].get<std::string>().empty()) {
       refuse(fmt::format("\"from\" of number \"{}\" is {}; it has to say where the number is from",
-                         kind.key, in["from"].dump()));
+                         kind.key, shown(in["from"])));
     }
     m.numbers.*kind.value = number;
     m.sources.emplace(kind.key, in["from"].get<std::string>());
@@ -217,7 +218,7 @@ machine parse_machine(std::string_view text, const std::string& origin) {
 machine load_machine(const std::string& path) {
   std::string text;
   try {
-    text = select::text_of_file(path);
+    text = text_of_file(path);
   } catch (const error& wrong) {
     throw error(wrong.code(),
                 fmt::format("{}; a description of a machine, as those in machines/, is needed",

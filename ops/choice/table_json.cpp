@@ -1,9 +1,7 @@
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <set>
-#include <sstream>
 #include <tuple>
 #include <vector>
 
@@ -14,6 +12,7 @@
 
 #include "ops/choice/table.hpp"
 #include "ops/common/registry.hpp"
+#include "src/core/json.hpp"
 
 namespace untax {
 namespace {
@@ -25,6 +24,7 @@ constexpr std::string_view format_name = "untax-tune";
 constexpr int format_version = 2;
 constexpr int oldest_version = 1;
 constexpr std::size_t hash_digits = 16;
+constexpr std::string_view advice = "`untax bench tune` writes such files";
 
 std::vector<std::string_view> known_operators() {
   std::vector<std::string_view> names;
@@ -38,13 +38,13 @@ class table_reader {
   explicit table_reader(const std::string& origin) : origin_(origin) {}
 
   tuning_table read(std::string_view text) {
-    const json in = json::parse(text.begin(), text.end(), nullptr, false);
-    if (in.is_discarded() || !in.is_object()) refuse("it is no JSON object");
+    const json in = parse_json<json>(text, origin_, {.advice = advice});
+    if (!in.is_object()) refuse("it is no JSON object");
     const json& format = field(in, "format");
     const json& version = field(in, "format_version");
     if (format != format_name || (version != format_version && version != oldest_version)) {
-      refuse(fmt::format("its format is {} {}; it has to be \"{}\" {} or {}", format.dump(),
-                         version.dump(), format_name, oldest_version, format_version));
+      refuse(fmt::format("its format is {} {}; it has to be \"{}\" {} or {}", shown(format),
+                         shown(version), format_name, oldest_version, format_version));
     }
     tuning_table table;
     table.device = text_of(in, "device");
@@ -71,9 +71,7 @@ class table_reader {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw error(
-        errc::invalid_argument,
-        fmt::format("{}: {}{}; `untax bench tune` writes such files", origin_, where_, what));
+    throw error(errc::invalid_argument, fmt::format("{}: {}{}; {}", origin_, where_, what, advice));
   }
 
   const json& field(const json& in, const char* name) const {
@@ -83,7 +81,7 @@ class table_reader {
   std::string text_of(const json& in, const char* name) const {
     const json& found = field(in, name);
     if (!found.is_string())
-      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, found.dump()));
+      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, shown(found)));
     return found.get<std::string>();
   }
   std::string hash_of(const json& in, const char* name) const {
@@ -101,7 +99,7 @@ class table_reader {
     const bool whole = found.is_number_integer();
     if (!whole || found.get<std::int64_t>() < least || found.get<std::int64_t>() > most) {
       refuse(fmt::format("\"{}\" is {}; it has to be a whole number from {} to {}", name,
-                         found.dump(), least, most));
+                         shown(found), least, most));
     }
     return found.get<std::int64_t>();
   }
@@ -109,7 +107,7 @@ class table_reader {
     const json& found = field(in, name.c_str());
     const double value = found.is_number() ? found.get<double>() : 0;
     if (!std::isfinite(value) || value <= 0) {
-      refuse(fmt::format("\"{}\" is {}; it has to be a number above 0", name, found.dump()));
+      refuse(fmt::format("\"{}\" is {}; it has to be a number above 0", name, shown(found)));
     }
     return value;
   }
@@ -135,7 +133,7 @@ class table_reader {
           place_of(text_of(in, "gather"), axes, "gather") == 0 ? gather_axis::rows : gather_axis::k;
     } else if (in.contains("gather")) {
       refuse(fmt::format("{} gathers nothing, and \"gather\" is {}", p.operator_name,
-                         in.at("gather").dump()));
+                         shown(in.at("gather"))));
     }
     if (p.sums_to()) {
       const std::array types = {name_of(dtype::bf16), name_of(dtype::f32)};
@@ -143,7 +141,7 @@ class table_reader {
           place_of(text_of(in, "partials"), types, "partials") == 0 ? dtype::bf16 : dtype::f32;
     } else if (in.contains("partials")) {
       refuse(fmt::format("{} has no partial results, and \"partials\" is {}", p.operator_name,
-                         in.at("partials").dump()));
+                         shown(in.at("partials"))));
     }
     p.ranks = static_cast<int>(count_of(in, "ranks", 2, 1024));
     p.m = count_of(in, "m", 1, most);
@@ -157,7 +155,7 @@ class table_reader {
 
   void read_seconds(const json& in, tuning_entry& made) const {
     if (!in.is_object() || in.empty())
-      refuse(fmt::format("\"seconds\" are {}; they have to be a time for each pattern", in.dump()));
+      refuse(fmt::format("\"seconds\" are {}; they have to be a time for each pattern", shown(in)));
     std::array<std::string_view, all_patterns.size() - 1> names;
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = name_of(all_patterns[i + 1]);
     for (const auto& [name, value] : in.items())
@@ -195,15 +193,13 @@ tuning_table parse_table(std::string_view text, const std::string& origin) {
 }
 
 tuning_table load_table(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    throw error(
-        errc::invalid_argument,
-        fmt::format("{}: cannot be read; it has to be a file that `untax bench tune` wrote", path));
+  std::string text;
+  try {
+    text = text_of_file(path);
+  } catch (const error& wrong) {
+    throw error(wrong.code(), fmt::format("{}; {}", wrong.what(), advice));
   }
-  return parse_table(text.str(), path);
+  return parse_table(text, path);
 }
 
 std::string to_json(const tuning_table& t) {

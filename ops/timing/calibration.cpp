@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
+
+#include "src/core/json.hpp"
 
 namespace untax {
 namespace {
@@ -19,12 +19,13 @@ using json = nlohmann::ordered_json;
 constexpr std::string_view format_name = "untax-calibration";
 constexpr int format_version = 1;
 constexpr std::size_t most_lines = 4;
+constexpr std::size_t most_shown = 80;  // characters of an entry in an error
+constexpr std::string_view advice = "`untax machine --fit` writes such files";
 
 double log_ratio(double a, double b) { return std::log2(a / b); }
 
 [[noreturn]] void refuse(const std::string& origin, const std::string& what) {
-  throw error(errc::invalid_argument,
-              fmt::format("{}: {}; `untax machine --fit` writes such files", origin, what));
+  throw error(errc::invalid_argument, fmt::format("{}: {}; {}", origin, what, advice));
 }
 
 void read_entry(const json& one, const std::string& origin, std::size_t number, calibration& into) {
@@ -35,7 +36,7 @@ void read_entry(const json& one, const std::string& origin, std::size_t number, 
   if (!right) {
     refuse(origin, fmt::format("entry {} is {}; it has to be [kind, m, n, k, ratio], the last four "
                                "above 0",
-                               number, one.dump()));
+                               number, one.dump().substr(0, most_shown)));
   }
   into.add(
       {one[0].get<std::string>(), one[1].get<double>(), one[2].get<double>(), one[3].get<double>()},
@@ -98,10 +99,10 @@ double calibration::ratio(const calibration_key& key) const {
 }
 
 calibration parse_calibration(std::string_view text, const std::string& origin) {
-  const json in = json::parse(text.begin(), text.end(), nullptr, false);
-  if (in.is_discarded() || !in.is_object()) refuse(origin, "it is no JSON object");
-  if (in.value("format", json()) != format_name ||
-      in.value("format_version", json()) != format_version) {
+  const json in = parse_json<json>(text, origin, {.advice = advice});
+  if (!in.is_object()) refuse(origin, "it is no JSON object");
+  if (!in.contains("format") || in["format"] != format_name || !in.contains("format_version") ||
+      in["format_version"] != format_version) {
     refuse(origin, fmt::format("its format has to be \"{}\" {}", format_name, format_version));
   }
   calibration made;
@@ -122,11 +123,7 @@ calibration parse_calibration(std::string_view text, const std::string& origin) 
 }
 
 calibration load_calibration(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) refuse(path, "it cannot be read");
-  return parse_calibration(text.str(), path);
+  return parse_calibration(text_of_file(path), path);
 }
 
 std::string to_json(const calibration& c) {

@@ -10,7 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
-#include <untax/select/table.hpp>
+
+#include "src/core/json.hpp"
 
 namespace untax {
 namespace {
@@ -175,16 +176,9 @@ std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
 
 /// The document of a file of measurements. Throws `invalid_argument` if it holds none.
 json document_of(const fs::path& path) {
-  std::string text;
-  try {
-    text = select::text_of_file(path.string());
-  } catch (const error& wrong) {
-    throw error(wrong.code(), fmt::format("{}; give files that `untax bench --json` wrote, or "
-                                          "folders of them",
-                                          wrong.what()));
-  }
-  json in = json::parse(text, nullptr, false);
-  if (in.is_discarded() || !in.is_object()) {
+  json in = read_json(path.string(), {.advice = "give files that `untax bench --json` wrote, or "
+                                                "folders of them"});
+  if (!in.is_object()) {
     throw error(errc::invalid_argument,
                 fmt::format("{}: it is no JSON object; `untax bench --json` writes such files",
                             path.string()));

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -7,31 +6,29 @@
 #include <untax/core/error.hpp>
 
 #include "ops/timing/judgement.hpp"
+#include "src/core/json.hpp"
 
 namespace untax {
 namespace {
 
 constexpr const char* format_name = "untax-judgement-summary";
 constexpr int format_version = 1;
+constexpr std::string_view advice = "`untax machine --judge ... --out` writes such files";
 
 }  // namespace
 
 judgement_summary load_judgement(const std::string& path) {
-  std::ifstream file(path);
-  const nlohmann::json in = nlohmann::json::parse(file, nullptr, false);
+  const nlohmann::json in = read_json(path, {.advice = advice});
   const auto number = [&](const char* key) {
     return in.contains(key) && in[key].is_number() ? in[key].get<double>() : -1.0;
   };
-  const bool right = in.is_object() && in.value("format", nlohmann::json()) == format_name &&
-                     in.value("format_version", nlohmann::json()) == format_version &&
+  const bool right = in.is_object() && in.contains("format") && in["format"] == format_name &&
+                     in.contains("format_version") && in["format_version"] == format_version &&
                      in.contains("device") && in["device"].is_string() && number("ranks") >= 1 &&
                      number("mean_error") >= 0;
   if (!right) {
-    throw error(
-        errc::invalid_argument,
-        fmt::format("{}: it is no summary of a judgement; `untax machine --judge ... --out` "
-                    "writes such files",
-                    path));
+    throw error(errc::invalid_argument,
+                fmt::format("{}: it is no summary of a judgement; {}", path, advice));
   }
   return {in["device"].get<std::string>(), static_cast<int>(number("ranks")), number("mean_error")};
 }

@@ -38,6 +38,10 @@ def test_what_cannot_be_is_refused():
     for call, text in ((lambda: selector.choose({"m": 3}), "known features are m; they have to be n"),
                        (lambda: selector.choose({"n": 40}, lambda: {}), "gathered features are none"),
                        (lambda: selector.choose({"n": 40}, iterations=0), "iterations is 0"),
+                       (lambda: selector.choose({"n": float("nan")}), "feature n is nan; it has to be a finite number"),
+                       (lambda: selector.choose({"n": 40}, lambda: {"odd": float("inf")}), "feature odd is inf"),
+                       (lambda: untax.Selector.train(schema, [*records[:9], {**records[9], "t_a": float("nan")}]),
+                        'line 10: "NaN" in column "t_a" is no finite number; leave it empty'),
                        (lambda: untax.Selector.train(schema, records[:1]), "1 record"),
                        (lambda: untax.Selector.train({"known": ["n"]}, records), "schema")):
         with pytest.raises(untax.InvalidArgument, match=text):

@@ -18,6 +18,7 @@
 #include <untax/select/training.hpp>
 
 #include "failure.hpp"
+#include "src/core/text_file.hpp"
 
 /// The object behind a selector handle.
 struct untax_selector {
@@ -43,6 +44,7 @@ namespace {
 [[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
 
 select::table table_of(std::string_view text, const select::schema& what) {
+  text = utf8_text(text, "table");
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool list = first != std::string_view::npos && text[first] == '[';
   return list ? select::read_json(text, "table", what) : select::read_csv(text, "table", what);

@@ -8,6 +8,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "src/core/json.hpp"
+
 namespace untax::locality {
 namespace {
 
@@ -30,7 +32,7 @@ class fields {
     const json& value = from_[name];
     if (!value.is_number() || !(value.get<double>() >= least) || !(value.get<double>() <= most)) {
       refuse(fmt::format("the field \"{}\" is {}; it has to be a number from {} to {}", name,
-                         value.dump().substr(0, 40), least, most));
+                         shown(value), least, most));
     }
     return value.get<double>();
   }
@@ -80,14 +82,8 @@ level cache_of(const json& from, const std::string& where, std::vector<std::stri
 }  // namespace
 
 device read_device(std::string_view text, std::string_view origin) {
-  json all;
-  try {
-    all = json::parse(text);
-  } catch (const json::parse_error& wrong) {
-    throw error(errc::invalid_argument,
-                fmt::format("{}: this is no JSON, near byte {}", origin, wrong.byte));
-  }
-  const fields of(all, fmt::format("{}: the device", origin),
+  const json document = parse_json<json>(text, origin);
+  const fields of(document, fmt::format("{}: the device", origin),
                   {"name", "title", "domains", "processors_per_domain", "dispatch_chunk", "line",
                    "sector", "teraflops", "cache", "last_level", "memory", "sources"});
   device made;

@@ -8,6 +8,8 @@
 #include <untax/core/error.hpp>
 #include <untax/locality/kernel.hpp>
 
+#include "src/core/text_file.hpp"
+
 namespace untax::locality {
 namespace {
 
@@ -54,7 +56,7 @@ class kernel_reader {
       : origin_(origin), given_(given) {}
 
   kernel read(std::string_view text, int line) {
-    std::istringstream lines{std::string(text)};
+    std::istringstream lines{std::string(utf8_text(text, origin_))};
     for (std::string one; std::getline(lines, one);) {
       ++line_;
       one = trimmed(std::string_view(one).substr(0, one.find('#')));
@@ -150,6 +152,14 @@ class kernel_reader {
         refuse(fmt::format("{} is {}; it has to be a whole number of 1 or more", parts[i], of[i]));
     }
     if (of[2] > 4096) refuse("an element has at most 4096 bytes");
+    // Bytes are counted in 64 bits.
+    constexpr double most_bytes = 1e15;
+    const double bytes = of[0] * of[1] * of[2];
+    if (bytes > most_bytes) {
+      refuse(
+          fmt::format("operand {} of {} x {} elements has {:.3g} bytes; it may have at most {:g}",
+                      name, of[0], of[1], bytes, most_bytes));
+    }
     auto& made = made_.operands_.emplace_back();
     made.name = name;
     made.rows = static_cast<std::int64_t>(of[0]);

@@ -1,30 +1,15 @@
 #include <untax/locality/library.hpp>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 
+#include "src/core/text_file.hpp"
+
 namespace untax::locality {
 namespace {
 
-std::string text_at(const std::string& path) {
-  constexpr std::uintmax_t most = 1 << 20;
-  std::error_code failed;
-  const bool is_file = std::filesystem::is_regular_file(path, failed);
-  std::ifstream file(path, std::ios::binary);
-  if (!is_file || !file) {
-    throw error(errc::invalid_argument, fmt::format("{}: there is no file that can be read", path));
-  }
-  if (std::filesystem::file_size(path, failed) > most)
-    throw error(errc::invalid_argument, fmt::format("{}: longer than {} bytes", path, most));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
 const std::string& built_in(const std::vector<named_text>& all, const char* what,
                             const std::string& name) {
@@ -43,13 +28,14 @@ bool is_path(const std::string& name) { return name.find_first_of("./") != std::
 }  // namespace
 
 device device_named(const std::string& name) {
-  if (is_path(name)) return read_device(text_at(name), name);
+  if (is_path(name)) return read_device(text_of_file(name, {.bytes = most_bytes}), name);
   const std::vector<named_text> all = built_in_devices();
   return read_device(built_in(all, "device", name), name);
 }
 
 kernel kernel_named(const std::string& name, const kernel::sizes& given, int line) {
-  if (is_path(name)) return kernel::read(text_at(name), name, given, line);
+  if (is_path(name))
+    return kernel::read(text_of_file(name, {.bytes = most_bytes}), name, given, line);
   return kernel::read(kernel_text(name), name, given, line);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -11,6 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
+
+#include "src/core/json.hpp"
 
 namespace untax::select {
 namespace {
@@ -29,6 +32,17 @@ struct csv_rows {
   throw error(errc::invalid_argument, fmt::format("{}: {}", origin, what));
 }
 
+/// Names of columns and labels are printed, and a terminal would act on what they contain.
+void refuse_control_characters(const std::vector<std::string>& texts, std::string_view origin,
+                               std::size_t line) {
+  for (const std::string& text : texts) {
+    const std::string character = control_character_in(text);
+    if (character.empty()) continue;
+    refuse_text(origin,
+                fmt::format("line {}: a cell contains the control character {}", line, character));
+  }
+}
+
 }  // namespace
 
 std::size_t cells::column(std::string_view name) const {
@@ -45,6 +59,11 @@ double cells::number(std::size_t row, std::size_t column) const {
   if (text.empty()) return std::numeric_limits<double>::quiet_NaN();
   double value = 0;
   const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (wrong == std::errc{} && end == text.data() + text.size() && !std::isfinite(value)) {
+    refuse(row, fmt::format("\"{}\" in column \"{}\" is no finite number; leave it empty (null in "
+                            "JSON, None in Python) where there is none",
+                            text, columns[column]));
+  }
   if (wrong != std::errc{} || end != text.data() + text.size()) {
     refuse(row, fmt::format("\"{}\" in column \"{}\" is no number", text.substr(0, 40),
                             columns[column]));
@@ -57,6 +76,7 @@ void cells::refuse(std::size_t row, const std::string& what) const {
 }
 
 cells cells_of_csv(std::string_view text, std::string_view origin) {
+  text = utf8_text(text, origin);
   csv_parser parser{};
   if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0)
     throw error(errc::out_of_memory, fmt::format("{}: there is no memory to read it", origin));
@@ -74,6 +94,7 @@ cells cells_of_csv(std::string_view text, std::string_view origin) {
   cells made;
   made.origin = origin;
   made.columns = std::move(read.rows.front());
+  refuse_control_characters(made.columns, origin, 1);
   for (std::size_t i = 1; i < read.rows.size(); ++i) {
     made.lines.push_back(i + 1);
     if (read.rows[i].size() != made.columns.size()) {
@@ -81,14 +102,15 @@ cells cells_of_csv(std::string_view text, std::string_view origin) {
                                       read.rows[i].size(), made.columns.size()));
     }
     made.rows.push_back(std::move(read.rows[i]));
+    refuse_control_characters(made.rows.back(), origin, i + 1);
   }
   return made;
 }
 
 cells cells_of_json(std::string_view text, std::string_view origin) {
   using nlohmann::json;
-  const json parsed = json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) refuse_text(origin, "this is no JSON");
+  // Python writes NaN where it has no number. `number` says in which record.
+  const json parsed = parse_json(text, origin, {.bytes = most_bytes, .non_finite = true});
   if (!parsed.is_array() || parsed.empty() || !parsed.front().is_object())
     refuse_text(origin, "a table in JSON is a list of objects, one a record");
   cells made;
@@ -96,11 +118,15 @@ cells cells_of_json(std::string_view text, std::string_view origin) {
   for (const auto& [name, value] : parsed.front().items()) made.columns.push_back(name);
   for (std::size_t i = 0; i < parsed.size(); ++i) {
     made.lines.push_back(i + 1);
+    if (!parsed[i].is_object()) {
+      refuse_text(origin,
+                  fmt::format("record {} is {}; it has to be an object", i + 1, shown(parsed[i])));
+    }
     std::vector<std::string>& row = made.rows.emplace_back();
     for (const std::string& name : made.columns) {
       const auto found = parsed[i].find(name);
       const bool absent = found == parsed[i].end() || found->is_null();
-      row.push_back(absent ? "" : found->is_string() ? found->get<std::string>() : found->dump());
+      row.push_back(absent ? "" : found->is_string() ? found->get<std::string>() : shown(*found));
     }
   }
   return made;

@@ -7,6 +7,9 @@
 
 namespace untax::select {
 
+/// Of a table, as CSV or JSON.
+inline constexpr std::size_t most_bytes = std::size_t{512} << 20;
+
 /// The cells of a table as texts, with the names of its columns.
 struct cells {
   std::string origin;

@@ -4,7 +4,9 @@
 #include <untax/core/error.hpp>
 #include <untax/select/emit.hpp>
 
+#include "src/core/json.hpp"
 #include "src/select/named_trees.hpp"
+#include "src/select/schema_json.hpp"
 
 namespace untax::select {
 namespace {
@@ -50,24 +52,23 @@ decision_tree tree_of(const json& nodes) {
 
 std::string to_json(const selector& s) {
   json whole = {{"untax_selector", format_version},
-                {"schema", json::parse(to_json(s.what()))},
+                {"schema", json_of(s.what())},
                 {"fallback", s.fallback()}};
   for (const named_tree& t : trees_of(s)) whole["trees"][t.name] = json_of(*t.tree);
   return whole.dump(1) + "\n";
 }
 
 selector read_selector(std::string_view text, std::string_view origin) {
-  const json whole = json::parse(text, nullptr, false);
+  const json whole = parse_json(text, origin);
   const auto refuse = [&](const std::string& what) {
     throw error(errc::invalid_argument, fmt::format("{}: {}", origin, what));
   };
-  if (whole.is_discarded()) refuse("this is no JSON");
   if (!whole.is_object() || whole.value("untax_selector", json()) != format_version) {
     refuse(fmt::format("this is no selector of version {}; `untax select train` makes one",
                        format_version));
   }
   try {
-    schema what = read_schema(whole.at("schema").dump(), origin);
+    schema what = schema_of(whole.at("schema"), origin);
     const json& trees = whole.at("trees");
     return {std::move(what), tree_of(trees.at("known")), tree_of(trees.at("gathered")),
             tree_of(trees.at("gather")), whole.at("fallback").get<int>()};

@@ -117,10 +117,7 @@ class expression_parser {
   }
   void name() {
     const std::size_t start = at_;
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
-      ++at_;
-    }
+    while (at_ < text_.size() && is_of_name(text_[at_])) ++at_;
     const std::string_view word = text_.substr(start, at_ - start);
     skip_spaces();
     if (at_ < text_.size() && text_[at_] == '(') return call(word, start);
@@ -165,6 +162,10 @@ class expression_parser {
     depth_ += pushes ? 1 : unary ? 0 : -1;
     made_.deepest_ = std::max(made_.deepest_, depth_);
   }
+  /// Whether `c` may stand in a name or a word, after its first character.
+  static bool is_of_name(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  }
   void skip_spaces() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
   }
@@ -177,7 +178,9 @@ class expression_parser {
   bool take_word(std::string_view wanted) {
     skip_spaces();
     if (!text_.substr(at_).starts_with(wanted)) return false;
-    at_ += wanted.size();
+    const std::size_t end = at_ + wanted.size();
+    if (end < text_.size() && is_of_name(text_[end])) return false;
+    at_ = end;
     return true;
   }
   void require(char wanted) {

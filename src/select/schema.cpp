@@ -10,6 +10,9 @@
 
 #include <untax/core/error.hpp>
 
+#include "src/core/json.hpp"
+#include "src/select/schema_json.hpp"
+
 namespace untax::select {
 namespace {
 
@@ -130,10 +133,12 @@ void require_usable(const schema& s) {
 }
 
 schema read_schema(std::string_view text, std::string_view origin) {
-  const json parsed = json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) refuse(origin, "this is no JSON");
+  return schema_of(parse_json(text, origin), origin);
+}
+
+schema schema_of(const json& document, std::string_view origin) {
   const object_reader whole(
-      parsed, origin, "the description of a table",
+      document, origin, "the description of a table",
       {"title", "labels", "known", "gathered", "candidates", "gathering", "unit", "iterations"});
   schema s;
   s.title = whole.text("title", "");
@@ -166,7 +171,9 @@ schema read_schema(std::string_view text, std::string_view origin) {
   return s;
 }
 
-std::string to_json(const schema& s) {
+std::string to_json(const schema& s) { return json_of(s).dump(2) + "\n"; }
+
+json json_of(const schema& s) {
   json whole = {{"title", s.title},
                 {"labels", s.labels},
                 {"known", json::array()},
@@ -183,7 +190,7 @@ std::string to_json(const schema& s) {
         {{"name", c.name}, {"time", c.time}, {"setup", c.setup}, {"guard", c.guard}});
     if (!c.known_guard.empty()) whole["candidates"].back()["known_guard"] = c.known_guard;
   }
-  return whole.dump(2) + "\n";
+  return whole;
 }
 
 std::vector<std::string> feature_names(const schema& s) {

@@ -1,6 +1,6 @@
 #include <untax/select/selector.hpp>
 
-#include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -56,6 +56,18 @@ selector::selector(schema what, decision_tree known, decision_tree gathered, dec
 
 std::vector<double> selector::inputs(std::span<const double> given, double iterations) const {
   std::vector<double> values = features_.complete(given);
+  for (std::size_t f = 0; f < values.size(); ++f) {
+    if (!std::isfinite(values[f])) {
+      throw error(
+          errc::invalid_argument,
+          fmt::format("feature {} is {}; it has to be a finite number", what_.features[f].name,
+                      std::isnan(values[f]) ? std::nan("") : values[f]));
+    }
+  }
+  if (!(iterations > 0) || !std::isfinite(iterations)) {
+    throw error(errc::invalid_argument,
+                fmt::format("iterations is {}; it has to be a number above 0", iterations));
+  }
   values.push_back(iterations);
   return values;
 }

@@ -1,15 +1,13 @@
 #include <untax/select/table.hpp>
 
-#include <zlib.h>
-
 #include <cmath>
-#include <memory>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
 #include <untax/select/features.hpp>
 
+#include "src/core/text_file.hpp"
 #include "src/select/cells.hpp"
 
 namespace untax::select {
@@ -129,29 +127,8 @@ table read_json(std::string_view text, std::string_view origin, const schema& wh
   return table_reader(read, what).read();
 }
 
-std::string text_of_file(const std::string& path) {
-  const auto close = [](gzFile file) { gzclose(file); };
-  const std::unique_ptr<gzFile_s, decltype(close)> file(gzopen(path.c_str(), "rb"), close);
-  const auto refuse = [&](const char* what) {
-    throw error(errc::invalid_argument, fmt::format("{}: {}", path, what));
-  };
-  if (!file) refuse("cannot be opened");
-  std::string text;
-  std::vector<char> buffer(std::size_t{1} << 16);
-  for (;;) {
-    const int bytes = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
-    if (bytes < 0) refuse("cannot be read; it may be damaged, or a folder");
-    if (bytes == 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(bytes));
-  }
-  int code = Z_OK;
-  (void)gzerror(file.get(), &code);
-  if (code != Z_OK) refuse("it ends in the middle of what was compressed");
-  return text;
-}
-
 table read_table(const std::string& path, const schema& what) {
-  const std::string text = text_of_file(path);
+  const std::string text = text_of_file(path, {.bytes = most_bytes});
   const bool is_json = path.ends_with(".json") || path.ends_with(".json.gz");
   return is_json ? read_json(text, path, what) : read_csv(text, path, what);
 }

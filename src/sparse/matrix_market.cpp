@@ -9,16 +9,19 @@
 
 #include <locale.h>
 
-#include <untax/select/table.hpp>
+#include <untax/core/error.hpp>
+
+#include "src/core/text_file.hpp"
 
 namespace untax::sparse {
 namespace {
 
 constexpr std::int64_t most_rows = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t most_bytes = std::size_t{32} << 30;
 constexpr std::size_t most_shown = 40;  // characters that an error shows of an invalid text
 constexpr std::size_t least_entry = 4;  // characters: "1 1\n"
 
-enum class field { real, integer, pattern };
+enum class field { real, integer, natural, pattern };
 enum class symmetry { general, symmetric, skew };
 
 std::string lower(std::string_view text) {
@@ -86,8 +89,8 @@ class reader {
   /// Takes the next line that is neither empty nor a comment. False at the end.
   bool next_line() {
     while (any_line()) {
-      if (now_.starts_with('%')) continue;
-      if (now_.find_first_not_of(" \t\r") != std::string_view::npos) return true;
+      const std::size_t first = now_.find_first_not_of(" \t\r");
+      if (first != std::string_view::npos && now_[first] != '%') return true;
     }
     return false;
   }
@@ -101,12 +104,14 @@ class reader {
   }
   void end_of_line(const char* what) {
     const std::string_view more = word();
-    if (!more.empty()) refuse(fmt::format("{} is followed by {}", what, shown(more)));
+    if (!more.empty() && !more.starts_with('%'))
+      refuse(fmt::format("{} is followed by {}", what, shown(more)));
   }
 
   void header() {
     const bool there = any_line();
-    if (!there || lower(word()) != "%%matrixmarket") {
+    const std::string banner = there ? lower(word()) : "";
+    if (banner != "%%matrixmarket" && banner != "%matrixmarket") {
       line_ = std::max(line_, 1);
       refuse("a Matrix Market file begins with \"%%MatrixMarket matrix coordinate ...\"");
     }
@@ -124,12 +129,19 @@ class reader {
       refuse(fmt::format("its format is {}; it has to be coordinate", shown(format)));
     if (type == "complex")
       refuse("its elements are complex; real, integer and pattern are taken", errc::unsupported);
-    constexpr std::array types = {"real", "integer", "pattern"};
-    const auto known = std::ranges::find(types, type);
-    if (known == types.end() && type != "double")
+    struct named_field {
+      std::string_view name;
+      field type;
+    };
+    constexpr std::array types = {
+        named_field{"real", field::real}, named_field{"double", field::real},
+        named_field{"integer", field::integer}, named_field{"unsigned-integer", field::natural},
+        named_field{"pattern", field::pattern}};
+    const auto known = std::ranges::find(types, type, &named_field::name);
+    if (known == types.end())
       refuse(fmt::format("its elements are {}; they have to be real, integer or pattern",
                          shown(type)));
-    type_ = type == "double" ? field::real : static_cast<field>(known - types.begin());
+    type_ = known->type;
     if (shape == "hermitian")
       refuse(
           "it is hermitian, which complex matrices are; general, symmetric and skew-symmetric "
@@ -146,11 +158,16 @@ class reader {
     end_of_line("the header");
   }
 
+  /// std::from_chars takes no '+', and after one it would take a second sign.
+  static std::string_view without_plus(std::string_view text) {
+    return text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
+  }
+
   std::int64_t whole(const char* what, std::int64_t least, std::int64_t most) {
     std::string_view text = word();
     const std::string_view written = text;
     if (text.empty()) refuse(fmt::format("{} is missing", what));
-    if (text.starts_with('+')) text.remove_prefix(1);
+    text = without_plus(text);
     std::int64_t value = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (code == std::errc::invalid_argument || end != text.data() + text.size())
@@ -178,7 +195,7 @@ class reader {
     std::string_view text = word();
     const std::string_view written = text;
     if (text.empty()) refuse("the entry has no value");
-    if (text.starts_with('+')) text.remove_prefix(1);
+    text = without_plus(text);
     double value = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     // Underflow gives the nearest number; overflow is refused below.
@@ -186,8 +203,10 @@ class reader {
     if (code == std::errc::invalid_argument || end != text.data() + text.size() ||
         !std::isfinite(value))
       refuse(fmt::format("the value is {}; it has to be a finite number", shown(written)));
-    if (type_ == field::integer && value != std::floor(value))
+    if ((type_ == field::integer || type_ == field::natural) && value != std::floor(value))
       refuse(fmt::format("the value is {}; the header says integer", shown(written)));
+    if (type_ == field::natural && value < 0)
+      refuse(fmt::format("the value is {}; the header says unsigned-integer", shown(written)));
     return value;
   }
 
@@ -196,11 +215,11 @@ class reader {
     const std::int64_t column = whole("the column", 1, made_.cols) - 1;
     const double value = type_ == field::pattern ? 1 : number();
     end_of_line("the entry");
-    if (kind_ == symmetry::skew && column == row)
+    if (kind_ == symmetry::skew && column == row && value != 0)
       refuse(
-          fmt::format("entry ({}, {}) is on the diagonal, where skew-symmetric matrices have "
+          fmt::format("entry ({}, {}) is {}, on the diagonal, where skew-symmetric matrices have "
                       "zeros",
-                      row + 1, column + 1));
+                      row + 1, column + 1, value));
     add(row, column, value);
     if (kind_ != symmetry::general && row != column)
       add(column, row, kind_ == symmetry::skew ? -value : value);
@@ -224,11 +243,11 @@ class reader {
 }  // namespace
 
 coordinates read_matrix_market(std::string_view text, std::string_view origin) {
-  return reader(text, origin).read();
+  return reader(utf8_text(text, origin), origin).read();
 }
 
 coordinates load_matrix_market(const std::string& path) {
-  return read_matrix_market(select::text_of_file(path), path);
+  return read_matrix_market(text_of_file(path, {.bytes = most_bytes}), path);
 }
 
 }  // namespace untax::sparse

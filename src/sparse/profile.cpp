@@ -6,6 +6,7 @@
 
 #include <untax/select/table.hpp>
 
+#include "src/core/text_file.hpp"
 #include "src/select/cells.hpp"
 #include "src/sparse/instantiate.hpp"
 
@@ -102,7 +103,8 @@ std::int64_t band_of(const csr_view<Value, Offset>& matrix) {
 }
 
 std::vector<named_profile> read_profiles(const std::string& path) {
-  const select::cells all = select::cells_of_csv(select::text_of_file(path), path);
+  const select::cells all =
+      select::cells_of_csv(text_of_file(path, {.bytes = select::most_bytes}), path);
   const auto group = std::ranges::find(all.columns, "group");
   const std::size_t name = all.column("name");
   std::vector<named_profile> made;

@@ -9,6 +9,7 @@
 #include <untax/taxes/verdict.hpp>
 
 #include "ops/common/registry.hpp"
+#include "src/core/json.hpp"
 
 namespace untax {
 namespace {
@@ -17,6 +18,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::string_view format_name = "untax-taxes";
 constexpr int format_version = 1;
+constexpr std::string_view advice = "`untax taxes --json` writes such files";
 
 json from_breakdown(const tax_breakdown& parts) {
   json out;
@@ -184,10 +186,10 @@ void visit_fields(Report& report, Visit&& visit) {
 
 /// Parses a report, and looks at its format. Throws `invalid_argument` for anything else.
 json document_of(std::string_view text) {
-  json in = json::parse(text.begin(), text.end(), nullptr, false);
-  if (in.is_discarded() || !in.is_object()) {
+  json in = parse_json<json>(text, "tax report", {.advice = advice});
+  if (!in.is_object()) {
     throw error(errc::invalid_argument,
-                "tax report: it is no JSON object; `untax taxes --json` writes such files");
+                fmt::format("tax report: it is no JSON object; {}", advice));
   }
   for (const char* field : {"format", "format_version"}) {
     if (in.contains(field)) continue;
@@ -197,8 +199,8 @@ json document_of(std::string_view text) {
   }
   if (in["format"] != format_name || in["format_version"] != format_version) {
     throw error(errc::invalid_argument,
-                fmt::format("tax report: format is {} {}; should be \"{}\" {}", in["format"].dump(),
-                            in["format_version"].dump(), format_name, format_version));
+                fmt::format("tax report: format is {} {}; should be \"{}\" {}", shown(in["format"]),
+                            shown(in["format_version"]), format_name, format_version));
   }
   return in;
 }

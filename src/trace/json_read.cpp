@@ -12,6 +12,7 @@
 #include <untax/trace/json.hpp>
 
 #include "json_format.hpp"
+#include "src/core/json.hpp"
 
 namespace untax {
 namespace {
@@ -24,7 +25,7 @@ using nlohmann::json;
 
 std::uint64_t nanoseconds(const json& value) {
   const double micros = value.get<double>();
-  if (!(micros >= 0) || micros > 9e12) refuse(fmt::format("{} is no time", value.dump()));
+  if (!(micros >= 0) || micros > 9e12) refuse(fmt::format("{} is no time", shown(value)));
   return static_cast<std::uint64_t>(std::llround(micros * 1000));
 }
 
@@ -48,7 +49,7 @@ trace_kind kind_from(const std::string& name) {
 int small(const json& value, int least, int most) {
   const auto number = value.get<std::int64_t>();
   if (!value.is_number_integer() || number < least || number > most)
-    refuse(fmt::format("{} should be a whole number from {} to {}", value.dump(), least, most));
+    refuse(fmt::format("{} should be a whole number from {} to {}", shown(value), least, most));
   return static_cast<int>(number);
 }
 
@@ -81,8 +82,8 @@ class reader {
   void read_operators(const json& data) {
     if (data.at("format") != trace_format::name ||
         data.at("format_version") != trace_format::number) {
-      refuse(fmt::format("format is {} {}; should be \"{}\" {}", data.at("format").dump(),
-                         data.at("format_version").dump(), trace_format::name,
+      refuse(fmt::format("format is {} {}; should be \"{}\" {}", shown(data.at("format")),
+                         shown(data.at("format_version")), trace_format::name,
                          trace_format::number));
     }
     for (const json& one : data.at("operators")) {
@@ -208,7 +209,7 @@ class reader {
 
 trace_record trace_from_json(std::string_view text) {
   try {
-    return reader().read(json::parse(text.begin(), text.end()));
+    return reader().read(parse_json(text, "trace", {.bytes = trace_format::most_bytes}));
   } catch (const json::exception& wrong) {
     refuse(fmt::format("not what untax writes: {}", wrong.what()));
   } catch (const std::logic_error& wrong) {

@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
-#include <untax/select/table.hpp>
 
 #include "bench/choosers/async_tp.hpp"
 #include "bench/choosers/lessons.hpp"
 #include "bench/choosers/study.hpp"
 #include "sample.hpp"
+#include "src/core/text_file.hpp"
 
 namespace untax::bench {
 namespace {
@@ -33,7 +33,7 @@ std::vector<tuning_entry> checked() {
   std::vector<tuning_entry> all;
   for (const char* file :
        {"h200-2-2026-11-28-tune-check.json", "h200-4-2026-11-25-tune-check.json"}) {
-    const std::vector<tuning_entry> some = read_check(select::text_of_file(folder + file), file);
+    const std::vector<tuning_entry> some = read_check(text_of_file(folder + file), file);
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
@@ -48,7 +48,7 @@ TEST(choosers, have_the_figures_that_are_on_record) {
   ASSERT_EQ(ways.size(), 5U);
   const auto made = nlohmann::json::parse(to_json(study_choosers(recorded(), checked(), ways)));
   const auto on_record =
-      nlohmann::json::parse(select::text_of_file(UNTAX_SOURCE_DIR "/bench/choosers/choosers.json"));
+      nlohmann::json::parse(text_of_file(UNTAX_SOURCE_DIR "/bench/choosers/choosers.json"));
   int found = 0;
   for (const auto& one : made) {
     for (const auto& other : on_record) {

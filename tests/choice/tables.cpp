@@ -144,9 +144,13 @@ TEST(tables, of_sums_keep_the_type_of_partial_results) {
 }
 
 TEST(tables, no_json_is_refused) {
-  for (const char* text : {"", "{", "[]", "17", "\"untax-tune\""}) {
+  for (const char* text : {"[]", "17", "\"untax-tune\""}) {
     expect_error(error_of([&] { (void)parse_table(text, "a file"); }), errc::invalid_argument,
                  {"a file: it is no JSON object"});
+  }
+  for (const char* text : {"", "{"}) {
+    expect_error(error_of([&] { (void)parse_table(text, "a file"); }), errc::invalid_argument,
+                 {"a file:1:", "this is no JSON; `untax bench tune` writes such files"});
   }
 }
 
@@ -159,7 +163,7 @@ TEST(tables, files) {
     EXPECT_EQ(load_table(name).entries.size(), sample_table().entries.size());
   }
   expect_error(error_of([&] { (void)load_table(name); }), errc::invalid_argument,
-               {name, "cannot be read"});
+               {name, "cannot be opened"});
 }
 
 TEST(tables, the_ones_compiled_in_are_right) {

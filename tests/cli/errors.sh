@@ -110,10 +110,10 @@ h200=machines/h200-8.json
 refused 'json and --markdown are both -; stdout takes one' machine $h200 --judge bench/results --json - --markdown -
 refused 'out and --json are both .*/a; give' machine $h200 --judge bench/results --out "$folder/a" --json "$folder/a"
 refused 'out means nothing with FILE alone; leave it out' machine $h200 --out "$folder/a"
-refused '/none: cannot be opened; give files that' machine $h200 --judge "$folder/none"
-refused '/none: cannot be opened; give files that' machine $h200 --fit "$folder/none"
-refused 'a folder; a description of a machine' machine "$folder"
-refused 'a folder; give a file that untax taxes --json wrote' taxes --operator all_gather_gemm --compare "$folder"
+refused '/none: cannot be opened .No such file or directory.; give files that' machine $h200 --judge "$folder/none"
+refused '/none: cannot be opened .No such file or directory.; give files that' machine $h200 --fit "$folder/none"
+refused 'a folder, not a regular file; a description of a machine' machine "$folder"
+refused 'a folder, not a regular file; give a file that untax taxes --json wrote' taxes --operator all_gather_gemm --compare "$folder"
 refused 'compare: the path is empty' taxes --operator all_gather_gemm --compare ""
 refused 'machine: the path is empty' taxes --operator all_gather_gemm --machine ""
 refused '"17" cannot be; .*between 1 and 16, or up to 4096 with --machine' taxes --operator all_gather_gemm --ranks 17
@@ -123,7 +123,7 @@ says "$err" 'leave one of them out'
 echo '{"format": "untax-taxes", "format_version": 1}' >"$folder/report.json"
 refused 'compare: .*key .machine. not found' taxes --operator all_gather_gemm --machine $h200 --compare "$folder/report.json"
 grep -q 'json.exception' "$err" && wrong "an exception of the JSON library is shown"
-refused 'compare: .*no JSON object' taxes --operator all_gather_gemm --compare "$0"
+refused 'compare: .*this is no JSON; .untax taxes --json. writes such files' taxes --operator all_gather_gemm --compare "$0"
 expect 1 taxes --backend host --operator all_gather_gemm -n 128 -k 128 -m 2000000000
 says "$err" 'a smaller -m fits$'
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Damaged config files and random arguments: whatever comes in, the command ends soon with 0, 1 or 2.
+"""Damaged files of every kind and random arguments: whatever comes in, the command ends soon with 0, 1 or 2.
 
-random_input.py UNTAX [--files N] [--arguments N] [--seed S] [--limit SECONDS]
+random_input.py UNTAX [--files N] [--others N] [--arguments N] [--seed S] [--limit SECONDS]
 
 Each case has a seed of its own, which is printed where it fails; `--seed S --files 1` repeats it. A status
 that is not 0 comes with one line on stderr that begins with "untax: "; where the work failed (1) more lines
 may follow that say who waits for whom. Nothing takes longer than the limit, and no sanitizer speaks.
 """
 import argparse
+import gzip
 import json
 import os
 import pathlib
@@ -18,7 +19,8 @@ import sys
 import tempfile
 import time
 
-MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODELS = ROOT / "models"
 PATTERNS = ["automatic", "bulk_library", "bulk_synchronous", "producer_consumer", "copy_engine",
             "fused_sequential", "fused_specialized", "fused_warp_specialized", "all", "fused"]
 OPERATORS = ["all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce_norm", "flash_decode", "all_gather",
@@ -155,6 +157,119 @@ def mutated_bytes(rng, text):
     return bytes(text)
 
 
+def random_place(rng, document):
+    """A list or object somewhere in a document, and a key of it."""
+    while True:
+        keys = list(document) if isinstance(document, dict) else range(len(document))
+        if not keys:
+            return document, None
+        key = rng.choice(list(keys))
+        if not isinstance(document[key], (dict, list)) or not document[key] or rng.random() < 0.2:
+            return document, key
+        document = document[key]
+
+
+def mutated_tree(rng, document):
+    """A document in which values at some places are gone, nested deeply, no numbers, or not to be shown."""
+    values = [None, True, 0, -1, 1, 2.5, 1e300, 1e-300, 1 << 40, 1 << 70, "", "a\nb", "\x1b[31m", "\0", "\x9b", [], {},
+              [[]], float("nan"), float("inf"), float("-inf"), "HUGE", "NESTED", "NESTED", "x" * 5000]
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        at, key = random_place(rng, document)
+        if key is None:
+            continue
+        if rng.random() < 0.2:
+            del at[key]
+        elif rng.random() < 0.15 and isinstance(at, dict):
+            at[rng.choice(["x", "\x1b[31m", "name", "n" * 3000])] = at.pop(key)
+        else:
+            at[key] = rng.choice(values)
+    depth = rng.choice([10, 99, 101, 1000, 100_000])
+    nested = rng.choice(["[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth, "[" * depth])
+    return json.dumps(document).replace('"NESTED"', nested).replace('"HUGE"', "1e400").encode()
+
+
+def mutated_table(rng, text):
+    """Lines of a text in which words are others."""
+    strange = ["", "nan", "inf", "-inf", "1e400", "-1", "+-5", "2147483647", "9" * 30, "1e12", "\x1b[31m", "a b", '"', "%",
+               "x" * 3000, "=", ",", "0x1"]
+    lines = text.split("\n")
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        at = rng.randrange(len(lines))
+        words = re.split(r"([ ,])", lines[at])
+        words[rng.randrange(len(words))] = rng.choice(strange)
+        lines[at] = "".join(words)
+    return "\n".join(lines).encode()
+
+
+SCHEMA = {"title": "t", "known": ["n"], "gathered": [{"name": "half", "is": "n / 2"}, "m"], "unit": 1e-6, "gathering": "n * 1e-9",
+          "candidates": [{"name": "a", "time": "t_a"}, {"name": "b", "time": "t_b", "setup": "n", "guard": "m <= 8 and n > 1"}]}
+TABLE = "n,m,t_a,t_b\n" + "".join(f"{i},{i % 9},{1 + i},{5 + i / 4}\n" for i in range(1, 40))
+LEAF = [{"choice": 0, "records": 9, "loss": 0.5}]
+SELECTOR = {"untax_selector": 1, "schema": SCHEMA, "fallback": 0,
+            "trees": {"known": [{"choice": 0, "records": 9, "loss": 1, "feature": 0, "threshold": 2.5, "low": 1, "high": 2}] +
+                      LEAF + [{"choice": 1, "records": 4, "loss": 0}], "gathered": LEAF, "gather": LEAF}}
+MATRIX = "%%MatrixMarket matrix coordinate real symmetric\n% c\n5 5 6\n1 1 1.5\n2 1 2\n3 3 -4e1\n4 2 9\n5 5 1\n5 1 +3\n"
+REPORT_PART = {"format": "untax-taxes", "format_version": 1, "machine": "m", "cpu": "c", "cores": 1, "backend": "host"}
+
+
+def other_file(rng, folder):
+    """Arguments that name a damaged file of any other kind."""
+    def written(name, text):
+        path = folder / name
+        how = rng.random()
+        if how < 0.05:
+            text = b"\xef\xbb\xbf" + text
+        elif how < 0.1:
+            text = gzip.compress(text)
+        elif how < 0.15:
+            text = gzip.compress(text)[:rng.randrange(1, 60)]
+        elif how < 0.2:
+            text = text.decode(errors="replace").encode("utf-16")
+        if rng.random() < 0.02:
+            os.mkfifo(path)
+        else:
+            path.write_bytes(text)
+        return str(path)
+
+    def of_document(name, document):
+        whole = json.dumps(document, indent=1).encode()
+        return written(name, mutated_tree(rng, document) if rng.random() < 0.7 else mutated_bytes(rng, whole))
+
+    def of_text(name, text):
+        return written(name, mutated_table(rng, text) if rng.random() < 0.7 else mutated_bytes(rng, text.encode()))
+
+    def whole(name, text):
+        (folder / name).write_text(text)
+        return str(folder / name)
+
+    def loaded(path):
+        return json.loads((ROOT / path).read_text())
+
+    kind = rng.randrange(8)
+    machine = rng.choice(["machines/h200-8.json", "machines/pcie-4.json", "machines/h200-2x8.json"])
+    if kind == 0:
+        return ["machine", of_document("machine.json", loaded(machine))]
+    if kind == 1:
+        return ["locality", "transpose", "m=256", "n=256", "--device",
+                of_document("device.json", loaded(f"devices/{rng.choice(['mi300x', 'h200'])}.json"))]
+    if kind == 2:
+        kernel = (ROOT / "devices/kernels/transpose.txt").read_text()
+        return ["locality", of_text("kernel.txt", kernel), "m=256", "n=256", "--device", "h200"]
+    if kind == 3:
+        return ["select", "train", "--schema", of_document("schema.json", json.loads(json.dumps(SCHEMA))), "--table",
+                whole("table.csv", TABLE), "--json", str(folder / "out.json")]
+    if kind == 4:
+        return ["select", "train", "--schema", whole("schema.json", json.dumps(SCHEMA)), "--table", of_text("table.csv", TABLE),
+                "--json", str(folder / "out.json")]
+    if kind == 5:
+        return ["select", "explain", "--selector", of_document("selector.json", json.loads(json.dumps(SELECTOR))), "n=3", "m=2"]
+    if kind == 6:
+        return ["run", "spmv", "--matrix", of_text("m.mtx", MATRIX), "--repeat", "1", "--threads", "1", "--kernel",
+                rng.choice(["csr_thread", "coo", "csr_merge_path"])]
+    return ["taxes", "--operator", "all_gather_gemm", "--ranks", "2", "-m", "16", "-n", "64", "-k", "64", "--machine",
+            str(ROOT / "machines/h200-8.json"), "--compare", of_document("report.json", dict(REPORT_PART))]
+
+
 def mutated_file(rng, folder):
     """Arguments that name a damaged config.json, of a model that is small where it is whole."""
     source = json.loads(rng.choice(sorted(MODELS.glob("*.json"))).read_text())
@@ -207,28 +322,32 @@ def run_case(command, arguments, folder, limit):
         return complaint(status, printed, text, time.monotonic() - begin, limit), text, status
 
 
+CASES = {"files": mutated_file, "others": other_file, "arguments": lambda rng, folder: random_arguments(rng)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command")
     parser.add_argument("--files", type=int, default=0, help="damaged config files to try")
+    parser.add_argument("--others", type=int, default=0, help="damaged files of other kinds to try")
     parser.add_argument("--arguments", type=int, default=0, help="random argument lists to try")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30), help="of the first case")
     parser.add_argument("--limit", type=float, default=20, help="seconds that a case may take")
     options = parser.parse_args()
     command = os.path.abspath(options.command)
     for name in list(os.environ):
-        if re.match(r"(UNTAX_|RANK$|WORLD_SIZE$|LOCAL_|OMPI_|PMI_|PMIX_|SLURM_)", name):
+        if re.match(r"(UNTAX_|RANK$|WORLD_SIZE$|LOCAL_|OMPI_|MV2_|PMI_|PMIX_|PALS_|FLUX_|SLURM_)", name):
             del os.environ[name]
     failures = 0
     statuses = {}
     slowest = 0.0
-    for kind, count in (("files", options.files), ("arguments", options.arguments)):
+    for kind, count in (("files", options.files), ("others", options.others), ("arguments", options.arguments)):
         for case in range(count):
             seed = options.seed + case
             rng = random.Random(f"{kind} {seed}")
             with tempfile.TemporaryDirectory() as name:
                 folder = pathlib.Path(name)
-                arguments = mutated_file(rng, folder) if kind == "files" else random_arguments(rng)
+                arguments = CASES[kind](rng, folder)
                 begin = time.monotonic()
                 wrong, text, status = run_case(command, arguments, folder, options.limit)
                 slowest = max(slowest, time.monotonic() - begin)
@@ -238,7 +357,7 @@ def main():
                 shown = " ".join(repr(word[:60]) for word in arguments)
                 print(f"WRONG: {wrong}: --{kind} 1 --seed {seed}: untax {shown}\n  {text[:1500]}", flush=True)
     counts = ", ".join(f"{n} times {s}" for s, n in sorted(statuses.items()))
-    print(f"{options.files} files and {options.arguments} argument lists from seed {options.seed}: {failures} wrong; "
+    print(f"{options.files + options.others} files and {options.arguments} argument lists from seed {options.seed}: {failures} wrong; "
           f"exit status {counts}; the slowest took {slowest:.1f} s")
     return 1 if failures else 0
 

@@ -54,6 +54,24 @@ expect 0 bench spmv --twins impossible.csv --repeat 2
 says "$out" '^twin of A/b +500 '
 says "$err" 'left out: twin of A/none: a twin: rows of 3 to .*; these have to ascend'
 
+# So is a file that is none, and one that says that it has more rows than memory holds.
+mkdir batch
+cp m05.mtx.gz batch/b.mtx.gz
+echo '%%MatrixMarket matrix' >batch/a.mtx
+printf '%%%%MatrixMarket matrix coordinate real general\n2147483647 2147483647 1\n1 1 1\n' >batch/c.mtx
+mkfifo batch/d.mtx
+cp m06.mtx.gz batch/e.mtx.gz
+(
+  ulimit -v 8000000
+  expect 0 bench spmv --matrices batch --repeat 2 --threads 2
+  exit "$failures"
+) || wrong "bench spmv: a bad file ends the batch"
+says "$out" '^b.mtx.gz +[0-9]+ '
+says "$out" '^e.mtx.gz +[0-9]+ '
+says "$err" 'left out: batch/a.mtx, line 1: its format is'
+says "$err" 'left out: batch/c.mtx: '
+says "$err" 'left out: batch/d.mtx: is a pipe, not a regular file'
+
 # What cannot be used is found before the work, and named.
 echo '{"title": "t", "known": ["width"], "candidates": [{"name": "a", "time": "a"}, {"name": "b", "time": "b"}]}' >odd.json
 printf 'width,a,b\n1,1,2\n2,2,1\n3,1,2\n' >odd.csv

@@ -49,7 +49,7 @@ TEST(kernels, refuse_what_cannot_be_with_the_line) {
       {"axis x y = 3\n", "k:1: \"y\" is too much"},
       {"axis x = 16777216\naxis y = 4\noperand A = 3, 4, 4\nread A = x, 1, 0, 4\n",
        "k: 67108864 blocks"},
-      {"axis x = 3\noperand A = 1000000000000, 1000000000, 8\nread A = x, 1, 0, 1\n", "pieces"},
+      {"axis x = 3\noperand A = 10000000, 10000000, 8\nread A = x, 1, 0, 1\n", "pieces"},
   };
   for (const auto& [text, says] : wrong) {
     const std::string why = refusal([&, given = text] { (void)kernel::read(given, "k", {}); });
@@ -106,6 +106,25 @@ TEST(kernels, that_are_built_in_can_be_simulated_in_any_order) {
   }
 }
 
+/// The domains that are not simulated work at the same time as those that are.
+TEST(kernels, of_which_some_domains_are_simulated_take_the_time_of_all) {
+  const device d = device_named("mi300x");
+  ASSERT_EQ(d.domains, 8);
+  for (const char* name : {"gemm", "attention"}) {
+    const kernel k = kernel_named(name, std::string(name) == "gemm"
+                                            ? kernel::sizes{{"m", 8192}, {"n", 8192}, {"k", 1024}}
+                                            : kernel::sizes{{"heads", 64}, {"keys", 2048}});
+    std::vector<int> blocks(static_cast<std::size_t>(k.blocks()));
+    std::iota(blocks.begin(), blocks.end(), 0);
+    const outcome whole = simulate(k, d, {blocks, {}}, {.domains = 8});
+    for (const int domains : {1, 2, 4}) {
+      const outcome part = simulate(k, d, {blocks, {}}, {.domains = domains});
+      EXPECT_NEAR(part.seconds / whole.seconds, 1, 0.1) << name << " " << domains;
+      EXPECT_NEAR(part.compute_seconds / whole.compute_seconds, 1, 0.1) << name << " " << domains;
+    }
+  }
+}
+
 TEST(kernels, ask_for_the_same_with_larger_steps) {
   const device d = device_named("mi300x");
   const kernel fine = kernel_named("gemm", {{"m", 4096}, {"n", 4096}, {"k", 4096}});
@@ -157,6 +176,20 @@ TEST(kernels, all_their_orders_are_bijections_that_can_be_written) {
   }
 }
 
+TEST(kernels, operands_whose_bytes_cannot_be_counted_are_refused) {
+  const auto said = [](const std::string& sizes) {
+    return refusal([&] {
+      (void)kernel::read("axis i = 4\noperand x = " + sizes + "\nread x = i, 1, 0, 1\n", "k", {},
+                         128);
+    });
+  };
+  EXPECT_EQ(said("1024, 1024, 2"), "");
+  EXPECT_EQ(
+      said("1e12, 1e12, 4096"),
+      "k:2: operand x of 1000000000000 x 1000000000000 elements has 4.1e+27 bytes; it may have "
+      "at most 1e+15");
+}
+
 TEST(devices, refuse_what_cannot_be) {
   const std::string good = built_in_devices().front().text;
   EXPECT_EQ(refusal([&] { (void)read_device(good, "d"); }), "");
@@ -168,6 +201,9 @@ TEST(devices, refuse_what_cannot_be) {
   EXPECT_NE(with("\"domains\"", "\"domain\"").find("no field \"domain\""), std::string::npos);
   EXPECT_NE(with("\"memory\"", "\"memori\"").find("no field \"memori\""), std::string::npos);
   EXPECT_NE(with("{", "[").find("no JSON"), std::string::npos);
+  EXPECT_NE(with("\"domains\": 1", "\"domains\": 1e400").find("1e400 is no finite number"),
+            std::string::npos);
+  EXPECT_EQ(with("\"domains\": 1", "\"domains\": 1e400").find("exception"), std::string::npos);
   EXPECT_NE(refusal([] { (void)read_device("[]", "d"); }).find("object"), std::string::npos);
 }
 

@@ -39,6 +39,7 @@ TEST(expressions, compare) {
   EXPECT_EQ(value_of("b >= 4 and a > 5"), 1);
   EXPECT_EQ(value_of("b >= 4 and a > 6"), 0);
   EXPECT_EQ(value_of("b > 4 and a > 5"), 0);
+  EXPECT_EQ(value_of("b < 5 and(a) > 5"), 1);
 }
 
 TEST(expressions, know_which_names_they_use) {
@@ -56,8 +57,9 @@ TEST(expressions, are_written_in_cpp) {
 }
 
 TEST(expressions, are_refused_with_the_place) {
-  for (const char* text : {"", "a +", "(a", "a b", "a <", "a < b < c_1", "1..2", "foo(a)", "min(a)",
-                           "max(a, b, a)", "a ** b", "%", "a and", "1e999"}) {
+  for (const char* text :
+       {"", "a +", "(a", "a b", "a <", "a < b < c_1", "1..2", "foo(a)", "min(a)", "max(a, b, a)",
+        "a ** b", "%", "a and", "a < 1 andb > 2", "a < 1 and_b", "1e999"}) {
     const std::string said = test::refusal([&] { (void)expression::parse(text, names); });
     EXPECT_NE(said.find("character"), std::string::npos) << "'" << text << "': " << said;
   }

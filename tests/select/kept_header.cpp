@@ -17,6 +17,7 @@
 #include <untax/select/table.hpp>
 
 #include "kept_selector.hpp"
+#include "src/core/text_file.hpp"
 #include "tests/slower_build.hpp"
 
 namespace untax::select {

@@ -9,6 +9,7 @@
 #include <untax/select/table.hpp>
 
 #include "bench/suites/spmv.hpp"
+#include "src/core/text_file.hpp"
 
 namespace untax::select {
 namespace {

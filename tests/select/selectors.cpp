@@ -10,6 +10,7 @@
 #include <untax/select/training.hpp>
 
 #include "emitted.hpp"
+#include "src/core/text_file.hpp"
 #include "support.hpp"
 #include "tests/slower_build.hpp"
 
@@ -88,6 +89,68 @@ TEST(selectors, refuse_another_number_of_values_than_there_are_features) {
     if (count != known && count != all) {
       EXPECT_NE(refusal([&] { (void)s.explain(values, 10); }).find(wrong), std::string::npos);
     }
+  }
+}
+
+TEST(selectors, refuse_features_that_are_no_finite_numbers) {
+  const selector s = train(sample(1));
+  const double nan = std::nan("");
+  const auto said = [&](double n, double longest, double iterations) {
+    const std::vector<double> given = {n, longest};
+    const std::string known = refusal([&] { (void)s.by_known({&n, 1}, iterations); });
+    const std::string all = refusal([&] { (void)s.by_gathered(given, iterations); });
+    EXPECT_EQ(refusal([&] { (void)s.explain(given, iterations); }).empty(), all.empty());
+    EXPECT_TRUE(known.empty() || known == all) << known;
+    return all;
+  };
+  EXPECT_EQ(said(1000, 5, 10), "");
+  EXPECT_EQ(said(nan, 5, 10), "feature n is nan; it has to be a finite number");
+  EXPECT_EQ(said(1000, -INFINITY, 10), "feature longest is -inf; it has to be a finite number");
+  for (const double iterations : {nan, 0.0, -1.0, static_cast<double>(INFINITY)})
+    EXPECT_NE(said(1000, 5, iterations).find("it has to be a number above 0"), std::string::npos);
+  schema computed = sample_schema();
+  computed.features[1].is = "longest / n";
+  std::swap(computed.features[1], computed.features[2]);
+  computed.features[2].gathered = true;
+  const selector ratio(computed, s.known_tree(), decision_tree(), s.gather_tree(), 0);
+  EXPECT_EQ(refusal([&] {
+              (void)ratio.by_gathered(std::vector<double>{0, 0}, 1);
+            }),
+            "feature half is nan; it has to be a finite number");
+}
+
+/// Which candidate is quickest follows from `longest`, which has to be gathered, and from no
+/// pattern of n. A tree that sees the records it is judged by knows each n by heart.
+TEST(selectors, learn_the_value_of_gathering_from_records_that_trees_have_not_seen) {
+  constexpr std::size_t singles = 150;
+  constexpr int copies = 4;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    std::mt19937_64 random(seed);
+    std::string text = "n,longest,t_plain,t_wide,t_padded\n";
+    const auto add = [&](std::size_t n, bool plain) {
+      text += std::to_string(n) + (plain ? ",20,1,2,50\n" : ",40,2,1,50\n");
+    };
+    for (std::size_t n = 1; n <= singles; ++n) add(n, random() % 2 == 1);
+    for (std::size_t n = 1001; n <= 1100; ++n) {
+      const bool plain = random() % 2 == 1;
+      for (int i = 0; i < copies; ++i) add(n, plain);
+    }
+    schema what = sample_schema();
+    what.iterations = {1};
+    what.gathering = "0.05";
+    what.candidates[2].setup = "0";
+    const table records = read_csv(text, "copies.csv", what);
+    training_options options;
+    options.largest.leaves = 400;
+    options.largest.depth = 30;
+    options.largest.records = 1;
+    const selector s = train(records, options);
+    EXPECT_EQ(s.gathered_tree().leaves(), 2) << seed;
+    EXPECT_LE(s.gather_tree().leaves(), 20) << seed;
+    std::size_t gathers = 0;
+    for (std::size_t i = 0; i < records.records(); ++i)
+      gathers += s.gathers(records.features.row(i).first(1), 1) ? 1 : 0;
+    EXPECT_GE(gathers, records.records() * 4 / 5) << seed;
   }
 }
 

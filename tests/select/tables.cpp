@@ -65,10 +65,37 @@ TEST(tables, that_are_wrong_are_refused_with_the_line) {
   expect(head + "x,1,1,fast,1,1\n", "\"fast\" in column \"t_plain\"");
   expect(head + "x,1,1,-1,1,1\n", "the time of plain is -1");
   expect(head + "x,1,1,1,0,1\n", "the time of wide is 0");
-  expect(head + "x,1,1,1,1,inf\n", "the time of padded is inf");
+  expect(head + "x,1,1,1,1,inf\n",
+         "line 2: \"inf\" in column \"t_padded\" is no finite number; leave it");
+  expect(head + "x,1,1,nan,1,1\n",
+         "line 2: \"nan\" in column \"t_plain\" is no finite number; leave it");
+  expect(head + "x\x1b[31m,1,1,1,1,1\n", "line 2: a cell contains the control character U+001B");
   expect(head + "x,,1,1,1,1\n", "feature n is nan");
   expect(head + "x,-1e12,1,1,1,1\n", "the setup of padded is -1000");
   expect(head + "\"x,1,1,1,1,1\n", "no comma-separated text");
+}
+
+TEST(tables, of_python_name_the_record_that_has_no_number) {
+  const auto said = [](const std::string& time) {
+    return refusal([&] {
+      (void)read_json(
+          R"([{"n": 10, "longest": 4, "t_plain": 1, "t_wide": 2, "t_padded": )" + time + "}]",
+          "t.json", sample_schema());
+    });
+  };
+  EXPECT_NE(said("NaN").find("line 1: \"NaN\" in column \"t_padded\" is no finite number"),
+            std::string::npos)
+      << said("NaN");
+  EXPECT_NE(said("-Infinity").find("\"-Infinity\" in column"), std::string::npos);
+  EXPECT_NE(refusal([] {
+              (void)read_json("[{\"n\": 1}, 5]", "t.json", sample_schema());
+            }).find("record 2 is 5; it has to be an object"),
+            std::string::npos);
+}
+
+TEST(tables, of_programs_of_windows_begin_with_a_mark) {
+  EXPECT_EQ(read_csv("\xef\xbb\xbf" + head + "x,10,4,1,2,3\n", "t.csv", sample_schema()).records(),
+            1U);
 }
 
 TEST(tables, files_that_cannot_be_read_are_refused) {

@@ -219,9 +219,10 @@ TEST(calibrations, that_are_none_are_refused) {
   const auto refused = [](const char* text, const char* why) {
     untax_test::expect_error(
         untax_test::error_of([&] { (void)untax::parse_calibration(text, "file"); }),
-        untax::errc::invalid_argument, {"file: ", why});
+        untax::errc::invalid_argument, {"file:", why});
   };
-  refused("[", "it is no JSON object");
+  refused("[", "file:1:2: this is no JSON; `untax machine --fit` writes such files");
+  refused("[]", "it is no JSON object");
   refused("{}", "its format has to be");
   const std::string head = R"({"format": "untax-calibration", "format_version": 1, )";
   refused((head + R"("files": []})").c_str(), "\"device\" has to be a text");

@@ -19,6 +19,8 @@ struct choice {
 
 /// Three trees that choose one of the candidates of a schema. The features of the trees are those
 /// of the schema and, last, the number of iterations. It does not change; any threads may use it.
+/// Features that are no finite numbers, given or computed, and iterations that are not above 0 are
+/// refused with `invalid_argument`, as in training.
 class selector {
  public:
   /// `fallback` is the candidate, without a guard, that is chosen if the guard of another one does

@@ -67,10 +67,6 @@ struct table {
 /// It is decompressed if it was compressed by gzip.
 [[nodiscard]] table read_table(const std::string& path, const schema& what);
 
-/// The contents of a file, decompressed if it was compressed by gzip. Throws `invalid_argument` if
-/// it cannot be read.
-[[nodiscard]] std::string text_of_file(const std::string& path);
-
 /// The table of the records with these indices.
 [[nodiscard]] table records_of(const table& all, std::span<const std::size_t> records);
 

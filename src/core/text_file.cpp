@@ -1,0 +1,99 @@
+#include "src/core/text_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+
+namespace untax {
+namespace {
+
+[[noreturn]] void refuse(std::string_view origin, const std::string& what) {
+  throw error(errc::invalid_argument, fmt::format("{}: {}", origin, what));
+}
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+std::string size_text(std::size_t bytes) {
+  constexpr std::size_t mega = std::size_t{1} << 20;
+  return bytes % mega == 0 ? fmt::format("{} MiB", bytes / mega) : fmt::format("{} bytes", bytes);
+}
+
+}  // namespace
+
+std::string text_of_file(const std::string& path, const file_limits& limits) {
+  // A pipe that nobody writes to blocks an open that waits.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
+    refuse(path, fmt::format("cannot be opened ({})", std::generic_category().message(errno)));
+  }
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(descriptor);
+    refuse(path, fmt::format("is {}, not a regular file", kind_of(status.st_mode)));
+  }
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzdopen(descriptor, "rb"), gzclose);
+  if (!file) {
+    close(descriptor);
+    throw error(errc::out_of_memory, fmt::format("{}: there is no memory to read it", path));
+  }
+  const std::size_t packed = static_cast<std::size_t>(status.st_size);
+  const bool is_packed = gzdirect(file.get()) == 0;
+  const std::size_t most =
+      is_packed
+          ? std::min(limits.bytes, std::max(file_limits::bytes_at_once, packed * limits.ratio))
+          : limits.bytes;
+  std::string text;
+  std::vector<char> buffer(std::size_t{1} << 16);
+  for (;;) {
+    const int bytes = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
+    if (bytes < 0) refuse(path, "cannot be read; it may be damaged");
+    if (bytes == 0) break;
+    if (text.size() + static_cast<std::size_t>(bytes) > most) {
+      refuse(path, fmt::format("{} more than {}; such a file has at most that",
+                               is_packed ? "unpacks to" : "has", size_text(most)));
+    }
+    text.append(buffer.data(), static_cast<std::size_t>(bytes));
+  }
+  int code = Z_OK;
+  (void)gzerror(file.get(), &code);
+  if (code != Z_OK) refuse(path, "it ends in the middle of what was compressed");
+  return text;
+}
+
+std::string_view utf8_text(std::string_view text, std::string_view origin) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    refuse(origin, "is UTF-16; save it as UTF-8");
+  constexpr std::string_view mark = "\xef\xbb\xbf";
+  return text.starts_with(mark) ? text.substr(mark.size()) : text;
+}
+
+std::string control_character_in(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool low = byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
+    if (low || byte == 0x7f) return fmt::format("U+{:04X}", byte);
+    // U+0080 to U+009F.
+    if (byte != 0xc2 || i + 1 == text.size()) continue;
+    const auto second = static_cast<unsigned char>(text[i + 1]);
+    if (second >= 0x80 && second < 0xa0) return fmt::format("U+{:04X}", second);
+  }
+  return {};
+}
+
+}  // namespace untax
