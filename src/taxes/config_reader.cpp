@@ -8,56 +8,40 @@
 namespace untax {
 namespace {
 
-// Line and column, both from 1, of the byte at `offset`.
-std::pair<std::size_t, std::size_t> position(std::string_view text, std::size_t offset) {
-  const std::string_view before = text.substr(0, std::min(offset, text.size()));
-  const auto line = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-  const std::size_t start = before.rfind('\n');
-  return {line, start == std::string_view::npos ? before.size() + 1 : before.size() - start};
-}
-
-// Only the type of a list or an object, since these can be arbitrarily long and deep.
-std::string shown(const nlohmann::json& value) {
-  if (value.is_array()) return "a list";
-  if (value.is_object()) return "an object";
-  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  constexpr std::size_t enough = 40;
-  if (text.size() > enough) text = text.substr(0, enough) + "...";
-  return text;
-}
-
 [[noreturn]] void refuse_file(const std::string& where, const std::string& what) {
   throw error(errc::invalid_argument,
-              fmt::format("{}: {}; give the config.json of a Hugging Face model", where, what));
+              fmt::format("{}: {}; {}", where, what, config_reader::advice));
 }
 
 }  // namespace
 
 config_reader::config_reader(std::string_view text, std::string origin)
     : origin_(std::move(origin)) {
-  try {
-    fields_ = nlohmann::json::parse(text.begin(), text.end());
-  } catch (const nlohmann::json::parse_error& wrong) {
-    const auto [line, column] = position(text, wrong.byte == 0 ? 0 : wrong.byte - 1);
-    refuse_file(fmt::format("{}:{}:{}", origin_, line, column), "not JSON here");
-  } catch (const nlohmann::json::out_of_range&) {
-    refuse_file(origin_, "holds a number that is too large");
-  }
+  // Python writes NaN and Infinity, and texts for a person may hold anything.
+  fields_ =
+      parse_json(text, origin_, {.non_finite = true, .control_characters = true, .advice = advice});
   if (!fields_.is_object()) {
     refuse_file(origin_, fmt::format("is {} {}, not an object", fields_.is_array() ? "an" : "a",
                                      fields_.type_name()));
   }
-  for (const std::string part : {"text_config", "llm_config", "language_config"}) {
-    if (has("hidden_size") || !fields_.contains(part) || !fields_[part].is_object()) continue;
-    // Moved: a copy is recursive, and would need stack for each level of nesting.
+  while (!has("hidden_size") && enter_text_part()) {
+  }
+}
+
+/// Goes on with the object that describes the text part of a larger model. False if there is none.
+bool config_reader::enter_text_part() {
+  for (const char* part : {"text_config", "llm_config", "language_config", "thinker_config"}) {
+    if (!fields_.contains(part) || !fields_[part].is_object()) continue;
     nlohmann::json inner = std::move(fields_[part]);
     for (const char* outer : {"architectures", "dtype", "torch_dtype", "quantization_config"}) {
       if (!inner.contains(outer) && fields_.contains(outer))
         inner[outer] = std::move(fields_[outer]);
     }
     fields_ = std::move(inner);
-    prefix_ = part + ".";
+    prefix_ += part + std::string(".");
+    return true;
   }
+  return false;
 }
 
 bool config_reader::has(const std::string& key) const {
@@ -97,17 +81,38 @@ std::string config_reader::text(const std::string& key) const {
   if (!has(key)) refuse(key, "is missing", "should be a text");
   const nlohmann::json& value = fields_.at(key);
   if (!value.is_string()) refuse_value(key, "should be a text");
+  refuse_control_characters(key, value.get_ref<const std::string&>());
   return value.get<std::string>();
 }
 
 std::string config_reader::first_of(const std::string& key) const {
-  if (!has(key)) return "";
+  const std::vector<std::string> names = texts(key);
+  return names.empty() ? "" : names.front();
+}
+
+std::vector<std::string> config_reader::texts(const std::string& key) const {
+  if (!has(key)) return {};
   const nlohmann::json& value = fields_.at(key);
-  const bool texts =
+  const bool right =
       value.is_array() &&
       std::all_of(value.begin(), value.end(), [](const auto& one) { return one.is_string(); });
-  if (!texts) refuse_value(key, "should be a list of texts");
-  return value.empty() ? "" : value.front().get<std::string>();
+  if (!right) refuse_value(key, "should be a list of texts");
+  auto names = value.get<std::vector<std::string>>();
+  for (const std::string& name : names) refuse_control_characters(key, name);
+  return names;
+}
+
+bool config_reader::flag(const std::string& key) const {
+  if (!has(key)) return false;
+  const nlohmann::json& value = fields_.at(key);
+  if (!value.is_boolean()) refuse_value(key, "should be true or false");
+  return value.get<bool>();
+}
+
+std::vector<std::string> config_reader::keys() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : fields_.items()) names.push_back(name);
+  return names;
 }
 
 bool config_reader::list_contains(const std::string& key, std::int64_t value) const {
@@ -115,6 +120,20 @@ bool config_reader::list_contains(const std::string& key, std::int64_t value) co
   const nlohmann::json& list = fields_.at(key);
   if (!list.is_array()) refuse_value(key, "should be a list of layer numbers");
   return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool config_reader::list_contains_only(const std::string& key, std::int64_t value) const {
+  const nlohmann::json& list = fields_.at(key);
+  if (!list.is_array()) refuse_value(key, "should be a list of numbers");
+  return std::all_of(list.begin(), list.end(), [&](const auto& one) { return one == value; });
+}
+
+/// Texts are printed, and a terminal would act on what they contain.
+void config_reader::refuse_control_characters(const std::string& key,
+                                              const std::string& text) const {
+  const std::string character = control_character_in(text);
+  if (character.empty()) return;
+  refuse(key, "contains the control character " + character, "should be a text that can be shown");
 }
 
 void config_reader::refuse_value(const std::string& key, const std::string& right) const {

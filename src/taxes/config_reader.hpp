@@ -4,19 +4,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
 
+#include "src/core/json.hpp"
+
 namespace untax {
 
 /// Typed access to the fields of a config.json. Errors are `invalid_argument` with file, field,
 /// value and what would be right. A field that is null counts as absent, as in Hugging Face's own
-/// reader. A multimodal model has its text part in an object such as "text_config"; then the fields
-/// are read from there.
+/// reader. A multimodal model has its text part in an object such as "text_config", perhaps within
+/// another one; then the fields are read from there.
 class config_reader {
  public:
+  /// The end of errors about the whole file.
+  static constexpr std::string_view advice = "give the config.json of a Hugging Face model";
+
   config_reader(std::string_view text, std::string origin);
 
   [[nodiscard]] bool has(const std::string& key) const;
@@ -32,6 +38,14 @@ class config_reader {
   [[nodiscard]] std::string first_of(const std::string& key) const;
   /// Whether the list `key` holds `value`; an absent list holds nothing.
   [[nodiscard]] bool list_contains(const std::string& key, std::int64_t value) const;
+  /// Whether all elements of the list `key` are `value`.
+  [[nodiscard]] bool list_contains_only(const std::string& key, std::int64_t value) const;
+  /// The strings of a list; none when absent.
+  [[nodiscard]] std::vector<std::string> texts(const std::string& key) const;
+  /// True or false; false when absent.
+  [[nodiscard]] bool flag(const std::string& key) const;
+  /// The names of all fields.
+  [[nodiscard]] std::vector<std::string> keys() const;
 
   /// Throws "<file>: <field> is <its value, or its type>; <right>".
   [[noreturn]] void refuse_value(const std::string& key, const std::string& right) const;
@@ -40,11 +54,13 @@ class config_reader {
                            const std::string& right) const;
 
  private:
+  bool enter_text_part();
+  void refuse_control_characters(const std::string& key, const std::string& text) const;
   [[nodiscard]] std::int64_t whole(const std::string& key, std::int64_t least,
                                    std::int64_t most) const;
 
   std::string origin_;
-  std::string prefix_;  // "text_config." when the fields lie there
+  std::string prefix_;  // "text_config." or "thinker_config.text_config." when the fields lie there
   nlohmann::json fields_;
 };
 

@@ -1,14 +1,14 @@
 #include <untax/taxes/model_config.hpp>
 
 #include <array>
-#include <cerrno>
-#include <fstream>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "config_reader.hpp"
 #include "model_family.hpp"
+#include "model_layout.hpp"
+#include "src/core/text_file.hpp"
 
 namespace untax {
 namespace {
@@ -33,8 +33,10 @@ dtype element_type(const config_reader& config, std::vector<std::string>& notes)
   config.refuse_value(key, "should be bfloat16, float16 or float32");
 }
 
-std::int64_t attention_head_dim(const config_reader& config, const model_config& model) {
+std::int64_t attention_head_dim(const config_reader& config, const model_config& model,
+                                const model_traits& traits) {
   if (const auto given = config.optional_size("head_dim", widest_head)) return *given;
+  if (traits.head_dim > 0) return traits.head_dim;
   if (model.hidden % model.heads != 0) {
     config.refuse(
         "hidden_size",
@@ -106,10 +108,27 @@ std::string model_name(const std::filesystem::path& file) {
   return parent.empty() ? "config" : parent.string();
 }
 
-void refuse_unknown_layouts(const config_reader& config) {
-  if (!config.has("interleave_moe_layer_step")) return;
-  config.refuse("interleave_moe_layer_step", "belongs to a layout of experts that is not known",
-                "untax knows the layouts of Mixtral, gpt-oss, DeepSeek and Qwen MoE");
+/// The number of key/value heads, by the names that families have for it.
+std::int64_t key_value_heads(const config_reader& config, const model_config& model,
+                             const model_traits& traits) {
+  const auto named = [&](const char* key) { return config.optional_size(key, most_heads); };
+  if (const auto given = named("num_key_value_heads")) return *given;
+  const bool newer = config.flag("new_decoder_architecture");  // Falcon's, with num_kv_heads
+  if (config.flag("multi_query") && !newer) return 1;
+  if (const auto given = named("num_kv_heads")) return *given;
+  if (config.flag("multi_query_attention")) {
+    if (const auto given = named("multi_query_group_num")) return *given;
+  }
+  return traits.kv_heads > 0 ? traits.kv_heads : model.heads;
+}
+
+/// The value of a field that published files of a family leave to its default.
+std::int64_t size_or_default(const config_reader& config, const char* key, std::int64_t most,
+                             std::int64_t usual, model_config& model) {
+  if (config.has(key) || usual == 0) return config.size(key, most);
+  model.notes.push_back(fmt::format("The file gives no {}; {} is taken, the default of {}.", key,
+                                    usual, model.model_type));
+  return usual;
 }
 
 }  // namespace
@@ -119,14 +138,15 @@ model_config parse_model(std::string_view text, const std::filesystem::path& ori
   model_config model;
   model.name = model_name(origin);
   model.architecture = config.first_of("architectures");
-  model.gated_mlp = has_gated_mlp(config, model.notes);
+  const model_traits traits = traits_of(config, model.notes);
+  model.gated_mlp = traits.gated;
   model.model_type = config.has("model_type") ? config.text("model_type") : "";
-  refuse_unknown_layouts(config);
+  require_equal_layers(config, traits.by_name);
   model.type = element_type(config, model.notes);
   model.hidden = config.size("hidden_size", widest);
   model.layers = config.size("num_hidden_layers", most_layers);
-  model.heads = config.size("num_attention_heads", most_heads);
-  model.kv_heads = config.optional_size("num_key_value_heads", most_heads).value_or(model.heads);
+  model.heads = size_or_default(config, "num_attention_heads", most_heads, traits.heads, model);
+  model.kv_heads = key_value_heads(config, model, traits);
   if (model.heads % model.kv_heads != 0) {
     config.refuse("num_key_value_heads", fmt::format("is {}", model.kv_heads),
                   fmt::format("should divide num_attention_heads ({})", model.heads));
@@ -135,7 +155,7 @@ model_config parse_model(std::string_view text, const std::filesystem::path& ori
   model.vocab = config.optional_size("vocab_size", 1 << 26).value_or(0);
   model.latent = latent_fields(config);
   model.head_dim = model.latent ? model.latent->qk_nope_head + model.latent->qk_rope_head
-                                : attention_head_dim(config, model);
+                                : attention_head_dim(config, model, traits);
   model.moe = expert_fields(config, model);
   // If all layers have experts, there may be no other MLP.
   if (model.dense_layers() > 0) model.intermediate = config.size("intermediate_size", widest);
@@ -156,25 +176,14 @@ model_config load_model(const std::filesystem::path& file) {
                             "model, or its folder",
                             file.string()));
   }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    throw error(errc::invalid_argument,
-                fmt::format("{}: cannot be read ({}); give the config.json of a Hugging Face model",
-                            file.string(), std::generic_category().message(errno)));
+  // A real config.json has a few kilobytes.
+  constexpr std::size_t most = std::size_t{1} << 24;
+  std::string text;
+  try {
+    text = text_of_file(file.string(), {.bytes = most});
+  } catch (const error& wrong) {
+    throw error(wrong.code(), fmt::format("{}; {}", wrong.what(), config_reader::advice));
   }
-  // A real config.json has a few kilobytes; the limit keeps a wrong path (weights, a device) from
-  // filling memory.
-  constexpr std::streamsize most = std::streamsize{1} << 24;
-  std::string text(static_cast<std::size_t>(most), '\0');
-  stream.read(text.data(), most);
-  if (stream.gcount() == most) {
-    throw error(
-        errc::invalid_argument,
-        fmt::format(
-            "{}: is longer than any config.json; give the config.json of a Hugging Face model",
-            file.string()));
-  }
-  text.resize(static_cast<std::size_t>(stream.gcount()));
   return parse_model(text, file);
 }
 

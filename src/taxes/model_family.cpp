@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -15,6 +16,10 @@ namespace {
 struct model_family {
   std::string_view type;
   bool gated = true;
+  // Defaults of Hugging Face's class, where published files leave fields to them.
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
 };
 constexpr auto families = std::to_array<model_family>({
     {"llama"},
@@ -27,11 +32,12 @@ constexpr auto families = std::to_array<model_family>({
     {"qwen2_vl"},
     {"qwen2_5_vl_text"},
     {"qwen2_5_vl"},
-    {"qwen3"},
+    {"qwen3", true, 0, 0, 128},
     {"qwen3_moe"},
-    {"gemma"},
-    {"gemma2"},
-    {"gemma3_text"},
+    {"qwen2_5_omni_text"},
+    {"gemma", true, 16, 16, 256},
+    {"gemma2", true, 8, 4, 256},
+    {"gemma3_text", true, 8, 4, 256},
     {"phi", false},
     {"phi3"},
     {"phimoe"},
@@ -48,6 +54,7 @@ constexpr auto families = std::to_array<model_family>({
     {"glm"},
     {"glm4"},
     {"exaone4"},
+    {"apertus", false},
     {"smollm3"},
     {"nemotron", false},
     {"starcoder2", false},
@@ -78,7 +85,9 @@ constexpr auto foreign = std::to_array<const char*>({
 });
 
 constexpr auto activations_without_gate = std::to_array<std::string_view>(
-    {"gelu", "gelu_new", "gelu_fast", "quick_gelu", "relu", "relu2", "relu_squared"});
+    {"gelu", "gelu_new", "gelu_fast", "quick_gelu", "relu", "relu2", "relu_squared", "xielu"});
+constexpr auto activations_with_gate =
+    std::to_array<std::string_view>({"silu", "swish", "swiglu", "geglu", "gelu_pytorch_tanh"});
 
 std::vector<std::string_view> missing_fields(const config_reader& config) {
   std::vector<std::string_view> missing;
@@ -90,6 +99,10 @@ std::vector<std::string_view> missing_fields(const config_reader& config) {
       std::ranges::any_of(experts, [&](const char* key) { return config.has(key); });
   if (!config.has("intermediate_size") && !routed) missing.emplace_back("intermediate_size");
   return missing;
+}
+
+bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
 }
 
 /// "a", "a and b", "a, b and c".
@@ -119,11 +132,17 @@ bool gated_by_structure(const config_reader& config, const std::string& type,
                                                   *other));
   }
   std::string activation;
-  for (const char* key : {"hidden_activation", "hidden_act", "activation_function"}) {
-    if (activation.empty() && config.has(key)) activation = config.text(key);
+  for (const char* key : {"hidden_activation", "hidden_act", "activation_function", "activation"}) {
+    if (!activation.empty() || !config.has(key)) continue;
+    activation = config.text(key);
+    if (!is_one_of(activation, activations_with_gate) &&
+        !is_one_of(activation, activations_without_gate))
+      config.refuse_value(key, fmt::format("untax does not know whether an MLP with it has a gate; "
+                                           "it knows {} and {}",
+                                           fmt::join(activations_with_gate, ", "),
+                                           fmt::join(activations_without_gate, ", ")));
   }
-  const bool gated =
-      std::ranges::find(activations_without_gate, activation) == activations_without_gate.end();
+  const bool gated = !is_one_of(activation, activations_without_gate);
   notes.push_back(fmt::format(
       "The model_type {} is not known by name. Its fields are those of a decoder with attention "
       "and {}, so this is measured; the MLP is taken to have {}, {}.",
@@ -137,14 +156,15 @@ bool gated_by_structure(const config_reader& config, const std::string& type,
 
 }  // namespace
 
-bool has_gated_mlp(const config_reader& config, std::vector<std::string>& notes) {
+model_traits traits_of(const config_reader& config, std::vector<std::string>& notes) {
   if (!config.has("model_type")) {
     notes.emplace_back("The file gives no model_type; layers as those of llama are assumed.");
-    return true;
+    return {};
   }
   const std::string type = config.text("model_type");
   const auto family = std::ranges::find(families, std::string_view(type), &model_family::type);
-  return family != families.end() ? family->gated : gated_by_structure(config, type, notes);
+  if (family == families.end()) return {.gated = gated_by_structure(config, type, notes)};
+  return {true, family->gated, family->heads, family->kv_heads, family->head_dim};
 }
 
 }  // namespace untax

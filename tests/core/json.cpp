@@ -13,6 +13,7 @@
 #include <untax/select/emit.hpp>
 #include <untax/select/schema.hpp>
 #include <untax/select/table.hpp>
+#include <untax/taxes/model_config.hpp>
 #include <untax/taxes/report.hpp>
 #include <untax/trace/json.hpp>
 
@@ -126,6 +127,7 @@ const std::vector<document_reader>& readers() {
        [](const auto& t) {
          from_file(t, [](auto& p) { (void)read_measurements({p}, "", 0, 8); });
        }},
+      {"config", [](const auto& t) { (void)parse_model(t, "d.json"); }},
       {"report", [](const auto& t) { (void)from_json(t); }},
       {"trace", [](const auto& t) { (void)trace_from_json(t); }},
   };

@@ -270,11 +270,11 @@ TEST(model_errors, nested_deeply) {
         if (inside) text = R"({"text_config": )" + text + R"(, "dtype": )" + nested + "}";
         const std::string refused = error_text([&] { (void)parse_model(text, "m.json"); });
         EXPECT_LT(refused.size(), 200U);
-        EXPECT_TRUE(refused.empty() || refused.rfind("m.json: ", 0) == 0) << key << refused;
+        EXPECT_TRUE(refused.empty() || refused.rfind("m.json:", 0) == 0) << key << refused;
       }
     }
     const std::string refused = error_text([&] { (void)parse_model(nested, "m.json"); });
-    EXPECT_EQ(refused.rfind("m.json: ", 0), 0U) << refused;
+    EXPECT_EQ(refused.rfind("m.json:", 0), 0U) << refused;
   }
 }
 
@@ -333,11 +333,11 @@ TEST(model_errors, not_json) {
   const auto text_of = [](const char* text) {
     return error_text([&] { (void)parse_model(text, "m.json"); });
   };
-  EXPECT_EQ(text_of("{\n  \"hidden_size\": 12,\n  oops\n}").rfind("m.json:3:3: not JSON here", 0),
+  EXPECT_EQ(text_of("{\n  \"hidden_size\": 12,\n  oops\n}").rfind("m.json:3:3: this is no JSON", 0),
             0U)
       << text_of("{\n  \"hidden_size\": 12,\n  oops\n}");
-  EXPECT_EQ(text_of("").rfind("m.json:1:1: not JSON here", 0), 0U) << text_of("");
-  EXPECT_NE(text_of(R"({"hidden_size": 1e999})").find("number that is too large"),
+  EXPECT_EQ(text_of("").rfind("m.json:1:1: this is no JSON", 0), 0U) << text_of("");
+  EXPECT_NE(text_of(R"({"hidden_size": 1e999})").find("hidden_size is Infinity; should be"),
             std::string::npos);
   EXPECT_NE(text_of("[1, 2]").find("is an array, not an object"), std::string::npos);
   EXPECT_NE(text_of("3").find("is a number, not an object"), std::string::npos);
@@ -346,10 +346,10 @@ TEST(model_errors, not_json) {
 TEST(model_errors, unreadable_files) {
   const auto text_of = [](const char* file) { return error_text([&] { (void)load_model(file); }); };
   EXPECT_NE(
-      text_of("/nowhere/model.json").find("/nowhere/model.json: cannot be read (No such file"),
+      text_of("/nowhere/model.json").find("/nowhere/model.json: cannot be opened (No such file"),
       std::string::npos);
   EXPECT_NE(text_of("/proc").find("is a folder without a config.json"), std::string::npos);
-  EXPECT_NE(text_of("/dev/zero").find("longer than any config.json"), std::string::npos);
+  EXPECT_NE(text_of("/dev/zero").find("is a device, not a regular file; give the config.json"), std::string::npos);
 }
 
 // Whatever happens to a file, it parses or is refused in our own words.
