@@ -63,12 +63,15 @@ std::vector<scale_point> scale_of(const CLI::App& verb, taxes_request what,
     what.ranks = ranks;
     try {
       tax_report report;
+      report.tensor_parallel = ranks;
+      report.repeats = repeats;
       const taxes_plan plan = plan_of(verb, what, report);
       const auto backend =
           make_predicted_backend(source.machine, source.known, ranks, repeats, nullptr);
       measure_into(report, *backend, plan.operations, [](const layer_operation&) {});
       if (report.rows.empty()) {
-        point.refused = report.unmeasured.front().reason;
+        point.refused = report.unmeasured.empty() ? "there is nothing to measure"
+                                                  : report.unmeasured.front().reason;
         continue;
       }
       point.parts = layer_total(report);
@@ -87,7 +90,10 @@ std::vector<scale_point> scale_of(const CLI::App& verb, taxes_request what,
 std::string text_of(const std::vector<scale_point>& points, int width, bool utf8) {
   constexpr auto right = text_table::align::right;
   std::vector<text_table::column> columns = {{"ranks", right}, {"E0", right}, {"E4", right}};
-  for (const tax_part& part : tax_parts) columns.push_back({std::string(part.column), right});
+  std::vector<tax_part> parts(tax_parts.begin(), tax_parts.end());
+  if (std::ranges::all_of(points, [](const scale_point& p) { return p.parts.joint == 0; }))
+    std::erase_if(parts, [](const tax_part& p) { return p.value == &tax_breakdown::joint; });
+  for (const tax_part& part : parts) columns.push_back({std::string(part.column), right});
   columns.push_back({"E4/bound", right});
   text_table table(columns);
   std::string reasons;
@@ -96,7 +102,7 @@ std::string text_of(const std::vector<scale_point>& points, int width, bool utf8
     if (p.whole > 0) {
       cells.push_back(microseconds(p.whole));
       cells.push_back(microseconds(p.fused));
-      for (const tax_part& part : tax_parts) cells.push_back(microseconds(p.parts.*part.value));
+      for (const tax_part& part : parts) cells.push_back(microseconds(p.parts.*part.value));
       cells.push_back(fmt::format("{:.2f}", p.fused / p.parts.bound));
     }
     table.add(std::move(cells));

@@ -48,8 +48,11 @@ std::string render_comparison(const tax_report& here, const tax_report& there, i
   };
   line("E0, launched one by one", mine.total(), other.total());
   line("E1, in a graph", mine.total() - mine.launch, other.total() - other.launch);
-  for (const tax_part& part : tax_parts)
+  for (const tax_part& part : tax_parts) {
+    const bool joint = part.value == &tax_breakdown::joint;
+    if (joint && mine.joint == 0 && other.joint == 0) continue;
     line(std::string(part.title), mine.*part.value, other.*part.value);
+  }
   line("E4, best fused", mine.bound + mine.remainder, other.bound + other.remainder);
   table.rule();
   bool differs = false;

@@ -59,9 +59,62 @@ double factor_of(int repeats) {
   return repeats == 3 ? 4.2 : 1 + 4.0 / (repeats - 1);
 }
 
+/// In about 95 % of cases chance has moved the median by less. For a normal distribution p90 - p10
+/// is 2.56 sigma and the median's standard error 1.25 sigma / sqrt(n), so 1.96 standard errors are
+/// close to (p90 - p10) / sqrt(n).
+double error_of_time(const spread& time, int repeats) noexcept {
+  if (repeats < 2) return std::numeric_limits<double>::infinity();
+  return factor_of(repeats) * (time.p90 - time.p10) / std::sqrt(repeats);
+}
+
+constexpr std::size_t e2 = 2;
+constexpr std::size_t e3 = 3;
+constexpr std::size_t e4 = 4;
+
+/// The times of all steps. A step that was not measured has those of the step before it.
+std::array<spread, step_ids.size()> times_of(const tax_row& row) noexcept {
+  std::array<spread, step_ids.size()> times{};
+  for (std::size_t i = 0; i < step_ids.size(); ++i) {
+    const tax_step* measured = row.step(step_ids[i]);
+    if (measured != nullptr) times[i] = measured->time;
+    if (measured == nullptr && i > 0) times[i] = times[i - 1];
+  }
+  return times;
+}
+
+/// Whether E3 is slower than E2, or the step before it that was measured, or faster than E4, by
+/// more than chance explains.
+bool is_outside(const std::array<spread, step_ids.size()>& times, int repeats) noexcept {
+  const auto above = [&](std::size_t a, std::size_t b) {
+    const double chance =
+        std::hypot(error_of_time(times[a], repeats), error_of_time(times[b], repeats));
+    return times[a].median - times[b].median > chance;
+  };
+  return above(e3, e2) || above(e4, e3);
+}
+
+/// The steps, by number, whose differences are parts.
+std::vector<int> anchors_of(const tax_row& row, const tax_report& report) noexcept {
+  const auto times = times_of(row);
+  std::vector<int> anchors;
+  for (std::size_t i = 0; i < step_ids.size(); ++i) {
+    // One rank sends nothing, so its E3 is its E2.
+    const bool there = row.step(step_ids[i]) != nullptr || (i == e3 && report.tensor_parallel == 1);
+    const bool outside = i == e3 && row.step("E3") != nullptr && is_outside(times, report.repeats);
+    if (there && !outside) anchors.push_back(static_cast<int>(i));
+  }
+  return anchors;
+}
+
+/// The part that is the difference of two steps.
+double tax_breakdown::*member_between(int before, int step) noexcept {
+  if (step - before > 1) return &tax_breakdown::joint;
+  return tax_parts[static_cast<std::size_t>(before)].value;
+}
+
 }  // namespace
 
-const std::array<tax_part, 6> tax_parts = {{
+const std::array<tax_part, 7> tax_parts = {{
     {&tax_breakdown::launch, "launch", "launch tax", "launch",
      "Starting each stage anew: E0 launches one by one, E1 launches everything at once.", true},
     {&tax_breakdown::engine, "engine", "engine", "engine",
@@ -70,6 +123,10 @@ const std::array<tax_part, 6> tax_parts = {{
      "Waiting for the slowest rank, then for the whole transfer, instead of overlapping.", true},
     {&tax_breakdown::locality, "locality", "locality tax", "locality",
      "Storing what one stage made and loading it again for the next.", true},
+    {&tax_breakdown::joint, "joint", "joint tax", "joint",
+     "Several of these in one figure, where the step between them was not measured, or was slower "
+     "than the one before it.",
+     true},
     {&tax_breakdown::remainder, "remainder", "remainder", "remainder",
      "What still separates the best fused pattern from the bound.", false},
     {&tax_breakdown::bound, "bound", "bound", "bound",
@@ -89,35 +146,67 @@ const tax_step* tax_row::step(std::string_view id) const noexcept {
   return found == steps.end() ? nullptr : &*found;
 }
 
-tax_breakdown tax_row::breakdown() const noexcept {
-  std::array<double, step_ids.size()> time{};
-  for (std::size_t i = 0; i < step_ids.size(); ++i) {
-    const tax_step* measured = step(step_ids[i]);
-    time[i] = measured != nullptr ? measured->time.median : (i > 0 ? time[i - 1] : 0.0);
+tax_breakdown tax_row::breakdown(const tax_report& report) const noexcept {
+  const auto spreads = times_of(*this);
+  tax_breakdown parts;
+  int before = 0;
+  for (const int step : anchors_of(*this, report)) {
+    if (step == 0) continue;
+    const double part = spreads[static_cast<std::size_t>(before)].median -
+                        spreads[static_cast<std::size_t>(step)].median;
+    parts.*member_between(before, step) += part;
+    before = step;
   }
-  return {time[0] - time[1], time[1] - time[2], time[2] - time[3],
-          time[3] - time[4], time[4] - bound(), bound()};
+  parts.bound = bound();
+  parts.remainder = spreads.back().median - parts.bound;
+  return parts;
 }
 
-tax_breakdown tax_row::uncertainty(int repeats) const noexcept {
-  // For a normal distribution p90 - p10 is 2.56 sigma and the median's standard error 1.25 sigma /
-  // sqrt(n), so 1.96 standard errors are close to (p90 - p10) / sqrt(n).
-  const auto error_of_time = [&](const spread& time) {
-    if (repeats < 2) return std::numeric_limits<double>::infinity();
-    return factor_of(repeats) * (time.p90 - time.p10) / std::sqrt(repeats);
+tax_breakdown tax_row::uncertainty(const tax_report& report) const noexcept {
+  const auto spreads = times_of(*this);
+  const auto error_of = [&](std::size_t step) {
+    return error_of_time(spreads[step], report.repeats);
   };
-  std::array<double, step_ids.size()> error_of{};
-  for (std::size_t i = 0; i < step_ids.size(); ++i) {
-    const tax_step* measured = step(step_ids[i]);
-    error_of[i] =
-        measured != nullptr ? error_of_time(measured->time) : (i > 0 ? error_of[i - 1] : 0.0);
+  tax_breakdown chance;
+  int before = 0;
+  for (const int step : anchors_of(*this, report)) {
+    if (step == 0) continue;
+    double& part = chance.*member_between(before, step);
+    // Not std::hypot of three, which is NaN for two infinities.
+    part = std::hypot(part, std::hypot(error_of(static_cast<std::size_t>(before)),
+                                       error_of(static_cast<std::size_t>(step))));
+    before = step;
   }
-  const auto between = [&](std::size_t i) {
-    return step(step_ids[i + 1]) == nullptr ? 0.0 : std::hypot(error_of[i], error_of[i + 1]);
-  };
-  const double bound_error = error_of_time(compute.median >= link.median ? compute : link);
-  return {between(0), between(1), between(2), between(3), std::hypot(error_of[4], bound_error),
-          bound_error};
+  chance.bound = error_of_time(compute.median >= link.median ? compute : link, report.repeats);
+  chance.remainder = std::hypot(error_of(step_ids.size() - 1), chance.bound);
+  return chance;
+}
+
+bool tax_row::separates(const tax_part& part, const tax_report& report) const noexcept {
+  if (part.value == &tax_breakdown::remainder || part.value == &tax_breakdown::bound) return true;
+  int before = 0;
+  for (const int step : anchors_of(*this, report)) {
+    if (step > 0 && member_between(before, step) == part.value) return true;
+    before = step;
+  }
+  return false;
+}
+
+std::string tax_row::why_joint(const tax_report& report) const {
+  const std::vector<int> anchors = anchors_of(*this, report);
+  std::string text;
+  std::string_view before = step_ids[0];
+  for (std::size_t i = 1; i + 1 < step_ids.size(); ++i) {
+    const bool there = step(step_ids[i]) != nullptr;
+    if (std::ranges::find(anchors, static_cast<int>(i)) == anchors.end()) {
+      text += fmt::format(
+          "{}{} {}, so {} and {} are not separable here", text.empty() ? "" : "; ", step_ids[i],
+          there ? fmt::format("is not between {} and E4", before) : "was not measured",
+          tax_parts[i - 1].title, tax_parts[i].title);
+    }
+    if (there) before = step_ids[i];
+  }
+  return text;
 }
 
 void check(const tax_report& report) {
@@ -127,6 +216,15 @@ void check(const tax_report& report) {
   check_count(report.tokens, "tokens");
   check_count(report.repeats, "repeats");
   for (const tax_row& row : report.rows) check_row(row);
+}
+
+std::vector<tax_part> shown_parts(const tax_report& report) {
+  std::vector<tax_part> parts(tax_parts.begin(), tax_parts.end());
+  const bool joint = std::ranges::any_of(
+      report.rows, [&](const tax_row& row) { return !row.why_joint(report).empty(); });
+  if (!joint)
+    std::erase_if(parts, [](const tax_part& p) { return p.value == &tax_breakdown::joint; });
+  return parts;
 }
 
 std::string coverage(const tax_report& report) {
@@ -149,7 +247,7 @@ std::string title_of_model(const tax_report& report) {
 tax_breakdown model_total(const tax_report& report) {
   tax_breakdown sum;
   for (const tax_row& row : report.rows)
-    sum.add(row.breakdown(), static_cast<double>(row.op.occurrences()));
+    sum.add(row.breakdown(report), static_cast<double>(row.op.occurrences()));
   return sum;
 }
 
@@ -162,8 +260,7 @@ tax_breakdown layer_total(const tax_report& report) {
 tax_breakdown layer_uncertainty(const tax_report& report) {
   tax_breakdown sum;
   for (const tax_row& row : report.rows) {
-    sum.add(row.uncertainty(report.repeats),
-            static_cast<double>(row.op.occurrences()) / report.layers);
+    sum.add(row.uncertainty(report), static_cast<double>(row.op.occurrences()) / report.layers);
   }
   return sum;
 }

@@ -23,7 +23,8 @@ std::string waterfall(const tax_report& report, const tax_breakdown& parts,
                       const tax_breakdown& chance, const time_unit& unit,
                       std::string_view tax_part::*title_of) {
   const bool spread = report.predicted.empty();
-  const std::vector<waterfall_bar> bars = waterfall_bars(parts, chance, title_of);
+  const std::vector<waterfall_bar> bars =
+      waterfall_bars(parts, chance, title_of, shown_parts(report));
   std::string out = "<ol class=\"waterfall\">\n";
   for (const waterfall_bar& bar : bars) {
     const auto link = [](double share, int from, int to) {
@@ -128,14 +129,16 @@ std::string steps_table(const tax_row& row, const time_unit& unit) {
 
 std::string card(const tax_report& report, const tax_row& row) {
   const time_unit unit = unit_for(row.step("E0")->time.median);
+  const std::string why = row.why_joint(report);
   return fmt::format(
              "<article class=\"card\"><header><h3>{}</h3><span class=\"hint\">{} \u00d7 in the "
              "model</span></header>\n"
              "<p class=\"hint\"><code>{}</code> m {}, n {}, k {}, {}</p>\n",
              escaped(row.op.name), row.op.occurrences(), escaped(row.op.operator_name), row.op.m,
              row.op.n, row.op.k, name_of(row.op.type)) +
-         waterfall(report, row.breakdown(), row.uncertainty(report.repeats), unit,
+         waterfall(report, row.breakdown(report), row.uncertainty(report), unit,
                    &tax_part::column) +
+         (why.empty() ? "" : fmt::format("<p class=\"hint\">{}.</p>\n", escaped(why))) +
          steps_table(row, unit) + "</article>\n";
 }
 
@@ -149,14 +152,19 @@ std::string figures_table(const tax_report& report) {
       "<thead><tr><th scope=\"col\">operation</th><th scope=\"col\">times</th><th "
       "scope=\"col\">E0</th>",
       unit.symbol);
-  for (const tax_part& part : tax_parts)
+  for (const tax_part& part : shown_parts(report))
     out += fmt::format("<th scope=\"col\">{}</th>", part.column);
   out += "<th scope=\"col\">E4 / bound</th></tr></thead>\n<tbody>\n";
   const auto line = [&](const std::string& name, std::int64_t times, const tax_breakdown& parts,
-                        const tax_breakdown& chance, const tax_verdict& verdict, const char* kind) {
+                        const tax_breakdown& chance, const tax_verdict& verdict, const char* kind,
+                        const tax_row* row) {
     out += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td>", kind, escaped(name),
                        times, figure(parts.total(), unit));
-    for (const tax_part& part : tax_parts) {
+    for (const tax_part& part : shown_parts(report)) {
+      if (row != nullptr && !row->separates(part, report)) {
+        out += "<td>-</td>";
+        continue;
+      }
       const bool doubtful = is_doubtful(parts.*part.value, chance.*part.value);
       out += fmt::format("<td{}>{}</td>", doubtful ? " class=\"doubtful\"" : "",
                          figure(parts.*part.value, unit));
@@ -164,17 +172,17 @@ std::string figures_table(const tax_report& report) {
     out += fmt::format("<td>{}</td></tr>\n", over_bound_text(verdict));
   };
   for (const tax_row& row : report.rows) {
-    line(row.op.name, row.op.occurrences(), row.breakdown(), row.uncertainty(report.repeats),
-         verdict_of(row, report.repeats), "");
+    line(row.op.name, row.op.occurrences(), row.breakdown(report), row.uncertainty(report),
+         verdict_of(row, report), "", &row);
   }
   if (report.one_operator) return out + "</tbody></table></div>\n";
   const tax_breakdown chance = layer_uncertainty(report);
   tax_breakdown model_chance;
   model_chance.add(chance, report.layers);
   line("average layer" + coverage(report), report.layers, layer_total(report), chance,
-       verdict_of(report), " class=\"sum\"");
+       verdict_of(report), " class=\"sum\"", nullptr);
   line(title_of_model(report), 1, model_total(report), model_chance, verdict_of(report),
-       " class=\"sum\"");
+       " class=\"sum\"", nullptr);
   return out + "</tbody></table></div>\n";
 }
 
@@ -232,7 +240,7 @@ std::string unmeasured_list(const tax_report& report) {
   return out + "</ul></section>\n";
 }
 
-std::string reading_guide(const tax_verdict& verdict) {
+std::string reading_guide(const tax_report& report) {
   std::string out =
       "<section><h2>How to read this</h2>\n<p>Each operation is run in five forms on the same "
       "data. Every form leaves out "
@@ -241,11 +249,11 @@ std::string reading_guide(const tax_verdict& verdict) {
       "up to E0 exactly. A part can be negative: the form that should have been faster was not; it "
       "is drawn hollow.</p>\n"
       "<dl class=\"facts\">\n";
-  for (const tax_part& part : tax_parts) {
+  for (const tax_part& part : shown_parts(report)) {
     out += fmt::format("<dt><span class=\"swatch {}\"></span>{}</dt><dd>{}</dd>\n", part.key,
                        capitalised(part.title), part.meaning);
   }
-  return out + fmt::format("</dl>\n<p>{}</p></section>\n", escaped(bound_text(verdict)));
+  return out + fmt::format("</dl>\n<p>{}</p></section>\n", escaped(bound_text(verdict_of(report))));
 }
 
 std::string measuring_facts(const tax_report& report) {
@@ -315,7 +323,7 @@ std::string render_html(const tax_report& report) {
   out +=
       "</div></section>\n<section><h2>All figures</h2>\n" + figures_table(report) + "</section>\n";
   out += traced_section(report) + timeline_section(report);
-  out += reading_guide(verdict_of(report)) + measuring_facts(report);
+  out += reading_guide(report) + measuring_facts(report);
   out += unmeasured_list(report);
   if (!report.notes.empty()) {
     out += "<section><h2>What is left out or assumed</h2>\n<ul class=\"notes\">\n";

@@ -73,7 +73,7 @@ trace_breakdown to_trace(const json& in) {
   return parts;
 }
 
-json from_row(const tax_row& row, int repeats) {
+json from_row(const tax_row& row, const tax_report& report) {
   json out = from_operation(row.op);
   out["steps"] = json::array();
   for (const tax_step& step : row.steps) {
@@ -87,9 +87,11 @@ json from_row(const tax_row& row, int repeats) {
   out["compute_spread"] = {row.compute.p10, row.compute.p90};
   out["link_seconds"] = row.link.median;
   out["link_spread"] = {row.link.p10, row.link.p90};
-  out["derived"] = from_breakdown(row.breakdown());
-  out["derived_uncertainty"] = from_breakdown(row.uncertainty(repeats));
-  out["verdict"] = from_verdict(verdict_of(row, repeats));
+  out["derived"] = from_breakdown(row.breakdown(report));
+  out["derived_uncertainty"] = from_breakdown(row.uncertainty(report));
+  const std::string why = row.why_joint(report);
+  if (!why.empty()) out["not_separable"] = why;
+  out["verdict"] = from_verdict(verdict_of(row, report));
   for (const traced_step& step : row.traced) {
     json one = {{"id", step.id}, {"path", from_trace(step.path)}, {"cause", step.cause}};
     for (const trace_breakdown& rank : step.ranks) one["ranks"].push_back(from_trace(rank));
@@ -224,7 +226,7 @@ std::string to_json(const tax_report& report) {
   });
   out["dtype"] = name_of(report.type);
   out["rows"] = json::array();
-  for (const tax_row& row : report.rows) out["rows"].push_back(from_row(row, report.repeats));
+  for (const tax_row& row : report.rows) out["rows"].push_back(from_row(row, report));
   for (const auto& [op, reason] : report.unmeasured) {
     json one = from_operation(op);
     one["reason"] = reason;

@@ -37,6 +37,7 @@ constexpr std::string_view plot_style = R"css(
   .engine { fill: #98a1aa; stroke: #98a1aa; }
   .bulk_synchronous { fill: #c4513a; stroke: #c4513a; }
   .locality { fill: #8660a6; stroke: #8660a6; }
+  .joint { fill: #a55a70; stroke: #a55a70; }
   .remainder { fill: #7fa3b8; stroke: #7fa3b8; }
   .bound { fill: #2c6c8c; stroke: #2c6c8c; }
 )css";
@@ -128,7 +129,8 @@ std::string render_plot(const tax_report& report) {
   if (!report.predicted.empty()) drawn.paragraph("Times are " + report.predicted);
   for (const std::string& warning : report.warnings) drawn.paragraph("Warning: " + warning);
   drawn.space(12);
-  const auto bars = waterfall_bars(layer, layer_uncertainty(report), &tax_part::title);
+  const auto bars =
+      waterfall_bars(layer, layer_uncertainty(report), &tax_part::title, shown_parts(report));
   for (const waterfall_bar& bar : bars)
     drawn.bar(bar, layer.total(), unit, &bar == &bars.front(), &bar == &bars.back());
   drawn.space(4);

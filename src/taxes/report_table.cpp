@@ -57,23 +57,28 @@ std::string listed(const std::string& item, int width) {
 text_table time_table(const tax_report& report, const time_unit& unit) {
   std::vector<text_table::column> columns = {
       {"operation", align::left}, {"times", align::right}, {"E0", align::right}};
-  for (const tax_part& part : tax_parts)
+  for (const tax_part& part : shown_parts(report))
     columns.push_back({std::string(part.column), align::right});
   columns.push_back({"E4/bound", align::right});
   text_table table(columns);
   const auto line = [&](const std::string& name, std::int64_t times, const tax_breakdown& parts,
-                        const tax_breakdown& chance, const tax_verdict& verdict) {
+                        const tax_breakdown& chance, const tax_verdict& verdict,
+                        const tax_row* row) {
     std::vector<std::string> cells = {name, std::to_string(times), in_unit(parts.total(), unit)};
-    for (const tax_part& part : tax_parts) {
+    for (const tax_part& part : shown_parts(report)) {
       const double value = parts.*part.value;
+      if (row != nullptr && !row->separates(part, report)) {
+        cells.emplace_back("-");
+        continue;
+      }
       cells.push_back((is_doubtful(value, chance.*part.value) ? "~" : "") + in_unit(value, unit));
     }
     cells.push_back(over_bound_text(verdict));
     table.add(std::move(cells));
   };
   for (const tax_row& row : report.rows) {
-    line(row.op.name, row.op.occurrences(), row.breakdown(), row.uncertainty(report.repeats),
-         verdict_of(row, report.repeats));
+    line(row.op.name, row.op.occurrences(), row.breakdown(report), row.uncertainty(report),
+         verdict_of(row, report), &row);
   }
   if (report.one_operator) return table;
   table.rule();
@@ -81,8 +86,8 @@ text_table time_table(const tax_report& report, const time_unit& unit) {
   tax_breakdown model_chance;
   model_chance.add(layer_chance, report.layers);
   line("average layer" + coverage(report), report.layers, layer_total(report), layer_chance,
-       verdict_of(report));
-  line(title_of_model(report), 1, model_total(report), model_chance, verdict_of(report));
+       verdict_of(report), nullptr);
+  line(title_of_model(report), 1, model_total(report), model_chance, verdict_of(report), nullptr);
   return table;
 }
 
@@ -96,7 +101,7 @@ std::string waterfall(const tax_report& report, int width, text_style style) {
   const int room = std::max(10, width - label - figures);
   double longest = layer.total();
   double level = layer.total();
-  for (const tax_part& part : tax_parts) {
+  for (const tax_part& part : shown_parts(report)) {
     level -= layer.*part.value;
     longest = std::max(longest, level + std::max(0.0, layer.*part.value));
     longest = std::max(longest, level);
@@ -122,7 +127,7 @@ std::string waterfall(const tax_report& report, int width, text_style style) {
   };
   line(report.one_operator ? "E0" : "E0, an average layer", 0, layer.total(), layer.total(), 0);
   level = layer.total();
-  for (const tax_part& part : tax_parts) {
+  for (const tax_part& part : shown_parts(report)) {
     const double value = layer.*part.value;
     line(part.title, level - value, level, value, chance.*part.value);
     level -= value;
@@ -219,6 +224,10 @@ std::string render_table(const tax_report& report, int width, text_style style) 
                   report.repeats < 2 ? ", which nobody knows of one run" : "",
                   bound_text(verdict_of(report))),
       width);
+  for (const tax_row& row : report.rows) {
+    const std::string why = row.why_joint(report);
+    if (!why.empty()) text += wrapped(fmt::format("{}: {}.", row.op.name, why), width);
+  }
   text += traced_text(report, unit, width, style);
   text += "\n" + problem_table(report, width, style);
   if (!report.unmeasured.empty()) text += "\n" + bold("Not measured", style) + "\n";

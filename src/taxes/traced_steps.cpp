@@ -49,15 +49,17 @@ bool belongs(const tax_of_trace& tax, trace_part part) {
 }
 
 /// A text about the difference between ablation and trace; empty if they agree.
-std::string difference(const tax_row& row, const tax_of_trace& tax) {
+std::string difference(const tax_report& report, const tax_row& row, const tax_of_trace& tax) {
   const traced_step* before = traced(row, tax.before);
   const traced_step* after = traced(row, tax.after);
   if (before == nullptr || after == nullptr) return "";
+  const auto known = std::ranges::find(tax_parts, tax.value, &tax_part::value);
+  if (!row.separates(*known, report)) return "";
   trace_breakdown saved = before->path;
   saved.add(after->path, -1);
   double by_trace = 0;
   for (const trace_part part : tax.parts) by_trace += saved[part];
-  const double by_ablation = row.breakdown().*tax.value;
+  const double by_ablation = row.breakdown(report).*tax.value;
   const double today = row.step("E0")->time.median;
   if (std::abs(by_trace - by_ablation) <= agreement * today) return "";
   auto other = trace_part::compute;
@@ -108,7 +110,7 @@ std::vector<std::string> trace_differences(const tax_report& report) {
   std::vector<std::string> all;
   for (const tax_row& row : report.rows) {
     for (const tax_of_trace& tax : taxes_of_trace()) {
-      std::string text = difference(row, tax);
+      std::string text = difference(report, row, tax);
       if (!text.empty()) all.push_back(std::move(text));
     }
   }

@@ -77,15 +77,15 @@ tax_verdict judge(const tax_breakdown& parts, const tax_breakdown& chance) noexc
   return v;
 }
 
-tax_verdict verdict_of(const tax_row& row, int repeats) {
-  return judge(row.breakdown(), row.uncertainty(repeats));
+tax_verdict verdict_of(const tax_row& row, const tax_report& report) {
+  return judge(row.breakdown(report), row.uncertainty(report));
 }
 
 tax_verdict verdict_of(const tax_report& report) {
   tax_verdict v = judge(layer_total(report), layer_uncertainty(report));
   bool unknown = false;
   for (const tax_row& row : report.rows) {
-    const bound_state one = verdict_of(row, report.repeats).bound;
+    const bound_state one = verdict_of(row, report).bound;
     if (one == bound_state::invalid) v.bound = one;
     unknown = unknown || one == bound_state::unknown;
   }
@@ -172,7 +172,7 @@ std::string bound_text(const tax_verdict& verdict) {
 std::string invalid_bounds(const tax_report& report) {
   std::vector<std::string> names;
   for (const tax_row& row : report.rows) {
-    if (verdict_of(row, report.repeats).bound == bound_state::invalid) names.push_back(row.op.name);
+    if (verdict_of(row, report).bound == bound_state::invalid) names.push_back(row.op.name);
   }
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i)

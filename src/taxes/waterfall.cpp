@@ -5,15 +5,16 @@
 namespace untax {
 
 std::vector<waterfall_bar> waterfall_bars(const tax_breakdown& parts, const tax_breakdown& chance,
-                                          std::string_view tax_part::*title_of) {
+                                          std::string_view tax_part::*title_of,
+                                          const std::vector<tax_part>& shown) {
   const double total = parts.total();
   double longest = total;
   double level = total;
-  for (const tax_part& part : tax_parts) longest = std::max(longest, level -= parts.*part.value);
+  for (const tax_part& part : shown) longest = std::max(longest, level -= parts.*part.value);
 
   std::vector<waterfall_bar> bars = {{"total", "E0, eager", 0, total / longest, total, 0}};
   level = total;
-  for (const tax_part& part : tax_parts) {
+  for (const tax_part& part : shown) {
     const double value = parts.*part.value;
     // The bound is drawn from zero, the others downwards from where the last one ended.
     bars.push_back({part.key, part.*title_of, level / longest, (level - value) / longest, value,

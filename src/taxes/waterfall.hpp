@@ -20,10 +20,12 @@ struct waterfall_bar {
   [[nodiscard]] double width() const noexcept { return from < to ? to - from : from - to; }
 };
 
-/// The total and all parts, in the order in which E0 is taken apart. All bars lie between 0 and 1;
-/// the bound ends at 0. `title_of` says which of a part's names the bars have.
+/// The total and its parts, in the order in which E0 is taken apart. All bars lie between 0 and 1;
+/// the bound ends at 0. `title_of` says which of a part's names the bars have, and `shown` which
+/// parts have bars.
 [[nodiscard]] std::vector<waterfall_bar> waterfall_bars(const tax_breakdown& parts,
                                                         const tax_breakdown& chance,
-                                                        std::string_view tax_part::*title_of);
+                                                        std::string_view tax_part::*title_of,
+                                                        const std::vector<tax_part>& shown);
 
 }  // namespace untax

@@ -311,7 +311,8 @@ TEST(plot, bars_hang_together_between_0_and_1) {
   for (const double e1 : {9.0, 30.0}) {
     tax_report report = sample_report();
     report.rows[0].steps[1].time.median = e1;
-    const auto bars = waterfall_bars(layer_total(report), {}, &tax_part::title);
+    const auto bars =
+        waterfall_bars(layer_total(report), {}, &tax_part::title, shown_parts(report));
     ASSERT_EQ(bars.size(), 7U);
     EXPECT_EQ(bars.back().to, 0) << "all parts add up to the total";
     for (std::size_t i = 0; i < bars.size(); ++i) {

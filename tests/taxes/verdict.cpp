@@ -135,8 +135,8 @@ tax_report beaten_report() {
 
 TEST(report_verdict, of_a_bound_that_is_beaten) {
   const tax_report report = beaten_report();
-  EXPECT_EQ(verdict_of(report.rows[0], report.repeats).bound, bound_state::invalid);
-  EXPECT_EQ(verdict_of(report.rows[1], report.repeats).bound, bound_state::holds);
+  EXPECT_EQ(verdict_of(report.rows[0], report).bound, bound_state::invalid);
+  EXPECT_EQ(verdict_of(report.rows[1], report).bound, bound_state::holds);
   EXPECT_EQ(verdict_of(report).bound, bound_state::invalid);
   EXPECT_EQ(invalid_bounds(report), "qkv");
   expect_everywhere(report, "is invalid: in qkv E4 is below it", true);
@@ -204,10 +204,12 @@ TEST(report_verdict, warnings_are_shown) {
 }
 
 TEST(uncertainty, of_few_runs_is_larger) {
-  const tax_row row = sample_report().rows[0];
+  tax_report report = sample_report();
+  const tax_row row = report.rows[0];
   double last = infinite;
   for (const int repeats : {1, 2, 3, 4, 10, 100}) {
-    const double doubt = row.uncertainty(repeats).launch;
+    report.repeats = repeats;
+    const double doubt = row.uncertainty(report).launch;
     if (repeats == 1) {
       EXPECT_EQ(doubt, infinite);
     } else {

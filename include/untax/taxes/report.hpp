@@ -46,8 +46,9 @@ struct traced_step {
   bool operator==(const traced_step&) const = default;
 };
 
-/// The parts of the time of E0, in seconds. They add up to E0. A part is negative if the step that
-/// should have been faster was not.
+/// The parts of the time of E0, in seconds. They add up to E0. A part is the difference of two
+/// neighbouring steps. If a step was not measured, or if E3 is not between E2 and E4, the parts on
+/// both sides of it are 0, and their sum is in `joint`.
 struct tax_breakdown {
   double launch = 0;            ///< E0 - E1
   double engine = 0;            ///< E1 - E2
@@ -55,9 +56,10 @@ struct tax_breakdown {
   double locality = 0;          ///< E3 - E4
   double remainder = 0;         ///< E4 - bound
   double bound = 0;             ///< the larger of compute and transfers alone
+  double joint = 0;             ///< by what steps differ that are not neighbours
 
   [[nodiscard]] double total() const noexcept {
-    return bound + remainder + locality + bulk_synchronous + engine + launch;
+    return bound + remainder + joint + locality + bulk_synchronous + engine + launch;
   }
   /// Adds `times` times the parts of `other`.
   void add(const tax_breakdown& other, double times) noexcept;
@@ -70,9 +72,11 @@ struct tax_part {
   std::string_view title;    ///< "launch tax"
   std::string_view column;   ///< a short title, for the head of a column
   std::string_view meaning;  ///< one sentence
-  bool is_tax;  ///< one of the three taxes; the others are shown so that nothing is hidden
+  bool is_tax;               ///< one of the three taxes, or several; the others hide nothing
 };
-extern const std::array<tax_part, 6> tax_parts;
+extern const std::array<tax_part, 7> tax_parts;
+
+struct tax_report;
 
 /// The measurement of one operation.
 struct tax_row {
@@ -86,13 +90,17 @@ struct tax_row {
   [[nodiscard]] double bound() const noexcept;
   /// The step `id`, or null.
   [[nodiscard]] const tax_step* step(std::string_view id) const noexcept;
-  /// The parts of this operation's E0. An absent step counts as equal to the one before it, so its
-  /// part is zero.
-  [[nodiscard]] tax_breakdown breakdown() const noexcept;
+  /// The parts of this operation's E0 in `report`. E3 counts as between E2 and E4 unless it is
+  /// outside by more than the uncertainty. A single rank has no E3, and no bulk-synchronous tax.
+  [[nodiscard]] tax_breakdown breakdown(const tax_report& report) const noexcept;
+  /// Whether `part` is a figure of its own, and not in `joint`. Of `joint`: whether there is one.
+  [[nodiscard]] bool separates(const tax_part& part, const tax_report& report) const noexcept;
+  /// Why parts are in `joint`: "E2 was not measured, so ..."; empty if all are separate.
+  [[nodiscard]] std::string why_joint(const tax_report& report) const;
   /// The uncertainty of each part: in about 95 % of cases chance has moved it by less. It follows
   /// from the spread of the two times whose difference the part is, and from the number of runs. It
   /// is infinite for one run, which has no spread.
-  [[nodiscard]] tax_breakdown uncertainty(int repeats) const noexcept;
+  [[nodiscard]] tax_breakdown uncertainty(const tax_report& report) const noexcept;
   bool operator==(const tax_row&) const = default;
 };
 
@@ -135,6 +143,9 @@ struct tax_report {
 /// Throws `invalid_argument` for a report that cannot be shown: no rows, a row without E0 or E4, a
 /// step twice, a time that is not a finite positive number, a count below one.
 void check(const tax_report& report);
+
+/// The parts that `report` has: all, or all but the joint tax.
+[[nodiscard]] std::vector<tax_part> shown_parts(const tax_report& report);
 
 /// "" if every operation was measured and is in the sums, else a text such as ", without o and
 /// routed experts".

@@ -44,7 +44,7 @@ struct tax_verdict {
 /// is.
 [[nodiscard]] tax_verdict verdict_of(const tax_report& report);
 /// The conclusions for one operation, which was timed `repeats` times.
-[[nodiscard]] tax_verdict verdict_of(const tax_row& row, int repeats);
+[[nodiscard]] tax_verdict verdict_of(const tax_row& row, const tax_report& report);
 
 /// The name as in JSON: "faster", "holds".
 [[nodiscard]] std::string_view name_of(gain fusing) noexcept;
