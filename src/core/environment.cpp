@@ -9,6 +9,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "src/core/launcher_variables.hpp"
+
 namespace untax {
 namespace {
 
@@ -47,6 +49,15 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::pmi_rank,
     &variable::pmi_size,
     &variable::pmi_local_size,
+    &variable::mvapich_rank,
+    &variable::mvapich_size,
+    &variable::mvapich_local_size,
+    &variable::flux_rank,
+    &variable::flux_size,
+    &variable::flux_nodes,
+    &variable::flux_job,
+    &variable::pals_rank,
+    &variable::pmix_rank,
     &variable::slurm_rank,
     &variable::slurm_size,
     &variable::slurm_nodes,

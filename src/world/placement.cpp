@@ -10,6 +10,7 @@
 
 #include "launch_place.hpp"
 #include "process_identity.hpp"
+#include "src/core/launcher_variables.hpp"
 
 namespace untax {
 namespace {
@@ -54,23 +55,49 @@ struct launcher {
   const char* name;
   const environment_variable* rank;
   const environment_variable* size;
-  const environment_variable* here;  // ranks on this host, if the launcher says so
+  const environment_variable* here;   // ranks on this host, if the launcher says so
+  const environment_variable* hosts;  // if the launcher says so
   std::string (*job)(const environment& env);
   std::string (*launch)(const environment& env);  // an id of the launch, or ""
 };
 
 std::string nothing(const environment& /*env*/) { return ""; }
 
-constexpr std::array<launcher, 5> launchers = {{
-    {"untax", &variable::rank, &variable::world_size, nullptr, nothing, nothing},
+std::string flux_launch(const environment& env) {
+  return env.has(variable::flux_job) ? setting(env, variable::flux_job) : "";
+}
+
+constexpr std::array<launcher, 7> launchers = {{
+    {"untax", &variable::rank, &variable::world_size, nullptr, nullptr, nothing, nothing},
     {"torchrun", &variable::torch_rank, &variable::torch_world_size, &variable::torch_local_size,
-     torch_job, torch_launch},
+     nullptr, torch_job, torch_launch},
     {"Open MPI", &variable::open_mpi_rank, &variable::open_mpi_size, &variable::open_mpi_local_size,
-     open_mpi_launch, open_mpi_launch},
-    {"MPICH", &variable::pmi_rank, &variable::pmi_size, &variable::pmi_local_size, nothing,
+     nullptr, open_mpi_launch, open_mpi_launch},
+    {"MVAPICH", &variable::mvapich_rank, &variable::mvapich_size, &variable::mvapich_local_size,
+     nullptr, nothing, nothing},
+    {"MPICH", &variable::pmi_rank, &variable::pmi_size, &variable::pmi_local_size, nullptr, nothing,
      nothing},
-    {"Slurm", &variable::slurm_rank, &variable::slurm_size, nullptr, slurm_job, slurm_launch},
+    {"Flux", &variable::flux_rank, &variable::flux_size, nullptr, &variable::flux_nodes,
+     flux_launch, flux_launch},
+    {"Slurm", &variable::slurm_rank, &variable::slurm_size, nullptr, &variable::slurm_nodes,
+     slurm_job, slurm_launch},
 }};
+
+/// Ranks that only launchers give. A process with one of them, and no number of ranks, is not
+/// alone.
+constexpr std::array ranks_of_launchers = {&variable::open_mpi_rank, &variable::mvapich_rank,
+                                           &variable::pmi_rank,      &variable::flux_rank,
+                                           &variable::pals_rank,     &variable::pmix_rank};
+
+void refuse_unknown_size(const environment& env) {
+  for (const environment_variable* rank : ranks_of_launchers) {
+    if (!env.has(*rank)) continue;
+    throw error(errc::invalid_argument,
+                fmt::format("a launcher has set {}, and no variable with the number of ranks that "
+                            "is known; set {} and {} for each rank, or to 0 and 1 to run alone",
+                            setting(env, *rank), variable::rank.name, variable::world_size.name));
+  }
+}
 
 // Batch scripts and interactive shells of Slurm run in steps with reserved numbers, and are not
 // ranks of anything.
@@ -91,11 +118,10 @@ bool applies(const launcher& l, const environment& env) {
 }
 
 void refuse_other_hosts(const launcher& l, const environment& env, int size) {
-  const bool slurm = l.rank == &variable::slurm_rank;
-  const bool several_hosts = slurm && env.number(variable::slurm_nodes, 1, 1 << 30).value_or(1) > 1;
+  const bool several_hosts = l.hosts != nullptr && env.number(*l.hosts, 1, 1 << 30).value_or(1) > 1;
   const auto here = l.here != nullptr ? env.number(*l.here, 1, 1 << 30) : std::nullopt;
   if (!several_hosts && (!here || *here == size)) return;
-  const environment_variable& v = slurm ? variable::slurm_nodes : *l.here;
+  const environment_variable& v = several_hosts ? *l.hosts : *l.here;
   throw error(errc::unsupported, fmt::format("{} started {} ranks on several hosts ({} is {}); "
                                              "untax needs all ranks of a world on one host",
                                              l.name, size, v.name, env.text(v).value_or("")));
@@ -124,6 +150,7 @@ placement placement_from(const environment& env) {
     p.rendezvous = env.text(variable::rendezvous).value_or("");
     return p;
   }
+  refuse_unknown_size(env);
   return {};
 }
 

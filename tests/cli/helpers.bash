@@ -13,7 +13,7 @@ err=$folder/err
 for name in $(compgen -e); do
   case $name in
     UNTAX_TEST_SCALE) ;;
-    UNTAX_* | RANK | WORLD_SIZE | LOCAL_* | OMPI_* | PMI_* | PMIX_* | SLURM_*) unset "$name" ;;
+    UNTAX_* | RANK | WORLD_SIZE | LOCAL_* | OMPI_* | MV2_* | PMI_* | PMIX_* | PALS_* | FLUX_* | SLURM_*) unset "$name" ;;
   esac
 done
 

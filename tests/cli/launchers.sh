@@ -32,6 +32,18 @@ together torchrun RANK=%r WORLD_SIZE=2 LOCAL_RANK=%r LOCAL_WORLD_SIZE=2 MASTER_A
 together "Open MPI" OMPI_COMM_WORLD_RANK=%r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=test.$$
 together Slurm SLURM_PROCID=%r SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=$$ SLURM_STEP_ID=0
 
+together MVAPICH MV2_COMM_WORLD_RANK=%r MV2_COMM_WORLD_SIZE=2
+together Flux FLUX_TASK_RANK=%r FLUX_JOB_SIZE=2 FLUX_JOB_NNODES=1 FLUX_JOB_ID=f$$
+
+# A rank without the number of ranks is not rank 0 of 1.
+for name in PALS_RANKID PMIX_RANK FLUX_TASK_RANK MV2_COMM_WORLD_RANK; do
+  export "$name=1"
+  expect 2 run all_gather_gemm -m 8 -n 8 -k 8
+  unset "$name"
+  one_line_of_error
+  says "$err" "$name=1, and no variable with the number of ranks"
+done
+
 # A world of another size, and a launch inside a launch, are mistakes.
 export RANK=0 WORLD_SIZE=2 MASTER_PORT=$$
 expect 2 run all_gather_gemm --ranks 3

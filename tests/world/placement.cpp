@@ -45,7 +45,16 @@ TEST(placement, knows_every_launcher) {
         {"OMPI_COMM_WORLD_SIZE", "4"},
         {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
         {"PMIX_NAMESPACE", "job@1"}}},
+      {"MVAPICH",
+       {{"MV2_COMM_WORLD_RANK", "1"},
+        {"MV2_COMM_WORLD_SIZE", "4"},
+        {"MV2_COMM_WORLD_LOCAL_SIZE", "4"}}},
       {"MPICH", {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}}},
+      {"Flux",
+       {{"FLUX_TASK_RANK", "1"},
+        {"FLUX_JOB_SIZE", "4"},
+        {"FLUX_JOB_NNODES", "1"},
+        {"FLUX_JOB_ID", "f7"}}},
       {"Slurm",
        {{"SLURM_PROCID", "1"},
         {"SLURM_STEP_NUM_TASKS", "4"},
@@ -169,7 +178,30 @@ TEST(placement, refuses_what_makes_no_sense) {
                errc::invalid_argument, {"UNTAX_RANK", "UNTAX_WORLD_SIZE", "together"});
 }
 
+TEST(placement, refuses_ranks_without_their_number) {
+  for (const char* rank : {"MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK", "PALS_RANKID", "PMIX_RANK",
+                           "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+    variables v = {{rank, "3"}};
+    expect_error(error_of([&] { place(v); }), errc::invalid_argument,
+                 {std::string(rank) + "=3", "set UNTAX_RANK and UNTAX_WORLD_SIZE"});
+    v.insert({{"UNTAX_RANK", "0"}, {"UNTAX_WORLD_SIZE", "1"}});
+    EXPECT_EQ(place(v).world_size, 1);
+  }
+  // What PALS sets beside its own, and PMIx below Slurm.
+  EXPECT_EQ(place({{"PALS_RANKID", "1"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}).rank, 1);
+  EXPECT_EQ(place({{"PMIX_RANK", "1"},
+                   {"SLURM_PROCID", "1"},
+                   {"SLURM_STEP_NUM_TASKS", "4"},
+                   {"SLURM_STEP_ID", "0"}})
+                .launcher,
+            "Slurm");
+}
+
 TEST(placement, refuses_several_hosts) {
+  expect_error(error_of([] {
+                 place({{"FLUX_TASK_RANK", "0"}, {"FLUX_JOB_SIZE", "4"}, {"FLUX_JOB_NNODES", "2"}});
+               }),
+               errc::unsupported, {"FLUX_JOB_NNODES", "several hosts"});
   expect_error(error_of([] {
                  place({{"RANK", "0"}, {"WORLD_SIZE", "16"}, {"LOCAL_WORLD_SIZE", "8"}});
                }),

@@ -10,8 +10,8 @@ namespace untax {
 struct placement {
   int rank = 0;
   int world_size = 1;
-  std::string
-      launcher;     ///< "untax", "torchrun", "Open MPI", "MPICH", "Slurm"; empty if there is none
+  /// "untax", "torchrun", "Open MPI", "MVAPICH", "MPICH", "Flux", "Slurm"; empty if there is none
+  std::string launcher;
   std::string job;  ///< the name of the job, the same for all of its ranks; other jobs may have the
                     ///< same name
   std::string launch;      ///< a text that only ranks of the same launch have
@@ -20,8 +20,8 @@ struct placement {
 };
 
 /// Reads the variables of the known launchers, innermost first. Without a launcher it is rank 0 of
-/// 1. Throws `invalid_argument` for values that are wrong, and `unsupported` if the job spans
-/// several hosts.
+/// 1. Throws `invalid_argument` for values that are wrong and for a rank without a number of ranks,
+/// and `unsupported` if the job spans several hosts.
 [[nodiscard]] placement placement_from(const environment& env);
 
 }  // namespace untax
