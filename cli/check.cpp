@@ -166,9 +166,17 @@ int carry_out_on_gpus(const check_options& options) {
     throw error(errc::invalid_argument, "--gpu looks at one operator; give its name");
   if (options.effort.ranks.size() != 1)
     throw error(errc::invalid_argument, "--gpu takes one number of ranks: --ranks W");
+  std::optional<progress_bar> bar;
+  const auto progress = [&](const std::string& way, std::size_t done, std::size_t total) {
+    if (!bar) bar.emplace(way, static_cast<std::int64_t>(total));
+    if (done > 0) bar->advance();
+    bar->relabel(way);
+  };
   const gpu_check_report report =
       check_gpu_plans({entry_on_gpus(options), options.problem, options.effort.ranks.front(),
-                       *options.gpu, options.how, options.gather, options.move, options.partials});
+                       *options.gpu, options.how, options.gather, options.move, options.partials},
+                      progress);
+  bar.reset();
   if (options.json != "-") show(table_of(report, width(stream::out), style(stream::out)));
   if (!options.json.empty()) write_json(options.json, to_json(report));
   return report.right() ? 0 : 1;

@@ -25,6 +25,9 @@ constexpr pattern own_kernels[] = {pattern::bulk_synchronous,       pattern::pro
                                    pattern::fused_sequential,       pattern::fused_specialized,
                                    pattern::fused_warp_specialized, pattern::copy_engine};
 
+/// Of a matrix. So many take some seconds for each plan.
+constexpr double most_elements = 1 << 30;
+
 std::vector<std::string> names_of_patterns() {
   std::vector<std::string> names;
   for (const pattern how : own_kernels) names.emplace_back(name_of(how));
@@ -50,6 +53,14 @@ void require_possible(const gpu_check_request& r) {
   require_size(name, 0, "m", r.problem.m);
   require_size(name, 0, "n", r.problem.n);
   require_size(name, 0, "k", r.problem.k);
+  const double elements =
+      static_cast<double>(r.problem.m) * static_cast<double>(std::max(r.problem.n, r.problem.k));
+  if (elements > most_elements) {
+    throw error(errc::invalid_argument,
+                fmt::format("{}: m {}, n {}, k {} is more than can be checked soon; with --gpu, "
+                            "which validates each transfer, m times n or k may be up to {:.0f}",
+                            name, r.problem.m, r.problem.n, r.problem.k, most_elements));
+  }
   if (find_operator(name) != nullptr)
     require_device_problem(name, 0, r.problem.type, r.problem.n, r.problem.k);
 }
@@ -61,25 +72,15 @@ std::vector<T> wanted(const char* option, const std::optional<std::string>& text
   return {named(option, *text, std::vector<T>(std::begin(all), std::end(all)))};
 }
 
-}  // namespace
+/// A plan to check.
+struct gpu_plan {
+  std::string way;
+  gemm_problem problem;
+  operator_options options;
+};
 
-bool gpu_check_report::right() const {
-  return std::ranges::all_of(rows, [](const auto& row) { return row.found.faults.empty(); });
-}
-
-const std::vector<std::string>& gpu_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const gpu_model& model : models) all.emplace_back(model.name);
-    return all;
-  }();
-  return names;
-}
-
-gpu_check_report check_gpu_plans(const gpu_check_request& request) {
-  gpu_check_report report{
-      request, models[place_in("--gpu", request.gpu, gpu_names())].multiprocessors, {}};
-  require_possible(request);
+/// All plans that were asked for.
+std::vector<gpu_plan> plans_of(const gpu_check_request& request) {
   const bool gathers = request.entry.gathers;
   constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};
   constexpr direction directions[] = {direction::push, direction::pull};
@@ -87,6 +88,7 @@ gpu_check_report check_gpu_plans(const gpu_check_request& request) {
   constexpr dtype partials[] = {dtype::f32, dtype::bf16};
   std::vector<pattern> patterns(std::begin(own_kernels), std::end(own_kernels));
   if (request.how) patterns = {patterns[place_in("--pattern", *request.how, names_of_patterns())]};
+  std::vector<gpu_plan> plans;
   for (const pattern how : patterns) {
     const bool pulls = how == pattern::producer_consumer || how == pattern::fused_specialized;
     for (const gather_axis axis : wanted("--gather", request.gather, axes)) {
@@ -105,16 +107,45 @@ gpu_check_report check_gpu_plans(const gpu_check_request& request) {
           if (gathers) way += fmt::format(", gather {}", name_of(axis));
           if (gathers && pulls) way += fmt::format(", {}", name_of(move));
           if (sums) way += fmt::format(", {} partials", name_of(sent));
-          report.rows.push_back({way, request.entry.check_on_gpus(problem, request.ranks, options,
-                                                                  report.multiprocessors)});
+          plans.push_back({way, problem, options});
         }
       }
     }
   }
-  if (report.rows.empty())
+  return plans;
+}
+
+}  // namespace
+
+bool gpu_check_report::right() const {
+  return std::ranges::all_of(rows, [](const auto& row) { return row.found.faults.empty(); });
+}
+
+const std::vector<std::string>& gpu_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const gpu_model& model : models) all.emplace_back(model.name);
+    return all;
+  }();
+  return names;
+}
+
+gpu_check_report check_gpu_plans(const gpu_check_request& request,
+                                 const gpu_check_progress& progress) {
+  gpu_check_report report{
+      request, models[place_in("--gpu", request.gpu, gpu_names())].multiprocessors, {}};
+  require_possible(request);
+  const std::vector<gpu_plan> plans = plans_of(request);
+  if (plans.empty())
     throw error(errc::invalid_argument,
                 "no pattern that was asked for can pull; producer_consumer and fused_specialized "
                 "can");
+  for (const gpu_plan& plan : plans) {
+    if (progress) progress(plan.way, report.rows.size(), plans.size());
+    report.rows.push_back(
+        {plan.way, request.entry.check_on_gpus(plan.problem, request.ranks, plan.options,
+                                               report.multiprocessors)});
+  }
   return report;
 }
 

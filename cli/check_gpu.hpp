@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,9 +39,13 @@ struct gpu_check_report {
 /// Names of the GPUs that can be planned for.
 [[nodiscard]] const std::vector<std::string>& gpu_names();
 
+/// Is called before each plan with its name, the number of plans that are done, and that of all.
+using gpu_check_progress = std::function<void(const std::string&, std::size_t, std::size_t)>;
+
 /// Plans, validates and proves, on this machine, without a GPU. Throws `invalid_argument` for a
-/// problem that GPUs do not support.
-[[nodiscard]] gpu_check_report check_gpu_plans(const gpu_check_request& request);
+/// problem that GPUs do not support, and for one that is too large to validate in about a minute.
+[[nodiscard]] gpu_check_report check_gpu_plans(const gpu_check_request& request,
+                                               const gpu_check_progress& progress = {});
 
 [[nodiscard]] std::string table_of(const gpu_check_report& report, int columns, text_style how);
 

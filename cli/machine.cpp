@@ -29,6 +29,7 @@ constexpr int most_fitted_ranks = 2;
 constexpr int most_ranks = 1 << 20;
 
 struct machine_options {
+  std::vector<std::string> words;
   std::string file;
   std::vector<std::string> fit;
   std::vector<std::string> judge;
@@ -41,6 +42,18 @@ struct machine_options {
   /// Whether a document goes to stdout. Nothing else is printed then.
   [[nodiscard]] bool to_stdout() const { return out == "-" || json == "-" || markdown == "-"; }
 };
+
+/// FILE, or show FILE. Empty without either.
+std::string file_of(const std::vector<std::string>& words) {
+  const bool shows = !words.empty() && words.front() == "show";
+  if (words.size() == 2 && shows) return words.back();
+  if (words.size() == 1 && !shows) return words.front();
+  if (words.empty()) return {};
+  throw error(errc::invalid_argument,
+              fmt::format("untax machine {} is not understood; give one description: untax machine "
+                          "FILE (untax machine --help)",
+                          fmt::join(words, " ")));
+}
 
 /// Writes the JSON of --json, and says so unless a document goes to stdout.
 void write_shown(const machine_options& options, const std::string& text) {
@@ -123,9 +136,10 @@ void add_machine(CLI::App& app) {
   auto* verb = app.add_subcommand(
       "machine", "Measure this machine, or show, check and judge descriptions of others");
   auto options = std::make_shared<machine_options>();
-  auto* file = verb->add_option("FILE", options->file,
-                                "a description, such as machines/h200-8.json; without it this "
-                                "machine is measured");
+  auto* file = verb->add_option("FILE", options->words,
+                                "a description, such as machines/h200-8.json, which is shown; "
+                                "without it this machine is measured")
+                   ->expected(0, 2);
   auto* fitting = verb->add_option("--fit", options->fit,
                                    "files or folders of measurements; those of 1 and 2 GPUs are "
                                    "fitted, others are not looked at")
@@ -163,6 +177,7 @@ void add_machine(CLI::App& app) {
       "  untax machine machines/h200-8.json --fit bench/results ops/choice/tables --out "
       "machines/h200.calibration.json");
   verb->callback([options] {
+    options->file = file_of(options->words);
     refuse_same_paths(
         {{"--out", options->out}, {"--json", options->json}, {"--markdown", options->markdown}});
     carry_out(*options);

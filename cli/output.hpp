@@ -20,7 +20,7 @@ class output_lost : public std::runtime_error {
 
 /// Has to be called first in `main`. Makes writes to a closed standard stream fail; otherwise the
 /// next file that is opened would get its number, and receive what is printed. Makes a pipe without
-/// a reader an error, not a signal.
+/// a reader an error of a write, not a signal.
 void prepare_output();
 
 /// Prints `text` on stdout. `finish_output` reports what could not be written.
@@ -36,6 +36,7 @@ void show(fmt::format_string<First, Rest...> format, First&& first, Rest&&... re
 }
 
 /// Has to be called last if all went well. Throws `output_lost` if some output was not written.
+/// That the reader of a pipe has left is no loss.
 void finish_output();
 
 /// Flushes stdout, then prints "untax: <text>" on stderr. A text of several lines keeps them; other

@@ -11,6 +11,7 @@
 
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
+#include <untax/tile/shard.hpp>
 
 #include "ops/common/registry.hpp"
 #include "src/taxes/backends.hpp"
@@ -46,6 +47,12 @@ class predicted_backend final : public tax_backend {
   }
 
   [[nodiscard]] std::optional<std::string> refusal(const layer_operation& op) const override {
+    if (!is_attention(op) && !can_be_simulated(op)) {
+      return fmt::format(
+          "m {}, n {}, k {} would take minutes to simulate; predictions go up to {} "
+          "columns of an operand and {} tiles of {} x {}",
+          op.m, op.n, op.k, most_columns, most_tiles, tile, tile);
+    }
     return gpu_refusal(op, ranks_);
   }
   [[nodiscard]] int steps_of(const layer_operation& op) const override {
@@ -100,6 +107,16 @@ class predicted_backend final : public tax_backend {
   }
 
  private:
+  static constexpr std::int64_t most_columns = 1 << 20;
+  static constexpr std::int64_t most_tiles = 1 << 20;
+  static constexpr std::int64_t tile = 128;
+
+  /// The simulation goes through tiles of the result, and through the columns that are sent.
+  [[nodiscard]] static bool can_be_simulated(const layer_operation& op) {
+    const std::int64_t tiles = ceil_div(op.m, tile) * ceil_div(op.n, tile);
+    return std::max(op.n, op.k) <= most_columns && tiles <= most_tiles;
+  }
+
   [[nodiscard]] timed_case case_of(const layer_operation& op) const {
     timed_case c;
     c.op = op.operator_name;

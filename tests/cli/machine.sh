@@ -99,9 +99,23 @@ says "$folder/help" 'a missed bar does not change the exit status'
 echo "{" >"$folder/wrong.json"
 expect 2 machine "$folder/wrong.json"
 one_line_of_error
+says "$err" 'wrong.json:2:1: this is no JSON'
+echo '[]' >"$folder/wrong.json"
+expect 2 machine "$folder/wrong.json"
 says "$err" 'it is no JSON object'
 expect 2 machine /nonexistent.json
 one_line_of_error
+
+# As a verb; and a name that a terminal would act on.
+expect 0 machine show $machine
+says "$out" '^processors +[0-9]+'
+expect 2 machine show
+one_line_of_error
+says "$err" 'give one description: untax machine FILE'
+expect 2 machine $machine $machine
+one_line_of_error
+refused 'contains the control character U.001B' 'm["name"] = "a\x1b[31mb"'
+refused 'nested deeper than 100 levels' 'm["name"] = eval("[" * 90 + "]" * 90); m["gpus"] = [[[[[[[[[[[m["name"]]]]]]]]]]]]'
 expect 2 machine $machine --judge "$folder/wrong.json"
 one_line_of_error
 expect 2 machine machines/pcie-4.json --fit bench/results

@@ -8,7 +8,7 @@ lost() {
   says "$err" "^untax: cannot write $1"
 }
 
-# lost_everywhere ARGUMENT...: to a full device, to a closed stdout, and to a pipe that nobody reads.
+# lost_everywhere ARGUMENT...: to a full device and to a closed stdout. A pipe that nobody reads is no error.
 lost_everywhere() {
   : >"$out"
   tests=$((tests + 3))
@@ -30,7 +30,9 @@ lost_everywhere() {
       echo $? >&3
     } | true
   })
-  lost 'to stdout: Broken pipe'
+  # A busy machine may miss a bar of the benchmark.
+  [ "$status" -eq 0 ] || [ "$1" = bench ] || wrong "$what: exit status $status, should be 0"
+  [ -s "$err" ] && wrong "$what: something on stderr"
 }
 
 small=(-m 8 -n 8 -k 8 --repeat 1)

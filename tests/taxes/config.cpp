@@ -349,7 +349,8 @@ TEST(model_errors, unreadable_files) {
       text_of("/nowhere/model.json").find("/nowhere/model.json: cannot be opened (No such file"),
       std::string::npos);
   EXPECT_NE(text_of("/proc").find("is a folder without a config.json"), std::string::npos);
-  EXPECT_NE(text_of("/dev/zero").find("is a device, not a regular file; give the config.json"), std::string::npos);
+  EXPECT_NE(text_of("/dev/zero").find("is a device, not a regular file; give the config.json"),
+            std::string::npos);
 }
 
 // Whatever happens to a file, it parses or is refused in our own words.
