@@ -195,9 +195,11 @@ def test_flash_decode(seed, page_size):
     def body(world):
         op = untax.FlashDecode(world, batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=keys,
                                page_size=page_size, pages=batch * per_sequence, dtype="fp32")
-        out = op(q, cache(k[world.rank]), cache(v[world.rank]), lengths[world.rank],
-                 page_table=table if page_size else None)
-        return out
+        if page_size:
+            with pytest.raises(untax.InvalidArgument, match="page_table has elements of int64; it has to hold"):
+                op(q, cache(k[world.rank]), cache(v[world.rank]), lengths[world.rank], page_table=table.astype(np.int64))
+        return op(q, cache(k[world.rank]), cache(v[world.rank]), lengths[world.rank],
+                  page_table=table if page_size else None)
 
     for out in untax.run_threads(ranks, body):
         assert np.allclose(out.reshape(expected.shape), expected, atol=1e-5)

@@ -156,6 +156,7 @@ def test_the_command_is_there():
 def test_taxes_are_a_table_a_page_and_data():
     report = untax.taxes(operator="all_gather_gemm", ranks=2, m=32, n=32, k=64, repeat=2, backend="host")
     assert "all_gather_gemm" in str(report)
+    assert "JSON:" not in str(report) and "HTML:" not in str(report)  # files that are gone
     assert "<iframe" in report._repr_html_() and isinstance(report.data, dict)
     with pytest.raises(untax.InvalidArgument, match="no_such_model"):
         untax.taxes("no_such_model")

@@ -62,6 +62,8 @@ def test_what_is_no_matrix_is_refused(wrong, text):
     for call, text in ((lambda: product(np.ones(2)), "2"), (lambda: product(np.ones(3, np.float32)), "type"),
                        (lambda: product(np.ones(3), beta=1), "pass out="),
                        (lambda: product(np.ones(3), np.ones(4)), "4"),
+                       (lambda: product(np.ones(6)[::2]), "elements of x lie 2 apart; they have to lie side by side"),
+                       (lambda: product(np.ones((3, 1))), "x has 2 dimensions; it has to have 1"),
                        (lambda: untax.Spmv(right, way="magic"), "there is no way 'magic'")):
         with pytest.raises(untax.InvalidArgument, match=text):
             call()

@@ -56,4 +56,7 @@ def taxes(model: str | Path | None = None, *, operator: str | None = None, ranks
                               check=False)
         if done.returncode != 0:
             raise InvalidArgument(done.stderr.strip() or f"untax taxes ended with status {done.returncode}")
-        return Taxes(done.stdout, json.loads(data.read_text()), page.read_text())
+        # The command names the files that it wrote; these are gone when this returns.
+        written = (f"JSON: {data}", f"HTML: {page}")
+        text = "".join(line for line in done.stdout.splitlines(keepends=True) if line.rstrip() not in written)
+        return Taxes(text, json.loads(data.read_text()), page.read_text())
