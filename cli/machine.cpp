@@ -18,6 +18,7 @@
 #include "ops/timing/judgement.hpp"
 #include "output.hpp"
 #include "output_paths.hpp"
+#include "shipped_files.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 
@@ -77,8 +78,8 @@ timing::machine measure(const machine_options& options) {
   }
   if (options.like.empty()) {
     throw error(errc::invalid_argument,
-                "GPUs do not say all numbers of a description; --like machines/h200-8.json says "
-                "whose the others are");
+                "GPUs do not report every number of a description; give the description "
+                "that supplies the others, as --like h200-8");
   }
   return bench::measure_gpus(timing::load_machine(options.like), gpus, how);
 }
@@ -137,7 +138,7 @@ void add_machine(CLI::App& app) {
       "machine", "Measure this machine, or show, check and judge descriptions of others");
   auto options = std::make_shared<machine_options>();
   auto* file = verb->add_option("FILE", options->words,
-                                "a description, such as machines/h200-8.json, which is shown; "
+                                "a description, which is shown: a name such as h200-8, or a file; "
                                 "without it this machine is measured")
                    ->expected(0, 2);
   auto* fitting = verb->add_option("--fit", options->fit,
@@ -158,6 +159,7 @@ void add_machine(CLI::App& app) {
           ->needs(file);
   verb->add_option("--like", options->like,
                    "a description whose numbers stand for those that GPUs here do not say")
+      ->transform(shipped_file("machines"))
       ->excludes(file);
   verb->add_option("--repeat", options->repeats, "times that each number is measured")
       ->check(between(1, 1'000'000))
@@ -171,13 +173,15 @@ void add_machine(CLI::App& app) {
       ->needs(judging);
   verb->footer(
       "  untax machine --out this.json\n"
-      "  untax machine --like machines/h200-8.json --out these-gpus.json\n"
-      "  untax machine machines/h200-8.json\n"
-      "  untax machine machines/h200-8.json --judge bench/results\n"
-      "  untax machine machines/h200-8.json --fit bench/results ops/choice/tables --out "
+      "  untax machine --like h200-8 --out these-gpus.json\n"
+      "  untax machine h200-8\n"
+      "  untax machine h200-8 --judge bench/results\n"
+      "  untax machine h200-8 --fit bench/results ops/choice/tables --out "
       "machines/h200.calibration.json");
   verb->callback([options] {
     options->file = file_of(options->words);
+    const std::string refusal = resolve_shipped("machines", options->file);
+    if (!refusal.empty()) throw error(errc::invalid_argument, refusal);
     refuse_same_paths(
         {{"--out", options->out}, {"--json", options->json}, {"--markdown", options->markdown}});
     carry_out(*options);

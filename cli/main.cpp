@@ -35,7 +35,7 @@ constexpr const char* examples =
     "Begin with:\n"
     "  untax doctor\n"
     "  untax run all_gather_gemm --ranks 2 --pattern all --verify\n"
-    "  untax taxes --model models/llama-3.2-1b.json --tensor-parallel 2 --tokens 64\n"
+    "  untax taxes --model llama-3.2-1b --tensor-parallel 2 --tokens 64\n"
     "\n"
     "untax help VERB explains a verb. Exit status: 0: all is well. 1: a result was wrong, a bar "
     "was missed, or the work failed. 2: this cannot be asked for, or not on this machine.";

@@ -1,4 +1,5 @@
 #include "taxes.hpp"
+#include "shipped_files.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -279,7 +280,8 @@ void add_taxes(CLI::App& app, int& status) {
   auto* machine =
       verb->add_option(
               "--machine", options->machine,
-              "predict the times of GPUs of a described machine, such as machines/h200-8.json")
+              "predict the times of GPUs of a described machine: a name such as h200-8, or a file")
+          ->transform(shipped_file("machines"))
           ->check(file_of("a description, such as machines/h200-8.json"));
   verb->add_option("--scale", options->scale, "with --machine: for so many ranks each, as 2,4,8")
       ->needs(machine);
@@ -301,12 +303,11 @@ void add_taxes(CLI::App& app, int& status) {
       "Up to 256 tokens are a batch that decodes: attention is measured, too, with 512 keys on the "
       "host and 4096 on GPUs if --keys does not say otherwise. With more tokens it takes --keys."
       "\n\n"
-      "  untax taxes --model models/llama-3.2-1b.json --tokens 64 --html taxes.html\n"
-      "  untax taxes --model models/llama-3.1-70b.json --tokens 16 --backend cuda\n"
+      "  untax taxes --model llama-3.2-1b --tokens 64 --html taxes.html\n"
+      "  untax taxes --model llama-3.1-70b --tokens 16 --backend cuda\n"
+      "  untax taxes --model my-model/config.json --tokens 16 --machine h200-8\n"
       "  untax taxes --operator all_gather_gemm -m 4096 --backend cuda\n"
-      "  untax taxes --model models/llama-3.1-70b.json --tokens 16 --machine machines/h200-8.json\n"
-      "  untax taxes --model models/llama-3.1-70b.json --machine machines/h200-8.json --scale "
-      "2,4,8");
+      "  untax taxes --model llama-3.1-70b --machine h200-8 --scale 2,4,8");
   verb->callback([verb, options, &status] {
     refuse_same_paths({{"--json", options->json},
                        {"--html", options->html},

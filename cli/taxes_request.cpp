@@ -1,4 +1,5 @@
 #include "taxes_request.hpp"
+#include "shipped_files.hpp"
 
 #include <initializer_list>
 
@@ -116,8 +117,10 @@ taxes_plan plan_of_operator(const CLI::App& verb, const taxes_request& request,
 
 void add_request_options(CLI::App& verb, taxes_request& o) {
   o.one.attention = {32, 8, 128};
-  auto* model =
-      verb.add_option("--model", o.model, "config.json of the model, as Hugging Face has it");
+  auto* model = verb.add_option("--model", o.model,
+                                "a name such as llama-3.1-8b, or the config.json of a Hugging Face "
+                                "model")
+                    ->transform(shipped_file("models"));
   verb.add_option("--operator", o.operator_name, "instead of a model: one operator")
       ->excludes(model);
   verb.add_option("--backend", o.backend,

@@ -15,6 +15,20 @@ for file in machines/*.json; do
   expect 0 machine "$folder/again.json"
 done
 
+# Descriptions and models that untax came with are known by name, whatever the current folder is.
+cd "$folder" || exit 1
+expect 0 machine h200-8
+says "$out" '^processors +[0-9]+'
+expect 0 taxes --model llama-3.2-1b --tokens 16 --machine h200-8
+cd "$OLDPWD" || exit 1
+expect 2 machine h201-8
+one_line_of_error
+says "$err" 'h201-8 is neither a file nor one of .*h200-8'
+grep -q calibration "$err" && wrong "a calibration is offered as a machine"
+expect 2 taxes --model llama-9 --tokens 16 --machine h200-8
+one_line_of_error
+says "$err" 'llama-9 is neither a file nor one of .*llama-3.1-70b'
+
 # The fit sees files of one and two GPUs only.
 expect 0 machine $machine --fit bench/results ops/choice/tables --out "$folder/calibration.json"
 grep -q 'h200-4' "$folder/calibration.json" && wrong "the fit read a file of 4 GPUs"
