@@ -16,6 +16,7 @@ for file in machines/*.json; do
 done
 
 # Descriptions and models that untax came with are known by name, whatever the current folder is.
+untax=$(realpath "$untax")
 cd "$folder" || exit 1
 expect 0 machine h200-8
 says "$out" '^processors +[0-9]+'
