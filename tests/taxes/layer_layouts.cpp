@@ -27,7 +27,7 @@ std::string refusal(const nlohmann::json& config) {
   return error_text([&] { (void)parse(config); });
 }
 
-TEST(model_layouts, of_layers_without_attention_are_refused_by_the_field) {
+TEST(layer_layouts, of_layers_without_attention_are_refused_by_the_field) {
   const auto expect = [](const char* type, const nlohmann::json& more, const std::string& text) {
     const std::string said = refusal(with(decoder(type), more));
     EXPECT_TRUE(said.starts_with("m.json: " + text)) << type << more << "\nsays: " << said;
@@ -53,7 +53,7 @@ TEST(model_layouts, of_layers_without_attention_are_refused_by_the_field) {
   }
 }
 
-TEST(model_layouts, of_layers_that_differ_in_size_are_refused_by_the_field) {
+TEST(layer_layouts, of_layers_that_differ_in_size_are_refused_by_the_field) {
   const auto said = [](const char* type, const nlohmann::json& more) {
     return refusal(with(decoder(type), more));
   };
@@ -73,7 +73,7 @@ TEST(model_layouts, of_layers_that_differ_in_size_are_refused_by_the_field) {
             "");
 }
 
-TEST(model_layouts, heads_of_keys_have_several_names) {
+TEST(layer_layouts, heads_of_keys_have_several_names) {
   nlohmann::json config = with(decoder("a_falcon"), {{"multi_query", true}});
   config.erase("num_key_value_heads");
   EXPECT_EQ(parse(config).kv_heads, 1);
@@ -92,7 +92,7 @@ TEST(model_layouts, heads_of_keys_have_several_names) {
   EXPECT_EQ(parse(config).kv_heads, 8);
 }
 
-TEST(model_layouts, gates_follow_from_the_activation) {
+TEST(layer_layouts, gates_follow_from_the_activation) {
   EXPECT_FALSE(parse(with(decoder("apertus"), {{"hidden_act", "xielu"}})).gated_mlp);
   EXPECT_FALSE(parse(with(decoder("something"), {{"hidden_act", "xielu"}})).gated_mlp);
   EXPECT_TRUE(parse(decoder("something")).gated_mlp);
@@ -100,7 +100,7 @@ TEST(model_layouts, gates_follow_from_the_activation) {
                   .starts_with("m.json: hidden_act is \"maxout\"; untax does not know whether"));
 }
 
-TEST(model_layouts, text_parts_lie_deeper_in_some) {
+TEST(layer_layouts, text_parts_lie_deeper_in_some) {
   nlohmann::json omni = {{"model_type", "qwen2_5_omni"},
                          {"thinker_config", {{"text_config", decoder("qwen2_5_omni_text")}}},
                          {"talker_config", {{"hidden_size", 8}}}};
@@ -110,7 +110,7 @@ TEST(model_layouts, text_parts_lie_deeper_in_some) {
 }
 
 // google/gemma-3-4b-it and gemma-3-12b-it, as published.
-TEST(model_layouts, defaults_of_a_family_are_taken_where_files_rely_on_them) {
+TEST(layer_layouts, defaults_of_a_family_are_taken_where_files_rely_on_them) {
   nlohmann::json gemma = {{"architectures", {"Gemma3ForConditionalGeneration"}},
                           {"model_type", "gemma3"},
                           {"torch_dtype", "bfloat16"},
@@ -132,7 +132,7 @@ TEST(model_layouts, defaults_of_a_family_are_taken_where_files_rely_on_them) {
   EXPECT_EQ(parse(gemma).head_dim, 256) << "not 3840 / 16";
 }
 
-TEST(model_layouts, numbers_that_are_not_finite_are_taken_where_nobody_looks) {
+TEST(layer_layouts, numbers_that_are_not_finite_are_taken_where_nobody_looks) {
   std::string text = decoder("qwen3").dump();
   text.insert(1, R"("time_step_limit": [0.0, Infinity], "x": NaN, )");
   EXPECT_EQ(parse_model(text, "m.json").hidden, 256);
@@ -141,7 +141,7 @@ TEST(model_layouts, numbers_that_are_not_finite_are_taken_where_nobody_looks) {
   EXPECT_EQ(used, "m.json: hidden_size is Infinity; should be a whole number from 1 to 4194304");
 }
 
-TEST(model_layouts, names_with_control_characters_are_refused) {
+TEST(layer_layouts, names_with_control_characters_are_refused) {
   EXPECT_EQ(
       refusal(with(decoder("llama"), {{"architectures", {"a\x1b[31m"}}})),
       "m.json: architectures contains the control character U+001B; should be a text that can "
