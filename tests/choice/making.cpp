@@ -52,8 +52,13 @@ class stub final : public untax::device_operator {
   pattern how_;
 };
 
-/// No table has anything of the operator, so that every pattern is likely.
-const tuned_problem unknown{"gemm_reduce_scatter", gather_axis::rows, 2, 64, 4096, 8192};
+/// Tables have partials of bf16 and fp32 only, so that none has anything of this problem, and every
+/// pattern is likely.
+const tuned_problem unknown{.operator_name = "gemm_reduce_scatter",
+                            .m = 64,
+                            .n = 4096,
+                            .k = 8192,
+                            .partials = untax::dtype::f16};
 
 environment with(std::map<std::string, std::string> values) {
   return environment(std::move(values));
