@@ -18,8 +18,8 @@ struct memory_range {
 
   memory_range(const void* begin, std::size_t length) : data(begin), bytes(length) {}
   /// From the first element to the end of the last one. `matrix_of` has accepted the matrix.
-  memory_range(const const_matrix& m)
-      : data(m.data), bytes(m.span_bytes()) {}  // NOLINT(*-explicit-*)
+  // NOLINTNEXTLINE(*-explicit-*)
+  memory_range(const const_matrix& m) : data(m.data), bytes(m.span_bytes()) {}
 };
 
 /// Refuses arguments of an operator before anything moves. All functions throw `invalid_argument`
