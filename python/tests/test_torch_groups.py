@@ -17,3 +17,21 @@ def test_groups(check, ranks):
     said = torchrun(ranks, HERE / "torch_groups.py", check)
     for rank in range(ranks):
         assert f"rank {rank}: {check} is right" in said
+
+
+def test_a_rank_whose_limit_ended_first_is_not_missed():
+    from untax import Timeout
+    from untax.process_groups import _wait_for_ranks
+
+    class Store:
+        """Rank 1 never comes; rank 2 comes, and takes its key back when its own limit ends."""
+
+        looks = 0
+
+        def check(self, keys):
+            self.looks += 1
+            return keys == ["0"] or (keys == ["2"] and self.looks < 10)
+
+    with pytest.raises(Timeout, match="rank 0: rank 1 of 3 did not come") as missed:
+        _wait_for_ranks(Store(), ["0", "1", "2"], 0, 0.1)
+    assert missed.value.suspect == 1
