@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -151,11 +150,11 @@ class chooser {
     std::vector<pattern> order;
     if (choices_[at].likely.size() > 1) order = order_by_times(ends_, timed_, choices_, at);
     append_others(order, choices_[at].order);
-    for (const part_of_rows& part : std::views::reverse(parts)) {
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       std::vector<pattern> own_order;
-      if (part.how != pattern::automatic) own_order.push_back(part.how);
+      if (part->how != pattern::automatic) own_order.push_back(part->how);
       append_others(own_order, order);
-      operators.push_back({part.rows, first_possible(own_order, at)});
+      operators.push_back({part->rows, first_possible(own_order, at)});
     }
   }
 
