@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
-"""What no file may hold: paths of one machine, unfinished business, links to places nobody reviewed, and words that were
-given up for those of the field (retired.py lists them)."""
+"""No file holds paths of one machine, unfinished business, or links to hosts that nobody reviewed."""
 import re
 
 import gate
-import retired
 
 # Written in pieces, so that this file does not match itself.
 FORBIDDEN = [
@@ -33,9 +31,7 @@ def check(tree):
         for match in LINK.finditer(text):
             if match.group(1) not in HOSTS:
                 findings.append(f"{name}:{gate.line_of(text, match.start())}: a link to {match.group(1)}, "
-                                "which is not among the hosts that tests/style/words.py names")
-        for offset, word, say in retired.findings_in(name, text):
-            findings.append(f"{name}:{gate.line_of(text, offset)}: {word!r} is retired: say {say}")
+                                "which is not among the hosts that tests/style/texts.py names")
         if text and not text.endswith("\n"):
             findings.append(f"{name}: no line break at its end")
     return findings
@@ -50,18 +46,8 @@ BAD = [
     ("docs/a.md", "[x](https:/" + "/example.test/a)\n"),
     ("docs/a.md", "<" * 7 + " HEAD\n"),
 ]
-BAD += [
-    ("ops/all_gather_gemm/a.hpp", "int pie" + "ce_rows = 1;\n"),
-    ("ops/all_gather_gemm/README.md", "A mov" + "er sends it.\n"),
-    ("engines/gpu/gemm/a.cuh", "// The load" + "er waits.\n"),
-    ("engines/gpu/gemm/a.cuh", "shared.sta" + "ged.wait(0);\n"),
-    ("docs/a.md", "by the copy engine " + "of a multiprocessor\n"),
-    ("docs/a.md", "A is de" + "alt to the ranks.\n"),
-]
 GOOD = [
     ("docs/a.md", "See https://arxiv.org/abs/2511.02168 and the work/rest ratio.\n"),
-    ("ops/all_gather_gemm/layout.hpp", "constexpr pieces row_chunks(int source) const;\n"),
-    ("docs/a.md", "A copy engine, which moves by DMA, waits for nothing. Model loaders are not this.\n"),
 ]
 
 if __name__ == "__main__":
