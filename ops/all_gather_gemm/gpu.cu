@@ -1,19 +1,15 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "engines/gpu/comm/dma_sender.hpp"
 #include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/sources/gathered.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
-#include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
-#include "engines/gpu/rooms/shared_room.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
-#include "ops/common/kernel_start.hpp"
+#include "ops/common/launched_gemm.hpp"
 #include "ops/common/plan_agreement.hpp"
 
 namespace untax {
@@ -21,93 +17,114 @@ namespace {
 
 constexpr std::string_view name = "all_gather_gemm";
 
-using io_of_chunks = gather_io<all_gather_gemm_protocol>;
-using io_of_packets = packet_gather_io<all_gather_gemm_protocol>;
-static_assert(sizeof(io_of_chunks) == sizeof(io_of_packets));  // one struct is passed to either
+using chunk_args = gather_io<all_gather_gemm_protocol>;
+using packet_args = packet_gather_io<all_gather_gemm_protocol>;
+static_assert(sizeof(chunk_args) == sizeof(packet_args));  // one struct is passed to either
 
 gpu::kernel_variant variant_of(const gather_plan& plan) {
-  return plan.packets ? gpu::variant_for<gpu::packet_kernels, io_of_packets>(plan.gemm.config)
-                      : gpu::variant_for<gpu::gather_kernels, io_of_chunks>(plan.gemm.config);
+  return plan.packets ? gpu::variant_for<gpu::packet_kernels, packet_args>(plan.gemm.config)
+                      : gpu::variant_for<gpu::gather_kernels, chunk_args>(plan.gemm.config);
 }
 
-/// The operator, for all patterns with own kernels.
-class device_gather final : public device_operator {
+/// For all patterns with own kernels: see `launched_gemm`.
+class gather_launches {
  public:
-  device_gather(world& w, const all_gather_gemm_problem& problem, const operator_options& options,
-                gather_plan plan, gpu::room_pool* rooms)
+  gather_launches(const world& w, const all_gather_gemm_problem& problem,
+                  const operator_options& options, gather_plan plan)
       : problem_(problem),
         how_(options.how),
         plan_(std::move(plan)),
         protocol_(problem, plan_.protocol),
         gemm_(plan_.gemm, problem.type, variant_of(plan_), plan_.comm_ctas,
               start_of(w, options, problem.gather == gather_axis::rows && !plan_.packets)),
-        io_{{{{.how = protocol_}}}},
-        launcher_(w, name, {.side = 1 + 2 * plan_.streams}) {
-    launcher_.require_at_most(gpu::most_ranks);
-    allocate(rooms);
-    list_chunks();
-    describe();
-    launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });
-  }
+        io_{{{{.how = protocol_}}}} {}
 
-  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
-    auto* const on = static_cast<cudaStream_t>(stream.handle);
-    gpu::whole_run all = launcher_.begin(on);
-    room_.enter(all, on);
-    if (const gemm_operands now{a, weights, c}; now != operands_) describe_matrices(now);
-    io_.moved.run.in = static_cast<const std::byte*>(a);
-    if (how_ == pattern::bulk_synchronous) all([&] { gather(on); });
-    if (how_ == pattern::producer_consumer) {
-      launcher_.side().fork(on);
-      all([&] { move_gathered(io_, sender_epochs_, plan_.own_grid, launcher_.side().get()); });
+  [[nodiscard]] int side_streams() const { return 1 + 2 * plan_.streams; }
+  [[nodiscard]] const gather_plan& plan() const { return plan_; }
+  [[nodiscard]] std::int64_t rows() const { return problem_.m; }
+
+  void allocate(gpu::operator_host& host, gpu::room_pool* rooms) {
+    launcher_ = &host.launcher();
+    const gather_bytes bytes = bytes_of(plan_, protocol_);
+    // An epoch for each block of both kernels, the count of blocks, and what copy engines signal.
+    gpu::run_arguments& run = io_.moved.run;
+    run = host.allocate(
+        {.threads = gpu::block_threads,
+         .inbox = {{bytes.inbox + bytes.outbox,
+                    plan_.packets ? gpu::room_content::packets : gpu::room_content::counted}},
+         .counters = static_cast<std::size_t>(protocol_.counters()),
+         .own_words = gemm_.blocks() + plan_.own_grid + 2},
+        rooms);
+    sender_epochs_ = run.epochs + gemm_.blocks();
+    io_.done = sender_epochs_ + plan_.own_grid;
+    if (how_ == pattern::copy_engine) {
+      io_.next_use = io_.done + 1;
+      constexpr std::uint64_t first = 1;
+      gpu::upload(io_.next_use, &first, sizeof first, "cannot prepare the signals of copy engines");
     }
-    if (how_ == pattern::copy_engine) all.all_of([&] { start_copies(on); });
-    all([&] { gemm_.launch(maps_, &io_, on); });
-    all([&] { join_sides(on); });
+    list_chunks();
+    describe_plan();
   }
 
-  void set_rows(std::int64_t rows) override {
-    if (rows == problem_.m) return;
+  void launch_dry(cudaStream_t on) const {
+    chunk_args dry = io_;
+    dry.moved.run.launch = -1;
+    gemm_.launch({}, &dry, on);
+    move_gathered(dry, sender_epochs_, 2, on);
+    bulk_gather dry_too = bulk_;
+    dry_too.moved.run.launch = -1;
+    gather_all(dry_too, sender_epochs_, false, on);
+    gather_all_by_tma(dry, bulk_.receiving, sender_epochs_, 2, false, on);
+  }
+
+  void set_rows(std::int64_t rows) {
     problem_.m = rows;
     io_.how = protocol_ = all_gather_gemm_protocol(problem_, plan_.protocol);
-    describe();
-    operands_ = {};
+    describe_plan();
   }
 
-  [[nodiscard]] pattern how() const override { return how_; }
-  [[nodiscard]] std::string text() const override {
-    return fmt::format("{}: {}, {}", name, name_of(how_), plan_.text());
+  [[nodiscard]] gemm_operands bind(const void* a, const void* weights, void* c) {
+    io_.moved.run.in = static_cast<const std::byte*>(a);
+    return {a, weights, c};
+  }
+
+  /// The maps of segments are in `io_`.
+  void describe(const gemm_operands& operands) {
+    const gpu::gemm_maps map{plan_.gemm, problem_.type};
+    const gather_maps maps = maps_of(problem_, plan_, protocol_, operands, io_.moved.run.inbox);
+    maps_.b = map.b(maps.b);
+    maps_.c = map.c(maps.c);
+    for (std::size_t i = 0; i < maps.a.size(); ++i) io_.a[i] = map.a(maps.a[i]);
+    for (std::size_t i = 0; i < maps.b_or_c.size(); ++i)
+      io_.b_or_c[i] = protocol_.by_rows() ? map.c(maps.b_or_c[i]) : map.b(maps.b_or_c[i]);
+    maps_.a = io_.a[0];
+    if (!maps.inbox_tma_tiles.empty())
+      io_.shard_tma_tiles = gpu::moved_map_of(maps.shard_tma_tiles, problem_.type);
+    for (std::size_t peer = 0; peer < maps.inbox_tma_tiles.size(); ++peer)
+      io_.inbox_tma_tiles[peer] = gpu::moved_map_of(maps.inbox_tma_tiles[peer], problem_.type);
+  }
+
+  void launch(void* /*c*/, gpu::whole_run& run, cudaStream_t on) {
+    if (how_ == pattern::bulk_synchronous) run([&] { gather(on); });
+    if (how_ == pattern::producer_consumer) {
+      launcher_->side().fork(on);
+      run([&] { move_gathered(io_, sender_epochs_, plan_.own_grid, launcher_->side().get()); });
+    }
+    if (how_ == pattern::copy_engine) run.all_of([&] { start_copies(on); });
+    run([&] { gemm_.launch(maps_, &io_, on); });
+    run([&] { join_sides(on); });
   }
 
  private:
-  void allocate(gpu::room_pool* rooms) {
-    gpu::run_arguments& run = io_.moved.run;
-    run = launcher_.arguments(2, gpu::block_threads);
-    const gather_bytes bytes = bytes_of(plan_, protocol_);
-    const auto content = plan_.packets ? gpu::room_content::packets : gpu::room_content::counted;
-    room_ = gpu::room_pool::take(rooms, launcher_, bytes.inbox + bytes.outbox, content);
-    run.inbox = room_.memory();
-    run.counters = launcher_.symmetric_memory<std::uint64_t>(
-        static_cast<std::size_t>(protocol_.counters()), "counters");
-    // An epoch for each block of both kernels, the count of blocks, and what copy engines signal.
-    run.epochs = launcher_.own_words(gemm_.blocks() + plan_.own_grid + 2);
-    sender_epochs_ = run.epochs + gemm_.blocks();
-    io_.done = sender_epochs_ + plan_.own_grid;
-    if (how_ != pattern::copy_engine) return;
-    io_.next_use = io_.done + 1;
-    constexpr std::uint64_t first = 1;
-    gpu::upload(io_.next_use, &first, sizeof first, "cannot prepare the signals of copy engines");
-  }
-
   void list_chunks() {
     const comm::transfer_lists lists = lists_of(problem_, plan_);
     if (lists.begins.empty()) return;
-    lists_ = {launcher_.own_table(lists.entries), launcher_.own_table(lists.begins)};
+    lists_ = {launcher_->own_table(lists.entries), launcher_->own_table(lists.begins)};
     nothing_ = {lists_.entries,
-                launcher_.own_table(std::vector<std::int32_t>(lists.begins.size(), 0))};
+                launcher_->own_table(std::vector<std::int32_t>(lists.begins.size(), 0))};
   }
 
-  void describe() {
+  void describe_plan() {
     describe_moved(io_.moved, plan_, protocol_);
     io_.who = plan_.who;
     io_.tma_tiles = plan_.tma_tiles;
@@ -127,25 +144,14 @@ class device_gather final : public device_operator {
              io_.shard, io_.lists,        receiving_grid::of(protocol_)};
   }
 
-  void start_dry(cudaStream_t on) {
-    io_of_chunks dry = io_;
-    dry.moved.run.launch = -1;
-    gemm_.launch({}, &dry, on);
-    move_gathered(dry, sender_epochs_, 2, on);
-    bulk_gather dry_too = bulk_;
-    dry_too.moved.run.launch = -1;
-    gather_all(dry_too, sender_epochs_, false, on);
-    gather_all_by_tma(dry, bulk_.receiving, sender_epochs_, 2, false, on);
-  }
-
   void join_sides(cudaStream_t on) const {
-    if (how_ == pattern::producer_consumer) launcher_.side().join(on);
-    for (int i = 1; i <= 2 * plan_.streams; ++i) launcher_.side(i).join(on);
+    if (how_ == pattern::producer_consumer) launcher_->side().join(on);
+    for (int i = 1; i <= 2 * plan_.streams; ++i) launcher_->side(i).join(on);
   }
 
   /// For bulk_synchronous: gathers all of A before the GEMM.
   void gather(cudaStream_t on) {
-    const bool early = launcher_.starts_early();
+    const bool early = launcher_->starts_early();
     if (plan_.tma_tiles)
       return gather_all_by_tma(io_, bulk_.receiving, sender_epochs_, plan_.own_grid, early, on);
     bulk_.moved.run.in = io_.moved.run.in;
@@ -154,27 +160,10 @@ class device_gather final : public device_operator {
 
   /// Epoch 1 in every run: there is one set of rooms, so all runs copy the same.
   void start_copies(cudaStream_t on) const {
-    gpu::start_dma_senders(launcher_, io_.moved, io_.next_use, plan_.streams, on,
+    gpu::start_dma_senders(*launcher_, io_.moved, io_.next_use, plan_.streams, on,
                            [&](int sender, const auto& take) {
                              protocol_.push({sender, plan_.streams}, 1, take);
                            });
-  }
-
-  /// Makes the tensor maps of the caller's matrices. The maps of segments are in `io_`.
-  void describe_matrices(const gemm_operands& operands) {
-    const gpu::gemm_maps map{plan_.gemm, problem_.type};
-    const gather_maps maps = maps_of(problem_, plan_, protocol_, operands, io_.moved.run.inbox);
-    maps_.b = map.b(maps.b);
-    maps_.c = map.c(maps.c);
-    for (std::size_t i = 0; i < maps.a.size(); ++i) io_.a[i] = map.a(maps.a[i]);
-    for (std::size_t i = 0; i < maps.b_or_c.size(); ++i)
-      io_.b_or_c[i] = protocol_.by_rows() ? map.c(maps.b_or_c[i]) : map.b(maps.b_or_c[i]);
-    maps_.a = io_.a[0];
-    if (!maps.inbox_tma_tiles.empty())
-      io_.shard_tma_tiles = gpu::moved_map_of(maps.shard_tma_tiles, problem_.type);
-    for (std::size_t peer = 0; peer < maps.inbox_tma_tiles.size(); ++peer)
-      io_.inbox_tma_tiles[peer] = gpu::moved_map_of(maps.inbox_tma_tiles[peer], problem_.type);
-    operands_ = operands;
   }
 
   all_gather_gemm_problem problem_;
@@ -182,15 +171,13 @@ class device_gather final : public device_operator {
   gather_plan plan_;
   all_gather_gemm_protocol protocol_;
   gpu::gemm_launcher gemm_;
-  io_of_chunks io_;  // for packets it is passed as io_of_packets
+  chunk_args io_;  // for packets it is passed as packet_args
   comm::sender_lists lists_;
   comm::sender_lists nothing_;
   bulk_gather bulk_;  // for bulk_synchronous
   gpu::gemm_matrices maps_{};
-  gemm_operands operands_;  // what the maps describe
   std::uint64_t* sender_epochs_ = nullptr;
-  gpu::plan_room room_;
-  gpu::operator_launcher launcher_;  // destroyed first
+  gpu::operator_launcher* launcher_ = nullptr;
 };
 
 }  // namespace
@@ -203,7 +190,8 @@ std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
   if (options.how == pattern::copy_engine) gpu::require_own_gpu(w, "copy engines");
   auto plans = gather_plans(problem, w.size(), w.rank(), options, gpu::num_sms_of(w));
   agree_on_lines(w, name, plans.front().agreed());
-  return std::make_unique<device_gather>(w, problem, options, std::move(plans.front()), rooms);
+  return std::make_unique<launched_gemm<gather_launches>>(w, name, options.how, rooms, problem,
+                                                          options, std::move(plans.front()));
 }
 
 }  // namespace untax

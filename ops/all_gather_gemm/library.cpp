@@ -40,7 +40,8 @@ std::optional<sharding> uneven(all_gather_gemm_problem p, int world) {
 class library_all_gather_gemm final : public device_operator {
  public:
   library_all_gather_gemm(world& w, const all_gather_gemm_problem& p, bool varying_rows)
-      : world_(&w.stable_view()),
+      : device_operator(w),
+        world_(&w.stable_view()),
         problem_(p),
         shards_(a_sharding(p, w.size())),
         gather_(w, slab_bytes(p, w.size()), varying_rows ? uneven(p, w.size()) : std::nullopt),

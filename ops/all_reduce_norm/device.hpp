@@ -43,7 +43,7 @@ struct shown_results {
     world& w, const all_reduce_norm_problem& problem, int phases, const shown_results& results);
 
 /// The same for any number of tokens up to that of the problem. It has a plan, rooms and counters
-/// for each end of a table, as in `row_operators`.
+/// for each end of a table, as in `device_runner`.
 [[nodiscard]] process_owned<device_norm> all_reduce_norm_for_any_tokens(
     world& w, const all_reduce_norm_problem& problem, const row_plans& plans,
     const shown_results& results);

@@ -4,11 +4,10 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/channel/run_arguments.hpp"
-#include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/launch/common_end.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/norm/norm_rows.hpp"
-#include "engines/gpu/rooms/shared_room.hpp"
+#include "engines/gpu/rooms/operator_host.hpp"
 #include "ops/all_reduce_norm/device.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/all_reduce_norm/planning.hpp"
@@ -22,28 +21,28 @@ class launched_norm final : public device_norm {
  public:
   launched_norm(world& w, const all_reduce_norm_problem& problem, const norm_plan& planned,
                 const shown_results& results, gpu::room_pool* rooms)
-      : problem_(problem),
+      : end_(w),
+        problem_(problem),
         own_(results.own),
-        launcher_(w, all_reduce_norm_name, {.own = true}),
+        host_(w, all_reduce_norm_name, {.own = true}),
         kernel_(gpu::norm_kernel(problem.type, planned.how)),
         blocks_(planned.blocks) {
-    launcher_.require_at_most(gpu::most_ranks);
+    host_.launcher().require_at_most(gpu::most_ranks);
     const gpu::norm_rows& how = planned.how;
     given_.how = how;
-    given_.run = launcher_.arguments(2, gpu::norm_threads);
+    given_.run = host_.allocate(
+        {.threads = gpu::norm_threads,
+         .inbox = {{static_cast<std::size_t>(how.inbox_bytes()), gpu::room_content::words}},
+         .counters = static_cast<std::size_t>(how.counters()),
+         .own_words = blocks_ + 1},
+        rooms);
     given_.run.between = results.between;
-    room_ = gpu::room_pool::take(rooms, launcher_, static_cast<std::size_t>(how.inbox_bytes()),
-                                 gpu::room_content::words);
-    given_.run.inbox = room_.memory();
-    given_.run.counters = launcher_.symmetric_memory<std::uint64_t>(
-        static_cast<std::size_t>(how.counters()), "counters");
-    given_.run.epochs = launcher_.own_words(blocks_ + 1);
     given_.done = given_.run.epochs + blocks_;
     given_.type = problem.type;
     given_.output = problem.output;
     given_.epsilon = problem.epsilon;
-    launcher_.prepare(kernel_, 0);
-    launcher_.dry_run([&](cudaStream_t on) {
+    host_.launcher().prepare(kernel_, 0);
+    host_.launcher().dry_run([&](cudaStream_t on) {
       gpu::norm_arguments dry = given_;
       dry.run.launch = -1;
       launch(dry, on);
@@ -56,46 +55,42 @@ class launched_norm final : public device_norm {
   }
 
   void run(const norm_inputs& inputs, const norm_results& results, stream_ref stream) override {
-    const bool waits = stream.handle == nullptr;
-    auto* const on = launcher_.stream_of(stream);
-    gpu::whole_run all = launcher_.begin(on);
-    room_.enter(all, on);
-    const norm_results& to = given_.how.passes_on ? own_ : results;
-    given_.run.in = static_cast<const std::byte*>(inputs.in.data);
-    given_.residual = inputs.residual.data;
-    given_.weight = inputs.weight;
-    given_.scale = inputs.scale;
-    given_.x = to.x;
-    given_.out = to.out;
-    given_.scales = to.scales;
-    all([&] { launch(given_, on); });
-    const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
-    launcher_.copy_result(results.x, to.x, elements * size_of(problem_.type), all, on);
-    launcher_.copy_result(results.out, to.out, elements * normed_size(problem_), all, on);
-    if (problem_.output == norm_output::e4m3_per_token)
-      launcher_.copy_result(results.scales, to.scales,
-                            static_cast<std::size_t>(problem_.tokens) * sizeof(float), all, on);
-    if (!waits) return;
-    launcher_.wait(on, "a kernel failed");
-    launcher_.ranks().check();
+    host_.run(stream, [&](gpu::whole_run& run, cudaStream_t on) {
+      const norm_results& to = given_.how.passes_on ? own_ : results;
+      given_.run.in = static_cast<const std::byte*>(inputs.in.data);
+      given_.residual = inputs.residual.data;
+      given_.weight = inputs.weight;
+      given_.scale = inputs.scale;
+      given_.x = to.x;
+      given_.out = to.out;
+      given_.scales = to.scales;
+      run([&] { launch(given_, on); });
+      const gpu::operator_launcher& launcher = host_.launcher();
+      const auto elements = static_cast<std::size_t>(problem_.tokens * problem_.hidden);
+      launcher.copy_result(results.x, to.x, elements * size_of(problem_.type), run, on);
+      launcher.copy_result(results.out, to.out, elements * normed_size(problem_), run, on);
+      if (problem_.output == norm_output::e4m3_per_token)
+        launcher.copy_result(results.scales, to.scales,
+                             static_cast<std::size_t>(problem_.tokens) * sizeof(float), run, on);
+    });
   }
 
  private:
   void launch(const gpu::norm_arguments& given, cudaStream_t on) const {
     gpu::norm_arguments passed = given;
     void* arguments[] = {&passed};
-    launcher_.launch({.kernel = kernel_,
-                      .blocks = blocks_,
-                      .threads = gpu::norm_threads,
-                      .early = true,
-                      .together = given.how.spread},
-                     on, arguments);
+    host_.launcher().launch({.kernel = kernel_,
+                             .blocks = blocks_,
+                             .threads = gpu::norm_threads,
+                             .early = true,
+                             .together = given.how.spread},
+                            on, arguments);
   }
+  gpu::common_end end_;
   all_reduce_norm_problem problem_;
   norm_results own_;
   gpu::norm_arguments given_;
-  gpu::plan_room room_;
-  gpu::operator_launcher launcher_;
+  gpu::operator_host host_;
   const void* kernel_;
   int blocks_;
 };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,11 +11,11 @@
 #include <vector>
 
 #include <untax/core/environment.hpp>
+#include <untax/core/error.hpp>
 #include <untax/world/world.hpp>
 
 #include "ops/choice/table.hpp"
 #include "ops/common/device_operator.hpp"
-#include "ops/common/row_operators.hpp"
 
 namespace untax {
 
@@ -50,6 +52,25 @@ struct chosen_operators {
   std::string reason;                     ///< a sentence for `explain()`
   std::shared_ptr<const void> libraries;  ///< null where bulk_library was not made
 };
+
+/// The operators of `ends` ends, by ascending rows: `add(end, operators)` appends those of one,
+/// that of the most rows first. The end with the most rows comes first, so that memory that plans
+/// share fits all of them. If an end is out of memory, all ranks are, and all of them give back,
+/// together, what they have.
+template <class Add>
+[[nodiscard]] std::vector<operator_up_to> operators_of(std::size_t ends, const Add& add) {
+  std::vector<operator_up_to> operators;
+  try {
+    for (std::size_t end = ends; end-- > 0;) add(end, operators);
+  } catch (const error& e) {
+    if (e.code() == errc::out_of_memory) {
+      while (!operators.empty()) operators.pop_back();
+    }
+    throw;
+  }
+  std::ranges::reverse(operators);
+  return operators;
+}
 
 /// Makes an operator of a world of GPUs in the patterns that `automatic` stands for. `ends` are the
 /// numbers of rows up to which a plan is to serve, ascending: one is a problem of so many rows, and

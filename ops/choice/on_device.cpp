@@ -10,8 +10,6 @@
 #include "ops/choice/device_name.hpp"
 #include "ops/choice/gemm_timer.hpp"
 #include "ops/common/planning.hpp"
-#include "ops/common/reasoned_operator.hpp"
-#include "ops/common/row_operators.hpp"
 #include "ops/common/row_table.hpp"
 
 namespace untax {
@@ -29,11 +27,19 @@ tuned_problem tuned(const operator_entry& entry, const gemm_problem& p, int rank
           .partials = wide ? dtype::f32 : dtype::bf16};
 }
 
-made_on_device made_of(world& w, const operator_entry& entry, std::shared_ptr<device_operator> op) {
+/// `plans.by_rows` are those of a capacity if `varies`, and else one.
+made_on_device made_of(world& w, const operator_entry& entry, chosen_operators plans, bool varies) {
+  const operator_up_to& most = plans.by_rows.back();
   made_on_device made;
-  made.how = op->how();
-  made.explanation = op->text();
-  made.runner = make_process_owned<device_runner>(w, entry.name, std::move(op));
+  made.how = most.op->how();
+  made.explanation = most.op->text();
+  if (varies) {
+    made.explanation = fmt::format("any number of rows up to {} by {} plans; with the most: {}",
+                                   most.rows, plans.by_rows.size(), made.explanation);
+  }
+  if (!plans.reason.empty()) made.explanation += "; " + plans.reason;
+  made.runner = make_process_owned<device_runner>(w, entry.name, std::move(plans.by_rows),
+                                                  std::move(plans.libraries));
   w.agree(entry.name, fmt::format("made {}", name_of(made.how)));
   return made;
 }
@@ -61,18 +67,15 @@ made_on_device make_on_device(world& w, const operator_entry& entry, const gemm_
     chosen.how = how;
     return make.by_kernels(rows, chosen);
   };
-  const auto one_or_all = [&](std::vector<operator_up_to> by_rows) {
-    if (!options.varying_rows) return std::move(by_rows.back().op);
-    return std::shared_ptr<device_operator>(std::make_shared<row_operators>(std::move(by_rows)));
-  };
   const bool planned_once = !options.varying_rows || options.how == pattern::bulk_library;
   const std::vector<std::int64_t> ends =
       planned_once ? std::vector{problem.m} : row_ends(problem.m);
   if (options.how != pattern::automatic) {
-    return made_of(w, entry,
-                   one_or_all(operators_of(ends.size(), [&](std::size_t i, auto& operators) {
-                     operators.push_back({ends[i], make_in(options.how, ends[i])});
-                   })));
+    chosen_operators asked;
+    asked.by_rows = operators_of(ends.size(), [&](std::size_t i, auto& operators) {
+      operators.push_back({ends[i], make_in(options.how, ends[i])});
+    });
+    return made_of(w, entry, std::move(asked), options.varying_rows);
   }
   chosen_operators chosen =
       make_chosen(w, tuned(entry, problem, w.size()), ends, device_name_here(),
@@ -82,10 +85,7 @@ made_on_device make_on_device(world& w, const operator_entry& entry, const gemm_
                    .libraries = [&]() -> std::shared_ptr<const void> {
                      return w.size() > 1 ? bulk::communicator_of(w) : nullptr;
                    }});
-  return made_of(
-      w, entry,
-      std::make_shared<reasoned_operator>(one_or_all(std::move(chosen.by_rows)),
-                                          std::move(chosen.reason), std::move(chosen.libraries)));
+  return made_of(w, entry, std::move(chosen), options.varying_rows);
 }
 
 }  // namespace untax

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <untax/core/pattern.hpp>
 #include <untax/core/stream_ref.hpp>
+#include <untax/world/world.hpp>
+
+#include "engines/gpu/launch/common_end.hpp"
 
 namespace untax {
 
@@ -24,10 +28,12 @@ struct gemm_operands {
 /// allocates, loads and measures only when it is constructed.
 class device_operator {
  public:
-  device_operator() = default;
+  /// `w` has to outlive it.
+  explicit device_operator(world& w) : end_(w) {}
   device_operator(const device_operator&) = delete;
   device_operator& operator=(const device_operator&) = delete;
-  /// Waits until its kernels have ended at all ranks. Leaves memory of a stopped world alone.
+  /// Returns when all ranks have ended theirs, with all kernels and memory. Leaves memory of a
+  /// stopped world alone.
   virtual ~device_operator() = default;
 
   /// Runs one epoch: only launches, and may be captured. The class has checked the arguments: they
@@ -44,6 +50,16 @@ class device_operator {
   [[nodiscard]] virtual pattern how() const = 0;
   /// What it does and, where untax chose it, what was considered: a sentence for `explain()`.
   [[nodiscard]] virtual std::string text() const = 0;
+
+ private:
+  gpu::common_end end_;
+};
+
+/// The operator for the numbers of rows above those of the one before it. It was planned for any
+/// number of rows up to at least `rows`.
+struct operator_up_to {
+  std::int64_t rows = 0;
+  std::shared_ptr<device_operator> op;
 };
 
 }  // namespace untax

@@ -1,5 +1,6 @@
 #include "ops/common/device_runner.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -36,24 +37,17 @@ void require_device_problem(std::string_view operator_name, int rank, dtype type
 }
 
 device_runner::device_runner(world& w, std::string_view operator_name,
-                             std::shared_ptr<device_operator> op)
+                             std::vector<operator_up_to> plans,
+                             std::shared_ptr<const void> libraries)
     : world_(&w.stable_view()),
       name_(operator_name),
       arguments_(operator_name, w),
-      op_(std::move(op)) {}
+      plans_(std::move(plans)),
+      current_(plans_.back().op.get()),
+      libraries_(std::move(libraries)) {}
 
 device_runner::~device_runner() {
-  if (world_->unwinding()) return;
-  wait_for_device(*world_);
-  op_.reset();
-  try {
-    // Freeing memory may wait for kernels of peers, which may wait for this rank: so no rank goes
-    // on before all have freed it.
-    if (!world_->stopped()) world_->barrier();
-  } catch (const error&) {
-    // The world was stopped meanwhile; nothing is left to be done.
-    return;
-  }
+  if (!world_->unwinding()) wait_for_device(*world_);
 }
 
 void device_runner::require_usable(std::string_view what, const const_matrix& m) {
@@ -71,7 +65,9 @@ void device_runner::set_rows(std::int64_t rows, stream_ref stream) {
   if (rows == rows_) return;
   note_rows(*world_, name_, rows, stream);
   rows_ = rows;
-  if (rows > 0) op_->set_rows(rows);
+  if (rows == 0) return;
+  current_ = std::ranges::lower_bound(plans_, rows, {}, &operator_up_to::rows)->op.get();
+  current_->set_rows(rows);
 }
 
 void device_runner::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
@@ -81,7 +77,7 @@ void device_runner::run(const const_matrix& a, const const_matrix& weights, cons
   require_usable("weights", weights);
   require_usable("c", as_const(c));
   const bool waits = stream.handle == nullptr;
-  op_->run(a.data, weights.data, c.data, stream_.unless(stream));
+  current_->run(a.data, weights.data, c.data, stream_.unless(stream));
   if (!waits) return;
   stream_.wait(fmt::format("rank {}: {}: a kernel failed", world_->rank(), name_));
   world_->check();

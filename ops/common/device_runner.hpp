@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <untax/core/matrix.hpp>
 #include <untax/core/stream_ref.hpp>
@@ -25,15 +26,24 @@ void require_device_problem(std::string_view operator_name, int rank, dtype type
 /// not while `stream` is captured. Throws what stopped the world.
 void note_rows(world& w, std::string_view operator_name, std::int64_t rows, stream_ref stream);
 
-/// Runs a device_operator for the operator's class: checks what GPUs require of arguments beyond
-/// the host's requirements, chooses the stream, and waits if none is given.
+/// Runs a GEMM operator of GPUs for the operator's class: checks what GPUs require of arguments
+/// beyond the host's requirements, chooses the plan and the stream, and waits if no stream is
+/// given.
+///
+/// Where rows vary there is a plan for each end of a table (`row_ends`); bulk_library may be the
+/// same operator for several. Each plan has its own kernel, lists, counters and rooms, so a run of
+/// one does not affect the others, and what is proved of each by itself holds in any sequence. A
+/// run uses the first plan that was made for at least as many rows.
 class device_runner {
  public:
-  /// `w` has to outlive it.
-  device_runner(world& w, std::string_view operator_name, std::shared_ptr<device_operator> op);
+  /// `plans`: by ascending rows, the last one for the capacity; one if rows do not vary.
+  /// `libraries` is kept as long as this is: NCCL takes long to connect ranks, so the next operator
+  /// that is timed finds them connected. `w` has to outlive it.
+  device_runner(world& w, std::string_view operator_name, std::vector<operator_up_to> plans,
+                std::shared_ptr<const void> libraries = nullptr);
   device_runner(const device_runner&) = delete;
   device_runner& operator=(const device_runner&) = delete;
-  /// Collective, as the operator's end is. Waits for what runs on the GPU.
+  /// Collective, as the ends of the plans are. Waits for what runs on the GPU.
   ~device_runner();
 
   /// Sets the number of rows of the next runs, up to the planned one; only if that was planned for
@@ -53,7 +63,9 @@ class device_runner {
   device_arguments arguments_;
   std::int64_t rows_ = -1;  ///< rows of runs, where they vary
   own_stream stream_;
-  std::shared_ptr<device_operator> op_;
+  std::vector<operator_up_to> plans_;
+  device_operator* current_;               ///< the plan of the next run
+  std::shared_ptr<const void> libraries_;  ///< ends before the plans, whose end all ranks wait for
 };
 
 }  // namespace untax

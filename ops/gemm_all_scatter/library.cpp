@@ -18,7 +18,8 @@ namespace {
 class library_gemm_all_scatter final : public device_operator {
  public:
   library_gemm_all_scatter(world& w, const gemm_all_scatter_problem& p, bool varying_rows)
-      : world_(&w.stable_view()),
+      : device_operator(w),
+        world_(&w.stable_view()),
         problem_(p),
         shards_{p.n, w.size(), shard_granularity},
         gather_(w, slab_bytes()),

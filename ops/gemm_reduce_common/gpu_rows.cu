@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <untax/tile/order.hpp>
 #include <untax/tile/shard.hpp>
 
@@ -10,10 +8,8 @@
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/sinks/row_partials.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
-#include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
-#include "engines/gpu/rooms/shared_room.hpp"
-#include "ops/common/kernel_start.hpp"
+#include "ops/common/launched_gemm.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
 #include "ops/gemm_reduce_common/row_plan.hpp"
@@ -24,70 +20,38 @@ namespace {
 using io = row_sums_io<gemm_all_scatter_protocol>;
 using sums_io = row_sums<gemm_all_scatter_protocol>;
 
-/// A GEMM whose parts go to the owners of rows, which add them, or a kernel after it does.
-class device_row_sums final : public device_operator {
+/// A GEMM whose parts go to the owners of rows, which add them, or a kernel after it does: see
+/// `launched_gemm`.
+class row_sum_launches {
  public:
-  device_row_sums(world& w, const device_sum& sum, const operator_options& options,
-                  row_sums_plan plan, const symmetric_result& result, gpu::room_pool* rooms)
+  row_sum_launches(const world& w, const device_sum& sum, const operator_options& options,
+                   row_sums_plan plan, const symmetric_result& result)
       : sum_(sum),
-        how_(options.how),
         plan_(std::move(plan)),
         result_(result),
         depth_(sharding{sum.k, w.size(), shard_granularity}.of(w.rank()).size),
         gemm_(plan_.gemm, sum.type, gpu::variant_for<gpu::scatter_kernels, io>(plan_.gemm.config),
               0, start_of(w, options, false)),
         io_{{{{.how = plan_.meetings()}}}},
-        adds_{{.how = plan_.meetings()}},
-        launcher_(w, sum.operator_name, {.side = 1}) {
-    launcher_.require_at_most(gpu::most_ranks);
-    allocate(rooms);
-    describe_rows();
-    launcher_.dry_run([&](cudaStream_t on) { start_dry(on); });
-  }
+        adds_{{.how = plan_.meetings()}} {}
 
-  void run(const void* a, const void* weights, void* c, stream_ref stream) override {
-    auto* const on = static_cast<cudaStream_t>(stream.handle);
-    gpu::whole_run all = launcher_.begin(on);
-    room_.enter(all, on);
-    void* const sums = plan_.passes_on ? result_.data : c;
-    io_.moved.run.out = adds_.moved.run.out = static_cast<std::byte*>(sums);
-    if (const gemm_operands now{a, weights}; now != operands_) describe_matrices(now);
-    if (io_.adds && sums != sums_) describe_sums(sums);
-    all([&] { gemm_.launch(matrices_, &io_, on); });
-    if (plan_.adds_behind)
-      all([&] { add_rows(adds_, plan_.adding, launcher_.starts_early(), on); });
-    launcher_.copy_result(c, sums, sum_.result_bytes(), all, on);
-  }
+  [[nodiscard]] int side_streams() const { return 1; }
+  [[nodiscard]] const row_sums_plan& plan() const { return plan_; }
+  [[nodiscard]] std::int64_t rows() const { return sum_.m; }
 
-  /// Slabs and tiles are those of the most rows. Tiles beyond the rows of a run are stored nowhere.
-  void set_rows(std::int64_t rows) override {
-    if (rows == sum_.m) return;
-    sum_.m = rows;
-    plan_.set_rows(rows);
-    describe_rows();
-    operands_ = {};
-    sums_ = nullptr;
-  }
-
-  [[nodiscard]] pattern how() const override { return how_; }
-  [[nodiscard]] std::string text() const override {
-    return fmt::format("{}: {}, {}", sum_.operator_name, name_of(how_), plan_.text());
-  }
-
- private:
-  void allocate(gpu::room_pool* rooms) {
-    gpu::run_arguments& run = io_.moved.run;
-    run = launcher_.arguments(2, gpu::block_threads);
-    run.between = result_.between;
-    room_ = gpu::room_pool::take(rooms, launcher_,
-                                 static_cast<std::size_t>(plan_.slab_bytes(sum_.n) * plan_.world),
-                                 gpu::room_content::opened);
-    run.inbox = room_.memory();
-    run.counters = launcher_.symmetric_memory<std::uint64_t>(
-        static_cast<std::size_t>(io_.how.counters()), "counters");
+  void allocate(gpu::operator_host& host, gpu::room_pool* rooms) {
+    launcher_ = &host.launcher();
     // An epoch for each block, and the counts of blocks.
     const int blocks = gemm_.blocks();
-    run.epochs = launcher_.own_words(blocks + 3);
+    gpu::run_arguments& run = io_.moved.run;
+    run =
+        host.allocate({.threads = gpu::block_threads,
+                       .inbox = {{static_cast<std::size_t>(plan_.slab_bytes(sum_.n) * plan_.world),
+                                  gpu::room_content::opened}},
+                       .counters = static_cast<std::size_t>(io_.how.counters()),
+                       .own_words = blocks + 3},
+                      rooms);
+    run.between = result_.between;
     io_.sent_all = run.epochs + blocks;
     io_.summed = io_.sent_all + 1;
     io_.slab_bytes = plan_.slab_bytes(sum_.n);
@@ -100,18 +64,14 @@ class device_row_sums final : public device_operator {
     adds_.done = io_.summed + 1;
     adds_.epoch = run.epochs;
     adds_.type = sum_.type;
-    if (depth_ > 0) return;
-    const std::int64_t words = std::max(sum_.m, sum_.n) * zero_columns * 2 / 8;
-    zeros_ = launcher_.own_words(static_cast<int>(words));
-  }
-  void describe_rows() {
-    io_.rotation = plan_.rotation;
-    io_.owned = plan_.owned;
-    io_.adds = !plan_.adds_behind;
-    adds_.owned = plan_.owned;
+    if (depth_ == 0) {
+      const std::int64_t words = std::max(sum_.m, sum_.n) * zero_columns * 2 / 8;
+      zeros_ = launcher_->own_words(static_cast<int>(words));
+    }
+    describe_rows();
   }
 
-  void start_dry(cudaStream_t on) {
+  void launch_dry(cudaStream_t on) const {
     io dry = io_;
     dry.moved.run.launch = -1;
     gemm_.launch({}, &dry, on);
@@ -120,8 +80,21 @@ class device_row_sums final : public device_operator {
     add_rows(adds, 1, false, on);
   }
 
-  /// Makes the tensor maps.
-  void describe_matrices(const gemm_operands& operands) {
+  /// Slabs and tiles are those of the most rows. Tiles beyond the rows of a run are stored nowhere.
+  void set_rows(std::int64_t rows) {
+    sum_.m = rows;
+    plan_.set_rows(rows);
+    describe_rows();
+    sums_ = nullptr;
+  }
+
+  [[nodiscard]] gemm_operands bind(const void* a, const void* weights, void* c) {
+    void* const sums = plan_.passes_on ? result_.data : c;
+    io_.moved.run.out = adds_.moved.run.out = static_cast<std::byte*>(sums);
+    return {a, weights};
+  }
+
+  void describe(const gemm_operands& operands) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
     // A rank without a part of k multiplies zeros.
     const bool multiplies = depth_ > 0;
@@ -133,8 +106,25 @@ class device_row_sums final : public device_operator {
       if (slab.rows > 0) io_.c[hop] = map.c(slab);
     }
     matrices_.c = matrices_.a;  // not used for stores
-    operands_ = operands;
   }
+
+  void launch(void* c, gpu::whole_run& run, cudaStream_t on) {
+    void* const sums = io_.moved.run.out;
+    if (io_.adds && sums != sums_) describe_sums(sums);
+    run([&] { gemm_.launch(matrices_, &io_, on); });
+    if (plan_.adds_behind)
+      run([&] { add_rows(adds_, plan_.adding, launcher_->starts_early(), on); });
+    launcher_->copy_result(c, sums, sum_.result_bytes(), run, on);
+  }
+
+ private:
+  void describe_rows() {
+    io_.rotation = plan_.rotation;
+    io_.owned = plan_.owned;
+    io_.adds = !plan_.adds_behind;
+    adds_.owned = plan_.owned;
+  }
+
   /// Makes the maps of own rows of C, or of all rows of the results of all ranks.
   void describe_sums(const void* sums) {
     const gpu::gemm_maps map{plan_.gemm, sum_.type};
@@ -152,7 +142,6 @@ class device_row_sums final : public device_operator {
   static constexpr std::int64_t zero_columns = 8;
 
   device_sum sum_;
-  pattern how_;
   row_sums_plan plan_;
   symmetric_result result_;
   std::int64_t depth_;
@@ -160,11 +149,9 @@ class device_row_sums final : public device_operator {
   io io_;
   sums_io adds_;
   gpu::gemm_matrices matrices_;
-  gemm_operands operands_;      // what the maps describe
   const void* sums_ = nullptr;  // what the maps in `io_.sums` describe
   const std::uint64_t* zeros_ = nullptr;
-  gpu::plan_room room_;
-  gpu::operator_launcher launcher_;  // destroyed first
+  gpu::operator_launcher* launcher_ = nullptr;
 };
 
 }  // namespace
@@ -176,8 +163,8 @@ std::unique_ptr<device_operator> row_sums_on_device(world& w, const device_sum& 
   auto plans =
       row_sums_plans(sum, w.size(), w.rank(), options, {gpu::num_sms_of(w), gpu::gpu_here().costs});
   agree_on_lines(w, sum.operator_name, plans.front().agreed());
-  return std::make_unique<device_row_sums>(w, sum, options, std::move(plans.front()), result,
-                                           rooms);
+  return std::make_unique<launched_gemm<row_sum_launches>>(
+      w, sum.operator_name, options.how, rooms, sum, options, std::move(plans.front()), result);
 }
 
 }  // namespace untax

@@ -23,7 +23,8 @@ namespace {
 class library_sum final : public device_operator {
  public:
   library_sum(world& w, const device_sum& sum, bool varying_rows)
-      : world_(&w.stable_view()),
+      : device_operator(w),
+        world_(&w.stable_view()),
         sum_(sum),
         rows_{sum.m, w.size()},
         scatters_(sum.target == reduce_target::owner),

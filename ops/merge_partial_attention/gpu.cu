@@ -5,9 +5,10 @@
 
 #include <untax/core/error.hpp>
 
-#include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/launch/common_end.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/merge/merge_rows.hpp"
+#include "engines/gpu/rooms/operator_host.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/device_arguments.hpp"
 #include "ops/common/device_runner.hpp"
@@ -25,27 +26,29 @@ class device_merge final : public merge_backend {
  public:
   device_merge(world& w, const merge_partial_attention_problem& problem, const merge_grid& planned,
                bool varying)
-      : problem_(problem),
+      : end_(w),
+        problem_(problem),
         varying_(varying),
-        launcher_(w, name, {.own = true}),
+        host_(w, name, {.own = true}),
         usable_(name, w),
         kernel_(gpu::merge_kernel_for(problem.type, w.size())),
         blocks_(planned.blocks) {
-    launcher_.require_at_most(gpu::most_ranks);
+    host_.launcher().require_at_most(gpu::most_ranks);
     require_room();
     const gpu::merge_rows& how = planned.how;
     given_.how = how;
-    given_.run = launcher_.arguments(static_cast<int>(size_of(problem.type)), kernel_.threads);
-    given_.run.inbox =
-        launcher_.symmetric_memory<std::byte>(static_cast<std::size_t>(how.inbox_bytes()), "inbox");
-    given_.run.counters = launcher_.symmetric_memory<std::uint64_t>(
-        static_cast<std::size_t>(how.counters()), "counters");
-    given_.run.epochs = launcher_.own_words(blocks_ + 1);
+    given_.run = host_.allocate(
+        {.element_bytes = static_cast<int>(size_of(problem.type)),
+         .threads = kernel_.threads,
+         .inbox = {{static_cast<std::size_t>(how.inbox_bytes()), gpu::room_content::words}},
+         .counters = static_cast<std::size_t>(how.counters()),
+         .own_words = blocks_ + 1},
+        nullptr);
     given_.done = given_.run.epochs + blocks_;
     given_.to_base_2 = problem.log2 ? 1 : static_cast<float>(log2_of_e);
     given_.from_base_2 = problem.log2 ? 1 : static_cast<float>(1 / log2_of_e);
-    launcher_.prepare(kernel_.function, 0);
-    launcher_.dry_run([&](cudaStream_t on) {
+    host_.launcher().prepare(kernel_.function, 0);
+    host_.launcher().dry_run([&](cudaStream_t on) {
       gpu::merge_arguments dry = given_;
       dry.run.launch = -1;
       launch(dry, on);
@@ -57,28 +60,26 @@ class device_merge final : public merge_backend {
     if (varying_) set_tokens(partial_lse.rows, stream);
     if (given_.how.tokens == 0) return;
     check(partial_o, partial_lse, out, lse);
-    const bool waits = stream.handle == nullptr;
-    auto* const on = launcher_.stream_of(stream);
-    gpu::whole_run all = launcher_.begin(on);
-    const std::int64_t chunk = chunk_elements(problem_.type);
-    given_.run.in = static_cast<const std::byte*>(partial_o.data);
-    given_.run.out = static_cast<std::byte*>(out.data);
-    given_.in_stride = partial_o.stride / chunk;
-    given_.out_stride = out.stride / chunk;
-    given_.in_lse = static_cast<const float*>(partial_lse.data);
-    given_.out_lse = static_cast<float*>(lse.data);
-    given_.in_lse_stride = partial_lse.stride;
-    given_.out_lse_stride = lse.stride;
-    all([&] { launch(given_, on); });
-    if (!waits) return;
-    launcher_.wait(on, "a kernel failed");
-    launcher_.ranks().check();
+    host_.run(stream, [&](gpu::whole_run& run, cudaStream_t on) {
+      const std::int64_t chunk = chunk_elements(problem_.type);
+      given_.run.in = static_cast<const std::byte*>(partial_o.data);
+      given_.run.out = static_cast<std::byte*>(out.data);
+      given_.in_stride = partial_o.stride / chunk;
+      given_.out_stride = out.stride / chunk;
+      given_.in_lse = static_cast<const float*>(partial_lse.data);
+      given_.out_lse = static_cast<float*>(lse.data);
+      given_.in_lse_stride = partial_lse.stride;
+      given_.out_lse_stride = lse.stride;
+      run([&] { launch(given_, on); });
+    });
   }
 
  private:
+  [[nodiscard]] world& ranks() const { return host_.launcher().ranks(); }
+
   /// Blocks wait for blocks of peers, so all have to be resident at the same time.
   void require_room() const {
-    const int num_sms = gpu::num_sms_of(launcher_.ranks());
+    const int num_sms = gpu::num_sms_of(ranks());
     if (blocks_ <= num_sms) return;
     refuse(
         fmt::format("{} blocks are asked for; this GPU holds {} at once, option workers has to "
@@ -89,7 +90,7 @@ class device_merge final : public merge_backend {
   void set_tokens(std::int64_t tokens, stream_ref stream) {
     const auto now = static_cast<int>(tokens);
     if (now == told_) return;
-    note_rows(launcher_.ranks(), name, tokens, stream);
+    note_rows(ranks(), name, tokens, stream);
     told_ = given_.how.tokens = now;
   }
 
@@ -107,21 +108,21 @@ class device_merge final : public merge_backend {
     usable_.require("lse", lse.data);
   }
   [[noreturn]] void refuse(const std::string& text) const {
-    throw error(errc::invalid_argument,
-                fmt::format("rank {}: {}: {}", launcher_.ranks().rank(), name, text));
+    throw error(errc::invalid_argument, fmt::format("rank {}: {}: {}", ranks().rank(), name, text));
   }
 
   void launch(const gpu::merge_arguments& given, cudaStream_t on) const {
     gpu::merge_arguments passed = given;
     void* arguments[] = {&passed};
-    launcher_.launch({kernel_.function, blocks_, kernel_.threads, 0, true}, on, arguments);
+    host_.launcher().launch({kernel_.function, blocks_, kernel_.threads, 0, true}, on, arguments);
   }
 
+  gpu::common_end end_;
   merge_partial_attention_problem problem_;
   bool varying_;
   int told_ = -1;  ///< the number of tokens in the ledger, where they vary
   gpu::merge_arguments given_;
-  gpu::operator_launcher launcher_;
+  gpu::operator_host host_;
   device_arguments usable_;
   gpu::merge_kernel kernel_;
   int blocks_;

@@ -39,7 +39,8 @@ using untax_test::expect_error;
 /// Stands for an operator in a pattern, for so many rows or any number up to that.
 class stub final : public untax::device_operator {
  public:
-  stub(pattern how, std::int64_t planned) : most(planned), rows(planned), how_(how) {}
+  stub(world& w, pattern how, std::int64_t planned)
+      : device_operator(w), most(planned), rows(planned), how_(how) {}
   void set_rows(std::int64_t of_run) override { rows = of_run; }
   void run(const void*, const void*, void*, untax::stream_ref) override {}
   [[nodiscard]] pattern how() const override { return how_; }
@@ -84,7 +85,7 @@ struct attempt {
       made.push_back(how);
       if (refused.contains(how))
         throw untax::error(refused.at(how), fmt::format("no {} here", name_of(how)));
-      return std::make_unique<stub>(how, rows);
+      return std::make_unique<stub>(w, how, rows);
     };
     const auto timer = [&]() -> operator_timer {
       if (!can_time) return {};
@@ -196,7 +197,8 @@ TEST(making, a_problem_that_was_measured_is_not_timed) {
     const std::vector<std::int64_t> ends = {known.m};
     const auto made = untax::make_chosen(
         w, known, ends, "GPU X",
-        {.make = [](pattern how, std::int64_t rows) { return std::make_unique<stub>(how, rows); },
+        {.make = [&](pattern how,
+                     std::int64_t rows) { return std::make_unique<stub>(w, how, rows); },
          .timer = []() -> operator_timer { throw untax::error(errc::internal, "it is timed"); }},
         measured.variables());
     EXPECT_NE(made.reason.find("the problem itself is there"), std::string::npos);
@@ -238,7 +240,7 @@ struct capacity_attempt {
     problem.m = capacity;
     const auto maker = [&](pattern how, std::int64_t rows) {
       ++made[how];
-      return std::make_unique<stub>(how, rows);
+      return std::make_unique<stub>(w, how, rows);
     };
     const auto timer = [&]() -> operator_timer {
       return [&](untax::device_operator& op) {

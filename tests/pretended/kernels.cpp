@@ -107,7 +107,8 @@ void launch(const std::string& what) {
 
 class noting final : public untax::device_operator {
  public:
-  noting(std::string name, untax::pattern how) : name_(std::move(name)), how_(how) {}
+  noting(untax::world& w, std::string name, untax::pattern how)
+      : device_operator(w), name_(std::move(name)), how_(how) {}
   noting(const noting&) = delete;
   noting& operator=(const noting&) = delete;
   ~noting() override { note(name_ + " ends"); }
@@ -125,10 +126,10 @@ class noting final : public untax::device_operator {
   untax::pattern how_;
 };
 
-std::unique_ptr<untax::device_operator> make(const std::string& name, const std::string& problem,
-                                             untax::pattern how) {
+std::unique_ptr<untax::device_operator> make(untax::world& w, const std::string& name,
+                                             const std::string& problem, untax::pattern how) {
   note(fmt::format("make {}: {}", name, problem));
-  return std::make_unique<noting>(name, how);
+  return std::make_unique<noting>(w, name, how);
 }
 
 class noting_norm final : public untax::device_norm {
@@ -171,20 +172,20 @@ std::string norm_text(const untax::all_reduce_norm_problem& p, const untax::show
 
 namespace untax {
 
-std::unique_ptr<device_operator> all_gather_gemm_on_device(world& /*w*/,
+std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
                                                            const all_gather_gemm_problem& p,
                                                            const operator_options& options,
                                                            gpu::room_pool* /*rooms*/) {
-  return pretended::make(fmt::format("gather of {}", p.m),
+  return pretended::make(w, fmt::format("gather of {}", p.m),
                          fmt::format("m {}, n {}, k {}, {}, {}, {}", p.m, p.n, p.k, name_of(p.type),
                                      name_of(p.gather), pretended::options_text(options)),
                          options.how);
 }
-std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& /*w*/,
+std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& p,
                                                             const operator_options& options,
                                                             std::int64_t between) {
-  return pretended::make(fmt::format("scatter of {}", p.m),
+  return pretended::make(w, fmt::format("scatter of {}", p.m),
                          fmt::format("m {}, n {}, k {}, {}, {} apart, {}", p.m, p.n, p.k,
                                      name_of(p.type), between, pretended::options_text(options)),
                          options.how);
@@ -213,12 +214,12 @@ process_owned<merge_backend> merge_on_device(world& /*w*/, const merge_partial_a
                               name_of(p.type), plan.rank, plan.world, name_of(plan.how)));
   return process_owned<merge_backend>(new pretended::noting_merge);
 }
-std::unique_ptr<device_operator> sums_on_device(world& /*w*/, const device_sum& s,
+std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& s,
                                                 const operator_options& options,
                                                 const symmetric_result& result,
                                                 gpu::room_pool* /*rooms*/) {
   return pretended::make(
-      fmt::format("sums of {}", s.m),
+      w, fmt::format("sums of {}", s.m),
       fmt::format("{}, m {}, n {}, k {}, {}, {}, {}, phases {}, to {}, {} apart, {}",
                   s.operator_name, s.m, s.n, s.k, name_of(s.type), name_of(s.partials),
                   s.target == reduce_target::owner ? "owner" : "everywhere", s.phases,
@@ -226,9 +227,8 @@ std::unique_ptr<device_operator> sums_on_device(world& /*w*/, const device_sum& 
                   pretended::options_text(options)),
       options.how);
 }
-std::unique_ptr<device_operator> lonely_sum_on_device(world& /*w*/, const device_sum& s,
-                                                      pattern how) {
-  return pretended::make(fmt::format("lonely sum of {}", s.m),
+std::unique_ptr<device_operator> lonely_sum_on_device(world& w, const device_sum& s, pattern how) {
+  return pretended::make(w, fmt::format("lonely sum of {}", s.m),
                          fmt::format("{}, m {}, n {}, k {}", s.operator_name, s.m, s.n, s.k), how);
 }
 

@@ -11,6 +11,7 @@
 
 #include "engines/gpu/attention/combine.hpp"
 #include "engines/gpu/attention/variants/variants.hpp"
+#include "engines/gpu/launch/common_end.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 
@@ -34,7 +35,7 @@ class attention_runner::launcher {
  public:
   launcher(world& w, const std::string& name, const attention_shape& shape, attention_sink sink,
            int blocks)
-      : kernel_(kernel_for(shape)), blocks_(blocks), launcher_(w, name, {.own = true}) {
+      : end_(w), kernel_(kernel_for(shape)), blocks_(blocks), launcher_(w, name, {.own = true}) {
     check(shape);
     launcher_.prepare(kernel_.function, kernel_.shared_bytes);
     require_room();
@@ -174,6 +175,7 @@ class attention_runner::launcher {
     launcher_.launch(form, stream, arguments);
   }
 
+  common_end end_;
   attention_kernel kernel_;
   int blocks_;
   attention_arguments a_;

@@ -23,18 +23,7 @@ operator_launcher::operator_launcher(world& w, std::string_view name, launcher_s
 
 operator_launcher::~operator_launcher() {
   // Before the dry run no kernel was launched that waits for a peer, or for which a peer waits.
-  if (!ready_) return;
-  try {
-    world_->use_device();
-    if (ends_with_others(*world_)) {
-      // Before the barrier: freeing waits for kernels of ranks that share the GPU.
-      own_memory_.clear();
-      world_->barrier();
-      return;
-    }
-  } catch (const error&) {
-    // A stopped world has no barriers; its memory is freed with it.
-  }
+  if (!ready_ || kernels_ended(*world_)) return;
   for (owned& one : memory_) std::visit([](auto& memory) { memory.abandon(); }, one);
 }
 

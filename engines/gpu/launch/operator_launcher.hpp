@@ -40,7 +40,7 @@ struct kernel_start_form {
 };
 
 /// The part on the host that all GPU operators share, for one rank: its memory, its streams, the
-/// dry run, the begin of a run, and the collective end.
+/// dry run, and the begin of a run. Its owner has a `common_end`.
 ///
 /// An operator uses it in this order, the same at all ranks:
 ///
@@ -58,9 +58,9 @@ class operator_launcher {
   operator_launcher(world& w, std::string_view name, launcher_streams streams);
   operator_launcher(const operator_launcher&) = delete;
   operator_launcher& operator=(const operator_launcher&) = delete;
-  /// After a dry run it is collective: it waits for all work on the GPU, then for the other ranks
-  /// in a barrier, and frees the memory. If a kernel failed, the world was stopped, or an exception
-  /// is about to stop it, there is no barrier, and symmetric memory is left to the world.
+  /// Waits for all work on the GPU after a dry run, and frees the memory; the `common_end` of its
+  /// owner then waits for the other ranks. If a kernel failed, the world was stopped, or an
+  /// exception is about to stop it, symmetric memory is left to the world.
   ~operator_launcher();
 
   [[nodiscard]] world& ranks() const noexcept { return *world_; }

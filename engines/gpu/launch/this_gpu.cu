@@ -58,10 +58,11 @@ void require_queues(const world& w) {
                           most_streams(ranks), most_queues));
 }
 
-bool ends_with_others(const world& w) noexcept {
+bool kernels_ended(const world& w) noexcept {
   // After an exception, kernels of this rank may wait for peers that wait for this rank. (Memory
   // that is not symmetric is freed all the same, which may block until these waits time out.)
-  return !w.unwinding() && cudaDeviceSynchronize() == cudaSuccess && !w.stopped();
+  return cudaSetDevice(w.device()) == cudaSuccess && !w.unwinding() &&
+         cudaDeviceSynchronize() == cudaSuccess && !w.stopped();
 }
 
 void require_own_gpu(const world& w, std::string_view what) {

@@ -36,11 +36,10 @@ class scratch_memory {
 /// after streams were made, before any work waits in one of them.
 void require_queues(const world& w);
 
-/// Destructors that free symmetric memory of kernels call this before the barrier of all ranks.
-/// Waits for all work on the current device. Returns false if a kernel failed, the world was
-/// stopped, or an exception is about to stop it: then there must be no barrier, and the memory is
-/// freed with the world.
-[[nodiscard]] bool ends_with_others(const world& w) noexcept;
+/// Destructors that free symmetric memory of kernels call this before. Makes the rank's GPU the
+/// current device, and waits for all work on it. Returns false if a kernel failed, the world was
+/// stopped, or an exception is about to stop it: then the memory is freed with the world.
+[[nodiscard]] bool kernels_ended(const world& w) noexcept;
 
 /// Throws `unsupported` where ranks share a GPU. `what` names the unsupported feature.
 void require_own_gpu(const world& w, std::string_view what);
