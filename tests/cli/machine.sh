@@ -56,7 +56,7 @@ done
 diff "$folder/timing.md" docs/timing.md >"$out" ||
   wrong "docs/timing.md is not what --judge says: UNTAX_WRITE_TIMING=1 bash tests/cli/machine.sh COMMAND"
 
-# README's picture is of the page that demo.sh shows first. The picture holds the page's sentence as its description, so that
+# The picture in docs/design.md is of the page that demo.sh shows first. The picture holds the page's sentence as its description, so that
 # an old one is noticed.
 expect 0 taxes --model models/llama-3.1-70b.json --tokens 16 --machine $machine --html "$folder/page.html"
 sentence=$(sed -n 's|.*<p class="finding">\(.*\)</p>.*|\1|p' "$folder/page.html")
