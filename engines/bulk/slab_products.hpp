@@ -7,16 +7,20 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/bulk/library_gemm.hpp"
+#include "engines/bulk/scratch.hpp"
 
 namespace untax::bulk {
 
 /// C = sum over slabs of A_s x B_s^T by cuBLASLt. The slabs [m, k_s] lie one behind the other, each
 /// where it would if all before it were full; B_s are columns of B. Each slab has a product, and
-/// all but the first add to C.
+/// all but the first add to the sum of those before. That sum is of fp32, in memory of this object,
+/// and rounded to C once: if the products added to a C of 16 bits each of them would round, and an
+/// element that is small beside the sums on the way would be wrong by several times its rounding.
 class slab_products {
  public:
-  /// `whole` is the product of all slabs, whose k is sharded by `shards`. Measures the ways of each
-  /// product. Throws what `library_gemm` throws.
+  /// `whole` is the product of all slabs, whose k is sharded by `shards`; rows of its C have no
+  /// gaps. Measures the ways of each product. Throws what `library_gemm` throws, and
+  /// `out_of_memory` without room for m x n numbers of fp32.
   slab_products(const library_product& whole, const sharding& shards);
 
   /// The same as of `library_gemm`, for all products.
@@ -26,9 +30,11 @@ class slab_products {
   void run(const void* slabs, const void* weights, void* c, stream_ref stream) const;
 
  private:
+  library_product whole_;  ///< with m of the next run
   sharding shards_;
   std::int64_t element_bytes_;
   std::int64_t slab_ = 0;  ///< bytes from a slab to the next
+  scratch sum_;
   /// The full slabs, without the first, share a product. A shorter slab has its own.
   std::vector<library_gemm> kinds_;
 };

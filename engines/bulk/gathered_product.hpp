@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <untax/core/stream_ref.hpp>
+#include <untax/tile/shard.hpp>
+#include <untax/world/world.hpp>
+
+#include "engines/bulk/library_gemm.hpp"
+#include "engines/bulk/scratch.hpp"
+#include "engines/bulk/slab_products.hpp"
+
+namespace untax::bulk {
+
+/// C = A x B^T by cuBLASLt, where columns of A were gathered: it lies as slabs [m, k_s], each where
+/// it would if all before it were full. Either they are joined side by side and multiplied at once,
+/// or each is multiplied and added (`slab_products`); both round C once.
+class gathered_product {
+ public:
+  /// `whole` is the product, whose k is sharded by `shards`. Measures both ways, and lets all ranks
+  /// take the quicker one; joining, where a rank has no room for sums. `slabs` is memory of all of
+  /// them, which is overwritten. Collective. Throws what `library_gemm` throws.
+  gathered_product(world& w, const library_product& whole, const sharding& shards, void* slabs);
+
+  /// The same as of `library_gemm`.
+  void vary_rows();
+  void set_rows(std::int64_t m);
+  /// Asynchronous; can be captured.
+  void run(const void* slabs, const void* weights, void* c, stream_ref stream) const;
+  /// How it multiplies, and what both ways took.
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  void join_and_multiply(const void* slabs, const void* weights, void* c, stream_ref stream) const;
+  void choose(world& w, std::optional<slab_products> added, void* slabs);
+
+  library_product whole_;  ///< with m of the next run
+  sharding shards_;
+  library_gemm at_once_;
+  scratch joined_;
+  std::optional<slab_products> added_;
+  std::string text_;
+};
+
+}  // namespace untax::bulk
