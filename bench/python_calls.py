@@ -1,6 +1,6 @@
 """What a call from Python costs the host: operators of torch.ops.untax, of the Python package, and of the extension below
 both, which is a call of the C ABI with its arguments read. "inference" is that of torch in torch.inference_mode(), where
-nothing looks for derivatives. Also how long `import untax` and a first call take.
+nothing looks for derivatives, and "out" that of the variant which is given its result there. Also how long `import untax` and a first call take.
 
 Usage: python bench/python_calls.py [--device cuda|cpu] [--json FILE]
 """
@@ -55,6 +55,7 @@ def gemm_calls(device, name, engine, settle):
         given = tuple(calls.operand_of(t) for t in (a, weights.t(), out))
         yield operator, {"torch": seconds_of(lambda: call(a, weights, *rest), settle),
                          "inference": in_inference(lambda: call(a, weights, *rest), settle),
+                         "out": in_inference(lambda: call.out(a, weights, *rest, out=out), settle),
                          "package": seconds_of(lambda: planned(a, weights.t(), out, stream=stream), settle),
                          "extension": seconds_of(lambda: planned._core.run_gemm(*given, stream), settle)}
 
@@ -68,6 +69,7 @@ def collective_calls(device, name, engine, settle):
     given = tuple(calls.operand_of(t.view(-1)) for t in (x, out))
     yield "all_reduce", {"torch": seconds_of(lambda: call(x, "sum", name), settle),
                          "inference": in_inference(lambda: call(x, "sum", name), settle),
+                         "out": in_inference(lambda: call.out(x, "sum", name, out=out), settle),
                          "package": seconds_of(lambda: planned(x, out, stream=stream), settle),
                          "extension": seconds_of(lambda: planned._core.run_collective(*given, stream), settle)}
 

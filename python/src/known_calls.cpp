@@ -19,105 +19,177 @@
 namespace untax::python {
 namespace {
 
-constexpr std::size_t most_tensors = 3;
+constexpr std::size_t most_operands = 3;
+constexpr std::size_t most_results = 2;
 constexpr std::uintptr_t alignment = 16;  // of what kernels read and write
 
 /// As operands are passed: address, rows, columns, elements from row to row, type.
 using operand = std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t>;
 
-/// The tensors of a call, and what about them makes it another one: all but addresses.
+/// The tensors of a call, operands before results, and what about them makes it another one: all
+/// but addresses.
 struct given_tensors {
-  std::array<nb::dlpack::dltensor, most_tensors> of;
+  nb::dlpack::device device{};
+  std::array<std::uintptr_t, most_operands + most_results> addresses{};
   std::size_t count = 0;
   std::vector<std::int64_t> form;
 
-  /// False if there are too many, or some that cannot be read here.
-  bool read(const nb::args& tensors) {
-    count = tensors.size();
-    if (count == 0 || count > most_tensors) return false;
-    for (std::size_t i = 0; i < count; ++i) {
-      nb::dlpack::dltensor& t = of[i];
-      if (!read_tensor(tensors[i], t)) return false;
-      form.insert(form.end(),
-                  {t.ndim, t.dtype.code, t.dtype.bits, t.device.device_type, t.device.device_id});
-      form.insert(form.end(), t.shape, t.shape + t.ndim);
-      form.insert(form.end(), t.strides, t.strides + t.ndim);
-    }
+  /// Reads operands, and `into`, which results are written to: a tensor, a tuple of tensors, or
+  /// None. False if there are too many, or some that cannot be read here.
+  bool read(const nb::args& operands, nb::handle into) {
+    if (operands.size() == 0 || operands.size() > most_operands) return false;
+    for (const nb::handle tensor : operands)
+      if (!add(tensor)) return false;
+    if (into.is_none()) return true;
+    if (!nb::isinstance<nb::tuple>(into)) return add(into);
+    const auto results = nb::borrow<nb::tuple>(into);
+    if (results.size() > most_results) return false;
+    for (const nb::handle tensor : results)
+      if (!add(tensor)) return false;
     return true;
   }
-  [[nodiscard]] bool on_gpu() const { return of[0].device.device_type == nb::device::cuda::value; }
+  bool add(nb::handle tensor) {
+    nb::dlpack::dltensor t;
+    if (!read_tensor(tensor, t)) return false;
+    if (count == 0) device = t.device;
+    addresses[count++] = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
+    form.insert(form.end(),
+                {t.ndim, t.dtype.code, t.dtype.bits, t.device.device_type, t.device.device_id});
+    form.insert(form.end(), t.shape, t.shape + t.ndim);
+    form.insert(form.end(), t.strides, t.strides + t.ndim);
+    return true;
+  }
+  [[nodiscard]] bool on_gpu() const { return device.device_type == nb::device::cuda::value; }
+  /// Whether kernels can read and write all of them where they are.
+  [[nodiscard]] bool aligned() const {
+    return std::all_of(addresses.begin(), addresses.begin() + count,
+                       [](std::uintptr_t address) { return address % alignment == 0; });
+  }
 };
 
-std::uintptr_t address_of(const nb::dlpack::dltensor& t) {
-  return reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-}
-
-untax_const_matrix read_at(std::uintptr_t address, const operand& o) {
-  const auto& [was, rows, cols, stride, type] = o;
-  return {reinterpret_cast<const void*>(address), rows, cols, stride, type};
-}
-
-/// What a call was resolved to: its operator, operands and the shape of its result.
+/// What a call was resolved to: its operator, operands and results, and their shape.
 struct known_call {
   nb::object what;  ///< its other arguments
   std::vector<std::int64_t> form;
   nb::object op;  ///< untax.Operator
   const planned* core;
-  std::vector<operand> operands;  ///< of the tensors, in their order; then of the result
-  nb::object shape;               ///< of the result
+  std::vector<operand> operands;  ///< of the tensors, in their order; then of the results
+  std::size_t results;            ///< how many of these
+  nb::object shape;               ///< of a result
   nb::object hand_out;            ///< of an operator that leaves its result in its own memory
   void* default_stream;
   std::uint64_t used;  ///< when it was called last
+
+  [[nodiscard]] std::size_t inputs() const { return operands.size() - results; }
 };
 
+/// The operands of a run of a known call: where the tensors of now lie.
+class run_operands {
+ public:
+  run_operands(const known_call& call, const given_tensors& given) : call_(call), given_(given) {}
+
+  [[nodiscard]] untax_const_matrix input(std::size_t i) const {
+    const auto& [was, rows, cols, stride, type] = call_.operands[i];
+    return {address(i), rows, cols, stride, type};
+  }
+  [[nodiscard]] untax_matrix result(std::size_t i) const {
+    const std::size_t at = call_.inputs() + i;
+    const auto& [was, rows, cols, stride, type] = call_.operands[at];
+    return {address(at), rows, cols, stride, type};
+  }
+
+ private:
+  [[nodiscard]] void* address(std::size_t i) const {
+    return reinterpret_cast<void*>(given_.addresses[i]);
+  }
+
+  const known_call& call_;
+  const given_tensors& given_;
+};
+
+std::int32_t run_gemm(const known_call& call, const run_operands& of, untax_operator* op,
+                      void* stream) {
+  const untax_const_matrix a = of.input(0);
+  const untax_const_matrix b = of.input(1);
+  const untax_matrix c = of.result(0);
+  return call.core->entry().gemm(op, &a, &b, call.hand_out.is_none() ? &c : nullptr, stream);
+}
+
+std::int32_t run_collective(const known_call& call, const run_operands& of, untax_operator* op,
+                            void* stream) {
+  const untax_const_matrix in = of.input(0);
+  const untax_matrix out = of.result(0);
+  const untax_const_array from{in.data, in.rows * in.cols, in.type};
+  const untax_array to{out.data, out.rows * out.cols, out.type};
+  return call.core->entry().collective(op, &from, &to, stream);
+}
+
+/// Of which the results are the normalised rows and the sum, and no scales are asked for.
+std::int32_t run_norm(const run_operands& of, untax_operator* op, void* stream) {
+  const untax_const_matrix in = of.input(0);
+  const untax_const_matrix residual = of.input(1);
+  untax_norm_arguments a{};
+  a.size = sizeof a;
+  a.in = &in;
+  a.residual = &residual;
+  a.weight = of.input(2).data;
+  a.out = of.result(0).data;
+  a.x = of.result(1).data;
+  a.scale = 1;
+  return untax_all_reduce_norm_run(op, &a, stream);
+}
+
 /// Calls of an engine of untax.torch. A call is known by its arguments and by shapes, strides,
-/// types and devices of its tensors, if operands were taken where these lie and the result is a
-/// tensor of its own. The next such call reads addresses, and nothing else: of what a call costs
-/// the host, shapes and views are the most.
+/// types and devices of its tensors, if operands were taken where these lie, and the results are
+/// tensors of their own, or were written where those lie that were given for them. The next such
+/// call reads addresses, and nothing else: of what a call costs the host, shapes and views are the
+/// most.
 class known_calls {
  public:
-  /// The result of such a call, which has run, or None if it is not known.
-  nb::object again(const nb::tuple& what, const nb::args& tensors) {
+  /// Runs such a call, and returns its results, which are `into` unless that is None; or None if
+  /// the call is not known.
+  nb::object again(const nb::tuple& what, nb::object into, const nb::args& tensors) {
     given_tensors given;
-    if (!given.read(tensors)) return nb::none();
+    if (!given.read(tensors, into)) return nb::none();
     const std::shared_ptr<known_call> call = find(what, given);
     if (!call) return nb::none();
-    std::array<std::uintptr_t, most_tensors> addresses{};
-    for (std::size_t i = 0; i < given.count; ++i) {
-      addresses[i] = address_of(given.of[i]);
-      if (given.on_gpu() && addresses[i] % alignment != 0) return nb::none();
+    if (given.on_gpu() && !given.aligned()) return nb::none();
+    if (into.is_none()) {
+      into = made(*call, tensors[0], given);
+      if (into.is_none()) return into;
     }
-    nb::object made = tensors[0].attr("new_empty")(call->shape);
-    nb::dlpack::dltensor result;
-    if (!read_tensor(made, result)) return nb::none();
     void* stream = nullptr;
     if (given.on_gpu()) {
-      stream = current_stream(tensors[0], given.of[0].device);
+      stream = current_stream(tensors[0], given.device);
       if (stream == nullptr) stream = call->default_stream;
     }
     call->used = ++clock_;
-    run(*call, addresses, address_of(result), stream);
-    if (!call->hand_out.is_none()) call->hand_out(made, reinterpret_cast<std::uintptr_t>(stream));
-    return made;
+    run(*call, given, stream);
+    if (!call->hand_out.is_none()) call->hand_out(into, reinterpret_cast<std::uintptr_t>(stream));
+    return into;
   }
 
-  /// That a call ran `op` with these operands, of which the last is the result, unless one of the
-  /// others does not lie where its tensor does. `hand_out(result, stream)`: called behind each run
-  /// of an operator that leaves its result in its own memory, to copy it.
-  void keep(const nb::tuple& what, const nb::tuple& tensors, const nb::object& op,
+  /// That a call ran `op` with these operands, of which the last are the results, unless one of the
+  /// others does not lie where its tensor does, or a result not where `into` does, if that is
+  /// given. `hand_out(result, stream)`: called behind each run of an operator that leaves its
+  /// result in its own memory, to copy it.
+  void keep(const nb::tuple& what, nb::handle into, const nb::tuple& tensors, const nb::object& op,
             std::vector<operand> operands, const nb::object& shape, std::uintptr_t default_stream,
             const nb::object& hand_out) {
     given_tensors given;
-    if (!given.read(nb::borrow<nb::args>(tensors)) || operands.size() != given.count + 1) return;
+    if (!given.read(nb::borrow<nb::args>(tensors), into) || operands.size() <= tensors.size() ||
+        operands.size() > tensors.size() + most_results)
+      return;
     for (std::size_t i = 0; i < given.count; ++i) {
-      if (std::get<0>(operands[i]) != address_of(given.of[i])) return;
+      if (std::get<0>(operands[i]) != given.addresses[i]) return;
     }
     if (find(what, given)) return;
+    const std::size_t results = operands.size() - tensors.size();
     calls_.emplace(
         hash_of(what, given.form),
         std::make_shared<known_call>(known_call{
             what, given.form, op, nb::cast<const planned*>(op.attr("_core")), std::move(operands),
-            shape, hand_out, reinterpret_cast<void*>(default_stream), clock_}));
+            results, shape, hand_out, reinterpret_cast<void*>(default_stream), clock_}));
   }
 
   /// The number of a use of an operator: larger than those of all uses before it.
@@ -148,24 +220,24 @@ class known_calls {
     return at == end ? nullptr : at->second;
   }
 
-  static void run(const known_call& call, const std::array<std::uintptr_t, most_tensors>& addresses,
-                  std::uintptr_t result, void* stream) {
-    const planned& p = *call.core;
-    const auto& [was, rows, cols, stride, type] = call.operands.back();
-    auto* const to = reinterpret_cast<void*>(result);
-    if (p.entry().gemm != nullptr) {
-      const untax_const_matrix a = read_at(addresses[0], call.operands[0]);
-      const untax_const_matrix b = read_at(addresses[1], call.operands[1]);
-      const untax_matrix c{to, rows, cols, stride, type};
-      const untax_matrix* const into = call.hand_out.is_none() ? &c : nullptr;
-      return p.run(stream,
-                   [&](untax_operator* op) { return p.entry().gemm(op, &a, &b, into, stream); });
+  /// New results, alone or as a tuple, which are read into `given`; None if they cannot be.
+  static nb::object made(const known_call& call, nb::handle like, given_tensors& given) {
+    nb::object results[most_results];
+    for (std::size_t i = 0; i < call.results; ++i) {
+      results[i] = like.attr("new_empty")(call.shape);
+      if (!given.add(results[i])) return nb::none();
     }
-    const untax_const_matrix in = read_at(addresses[0], call.operands[0]);
-    const untax_const_array from{in.data, in.rows * in.cols, in.type};
-    const untax_array out{to, rows * cols, type};
-    p.run(stream,
-          [&](untax_operator* op) { return p.entry().collective(op, &from, &out, stream); });
+    return call.results == 1 ? results[0] : nb::make_tuple(results[0], results[1]);
+  }
+
+  static void run(const known_call& call, const given_tensors& given, void* stream) {
+    const run_operands of(call, given);
+    const plan_entry& entry = call.core->entry();
+    call.core->run(stream, [&](untax_operator* op) {
+      if (entry.gemm != nullptr) return run_gemm(call, of, op, stream);
+      if (entry.collective != nullptr) return run_collective(call, of, op, stream);
+      return run_norm(of, op, stream);
+    });
   }
 
   std::unordered_multimap<std::size_t, std::shared_ptr<known_call>> calls_;
@@ -177,9 +249,10 @@ class known_calls {
 void bind_known_calls(nb::module_& m) {
   nb::class_<known_calls>(m, "KnownCalls")
       .def(nb::init<>())
-      .def("again", &known_calls::again, nb::arg("what"), nb::arg("tensors"))
-      .def("keep", &known_calls::keep, nb::arg("what"), nb::arg("tensors"), nb::arg("op"),
-           nb::arg("operands"), nb::arg("shape"), nb::arg("default_stream"),
+      .def("again", &known_calls::again, nb::arg("what"), nb::arg("into").none(),
+           nb::arg("tensors"))
+      .def("keep", &known_calls::keep, nb::arg("what"), nb::arg("into").none(), nb::arg("tensors"),
+           nb::arg("op"), nb::arg("operands"), nb::arg("shape"), nb::arg("default_stream"),
            nb::arg("hand_out").none())
       .def("stamp", &known_calls::stamp)
       .def("uses", &known_calls::uses)

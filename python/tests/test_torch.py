@@ -96,6 +96,78 @@ def test_calls_that_are_known_read_the_tensors_of_now():
     untax.run_threads(2, body)
 
 
+def test_known_calls_write_into_what_is_given_now():
+    import torch
+
+    import untax
+    import untax.torch
+    from untax.torch import groups
+
+    def body(world):
+        ops, name, rank, ranks = torch.ops.untax, untax.torch.name_of(world), world.rank, world.size
+        engine = groups.engine_of(name, "cpu")
+        drawn = torch.Generator().manual_seed(3)  # the same at all ranks
+        b, wide = torch.randn(24, 16, generator=drawn).t(), torch.randn(24, 16 * ranks, generator=drawn).t()
+        scale, residual = torch.randn(16, generator=drawn), torch.randn(4, 16, generator=drawn)
+
+        def calls():
+            a = [torch.randn(4, 16, generator=drawn) for _ in range(ranks)]
+            mine, total = a[rank], sum(a)
+            kept = total + residual
+            normed = torch.nn.functional.rms_norm(kept, (16,), scale, 1e-5)
+            return (
+                (ops.all_gather, (mine, 0), [torch.cat(a)]),
+                (ops.reduce_scatter, (mine, "sum", 0), [total.chunk(ranks)[rank]]),
+                (ops.all_reduce, (mine, "sum"), [total]),
+                (ops.all_to_all, (mine,), [torch.cat([part.chunk(ranks)[rank] for part in a])]),
+                (ops.broadcast, (mine, 1), [a[1]]),
+                (ops.all_gather_matmul, (mine, b, 0), [torch.cat(a) @ b]),
+                (ops.all_gather_matmul, (mine, wide, 1), [torch.cat(a, 1) @ wide]),
+                (ops.matmul_reduce_scatter, (mine, b, "sum", 0), [(total @ b).chunk(ranks)[rank]]),
+                (ops.matmul_all_reduce, (mine, b, "sum"), [total @ b]),
+                (ops.matmul_all_scatter, (a[0], b), [torch.cat([a[0] @ b] * ranks, 1)]),
+                (ops.all_reduce_rms_norm, (mine, residual, scale, 1e-5), [normed, kept]))
+
+        def write(lying, added):
+            """Calls all of them with results that lie so, each of which makes `added` calls known."""
+            for op, arguments, expected in calls():
+                given = [argument.name for argument in op.out._schema.arguments if argument.is_out]
+                outs = {out: lying(right) for out, right in zip(given, expected, strict=True)}
+                before = len(engine.known), [(t.data_ptr(), t._version) for t in outs.values()]
+                assert op(*arguments, name, **outs) is None
+                assert len(engine.known) == before[0] + added, op
+                for t, right, (address, version) in zip(outs.values(), expected, before[1], strict=True):
+                    torch.testing.assert_close(t, right, rtol=1e-4, atol=1e-4)
+                    assert t.data_ptr() == address and t._version > version, op
+
+        def new(right):
+            return torch.full(right.shape, torch.nan)
+
+        def by_columns(right):
+            return torch.full(right.shape[::-1], torch.nan).t()
+
+        write(new, 1)
+        write(new, 0)
+        write(by_columns, 0)  # which are copied, and not known
+        for _ in range(2):  # a result that is made is another call than one that is given
+            for op, arguments, expected in calls():
+                got = op(*arguments, name)
+                for t, right in zip([got] if len(expected) == 1 else got, expected, strict=True):
+                    torch.testing.assert_close(t, right, rtol=1e-4, atol=1e-4)
+        assert len(engine.known) == 2 * len(calls())
+        for known in (new, by_columns):
+            x, out = torch.ones(4, 16), known(torch.empty(4, 16)).requires_grad_()
+            with pytest.raises(untax.InvalidArgument, match="out requires a gradient"):
+                ops.all_reduce(x, "sum", name, out=out)
+            with pytest.raises(untax.InvalidArgument, match="x requires a gradient"):
+                ops.all_reduce(x.requires_grad_(), "sum", name, out=out.detach())
+            with torch.no_grad():
+                ops.all_reduce(x, "sum", name, out=out)
+            assert (out == ranks).all()
+
+    untax.run_threads(2, body)
+
+
 def test_plans_that_known_calls_use_are_kept():
     import torch
 

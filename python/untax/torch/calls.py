@@ -71,17 +71,18 @@ def result_of(op: Any, like: Tensor) -> Tensor:
 
 
 class Call(NamedTuple):
-    """A call as `Engine.known` keeps it: its tensors, and in `what` its other arguments."""
+    """A call as `Engine.known` keeps it: its tensors, what was given for its results, and in `what` its other arguments."""
 
     engine: Engine
     what: tuple[Any, ...]
     tensors: tuple[Tensor, ...]
+    into: Tensor | tuple[Tensor, ...] | None = None
 
     def keep(self, op: Operator, operands: tuple[Any, ...], made: Tensor,
              hand_out: Callable[[Tensor, int], None] | None = None) -> None:
-        """That it ran `op` with these operands, of which the last is the result. `hand_out(result, stream)` copies it
-        from where the operator leaves it, if that is its own memory."""
-        self.engine.keep(self.what, self.tensors, op, operands, made.shape, hand_out)
+        """That it ran `op` with these operands, of which the last are the results, of the shape of `made`.
+        `hand_out(result, stream)` copies it from where the operator leaves it, if that is its own memory."""
+        self.engine.keep(self.what, self.into, self.tensors, op, operands, made.shape, hand_out)
 
 
 def run_gemm(op: Operator, a: Tensor, weights: Tensor, out: Tensor, call: Call | None = None) -> None:
@@ -92,8 +93,16 @@ def run_gemm(op: Operator, a: Tensor, weights: Tensor, out: Tensor, call: Call |
         call.keep(op, operands, out)
 
 
-def run_collective(op: Operator, x: Tensor | None, out: Tensor, call: Call | None = None) -> None:
-    operands = None if x is None else operand_of(x.reshape(-1)), operand_of(out.view(-1))
+def run_collective(op: Operator, x: Tensor, out: Tensor, call: Call | None = None) -> None:
+    operands = operand_of(x.reshape(-1)), operand_of(out.view(-1))
     op._core.run_collective(*operands, stream_of(out, op.world))
     if call is not None:
         call.keep(op, operands, out)
+
+
+def run_norm(op: Operator, x: Tensor, residual: Tensor, weight: Tensor, made: tuple[Tensor, Tensor], call: Call) -> None:
+    """Of matrices whose rows follow each other; `made` are the normalised rows and the sum."""
+    normed, total = (operand_of(t.view(x.shape)) for t in made)
+    operands = operand_of(x), operand_of(residual), operand_of(weight)
+    op._core.run_norm(*operands, total, (normed[0], 0, 1.0), stream_of(x, op.world))
+    call.keep(op, (*operands, normed, total), made[0])

@@ -112,8 +112,9 @@ def _define_out(schema: str, run: Callable[..., Any], *outs: str) -> None:
     def refuse_gradients(arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         if not torch.is_grad_enabled():
             return
-        for given, t in (*named.items(), *zip(names, arguments, strict=False)):
+        for t in (*named.values(), *arguments):
             if isinstance(t, Tensor) and t.requires_grad:
+                given = next(name for name, other in (*named.items(), *zip(names, arguments, strict=False)) if other is t)
                 raise InvalidArgument(f"{given} requires a gradient, and what is written into a given tensor has no "
                                       "derivative; give one that requires none, or call this within torch.no_grad()")
 

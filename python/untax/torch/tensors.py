@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InvalidArgument
-from .calls import Call, aligned, operand_of, result_of, rows_of, run_collective, run_gemm, stream_of
+from .calls import Call, aligned, operand_of, result_of, rows_of, run_collective, run_gemm, run_norm, stream_of
 from .groups import Engine, engine_of
 from .shapes import (after_sum, as_matrix, before_sum, columns_of, dimension, fits, from_front, handed, kernels_lack, last_of,
                      of_sharded_k, partials_of, reduction_of, require_alike, require_shape, require_sum, room, share_of,
@@ -36,13 +36,13 @@ def has_run(engine: Engine, like: Tensor, elements: int, planned: bool = True) -
 def all_gather(x: Tensor, dim: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = engine_for(x, group_name)
     what = "all_gather", dim
-    if out is None and (made := engine.known.again(what, x)) is not None:
+    if (made := engine.known.again(what, out, x)) is not None:
         return made
     dim = dimension("dim", dim, x, "x")
     front = to_front(x, dim).contiguous()
     made = room(x, (front.shape[0] * engine.world.size, *front.shape[1:]), dim, out)
     if has_run(engine, made, made.numel()):
-        call = Call(engine, what, (x,)) if dim == 0 and out is None else None
+        call = Call(engine, what, (x,), out) if dim == 0 or out is not None else None
         run_collective(engine.planned("all_gather", count=made.numel(), dtype=x.dtype), front, made, call)
     return handed(from_front(made, dim), out)
 
@@ -51,13 +51,13 @@ def reduce_scatter(x: Tensor, reduce_op: str, dim: int, group_name: str, *, out:
     engine = engine_for(x, group_name)
     ranks = engine.world.size
     what = "reduce_scatter", reduce_op, dim
-    if out is None and (made := engine.known.again(what, x)) is not None:
+    if (made := engine.known.again(what, out, x)) is not None:
         return made
     dim = dimension("dim", dim, x, "x")
     front = to_front(before_sum(x, reduce_op, ranks), dim).contiguous()
     made = room(x, (share_of(front.shape[0], dim, ranks), *front.shape[1:]), dim, out)
     if has_run(engine, made, made.numel()):
-        call = Call(engine, what, (x,)) if dim == 0 and out is None and reduce_op != "avg" else None
+        call = Call(engine, what, (x,), out) if dim == 0 or out is not None else None
         op = engine.planned("reduce_scatter", count=front.numel(), dtype=x.dtype, reduction=reduction_of(reduce_op))
         run_collective(op, front, made, call)
     return handed(from_front(after_sum(made, reduce_op, ranks), dim), out)
@@ -67,34 +67,39 @@ def all_reduce(x: Tensor, reduce_op: str, group_name: str, *, out: Tensor | None
     engine = engine_for(x, group_name)
     ranks = engine.world.size
     what = "all_reduce", reduce_op
-    if out is None and (made := engine.known.again(what, x)) is not None:
+    if (made := engine.known.again(what, out, x)) is not None:
         return made
     made = room(x, tuple(x.shape), 0, out)
     if has_run(engine, made, made.numel()):
-        call = Call(engine, what, (x,)) if out is None and reduce_op != "avg" else None
         op = engine.planned("all_reduce", count=x.numel(), dtype=x.dtype, reduction=reduction_of(reduce_op))
-        run_collective(op, before_sum(x, reduce_op, ranks).contiguous(), made, call)
+        run_collective(op, before_sum(x, reduce_op, ranks).contiguous(), made, Call(engine, what, (x,), out))
     return handed(after_sum(made, reduce_op, ranks), out)
 
 
 def all_to_all(x: Tensor, group_name: str, *, out: Tensor | None = None) -> Tensor:
     """The parts of the first dimension, equally many rows for each rank."""
     engine = engine_for(x, group_name)
+    what = ("all_to_all",)
+    if (made := engine.known.again(what, out, x)) is not None:
+        return made
     dimension("dim", 0, x, "x")
     share_of(x.shape[0], 0, engine.world.size)
     made = room(x, tuple(x.shape), 0, out)
     if has_run(engine, made, made.numel()):
         op = engine.planned("all_to_all", count=x.numel() // engine.world.size, dtype=x.dtype)
-        run_collective(op, x.contiguous(), made)
+        run_collective(op, x.contiguous(), made, Call(engine, what, (x,), out))
     return handed(made, out)
 
 
 def broadcast(x: Tensor, root: int, group_name: str, *, out: Tensor | None = None) -> Tensor:
     engine = engine_for(x, group_name)
+    what = "broadcast", root
+    if (made := engine.known.again(what, out, x)) is not None:
+        return made
     made = room(x, tuple(x.shape), 0, out)
     if has_run(engine, made, made.numel()):
         op = engine.planned("broadcast", count=x.numel(), dtype=x.dtype, root=root)
-        run_collective(op, x.contiguous() if engine.world.rank == root else None, made)
+        run_collective(op, x.contiguous(), made, Call(engine, what, (x,), out))
     return handed(made, out)
 
 
@@ -115,7 +120,7 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, pa
     """`partials` is of its derivative, a sum."""
     engine = engine_for(a, group_name)
     what = "all_gather_matmul", gather_dim, invariant
-    if out is None and (made := engine.known.again(what, a, b)) is not None:
+    if (made := engine.known.again(what, out, a, b)) is not None:
         return made
     ranks, gather_dim = engine.world.size, dimension("gather_dim", gather_dim, a)
     partials_of(a, partials)
@@ -136,7 +141,7 @@ def all_gather_matmul(a: Tensor, b: Tensor, gather_dim: int, group_name: str, pa
         flat = as_matrix(front)
         m, k, gather = flat.shape[0] * ranks, flat.shape[1], "rows"
     if has_run(engine, made, made.numel() * k, n * k > 0):
-        call = Call(engine, what, (a, b)) if gather_dim == 0 and gather == "rows" and out is None else None
+        call = Call(engine, what, (a, b), out) if gather_dim == 0 or gather == "k" or out is not None else None
         op = engine.planned("all_gather_gemm", m=m, n=n, k=k, dtype=a.dtype, gather=gather, **_asked(None, invariant))
         run_gemm(op, flat, b.t(), made, call)
     elif k == 0:
@@ -148,7 +153,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
                           partials: str | None = None, invariant: bool = False, *, out: Tensor | None = None) -> Tensor:
     engine = engine_for(a, group_name)
     what = "matmul_reduce_scatter", reduce_op, scatter_dim, partials, invariant
-    if out is None and (made := engine.known.again(what, a, b)) is not None:
+    if (made := engine.known.again(what, out, a, b)) is not None:
         return made
     require_sum(reduce_op)
     ranks, scatter_dim = engine.world.size, dimension("scatter_dim", scatter_dim, a)
@@ -168,8 +173,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     else:
         made = room(a, (share, *front.shape[1:-1], n), scatter_dim, out)
     if has_run(engine, made, made.numel() * k, n * k > 0):
-        plain = scatter_dim == 0 and not last and out is None and reduce_op == "sum"
-        call = Call(engine, what, (a, b)) if plain else None
+        call = Call(engine, what, (a, b), out) if scatter_dim == 0 and not last or out is not None else None
         left, right = of_sharded_k(*_factors(left, right, reduce_op, ranks), ranks)
         op = engine.planned("gemm_reduce_scatter", m=m, n=n, k=left.shape[1] * ranks, dtype=a.dtype, **asked)
         run_gemm(op, left, right, made, call)
@@ -192,7 +196,7 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, par
                       invariant: bool = False, *, out: Tensor | None = None) -> Tensor:
     engine = engine_for(a, group_name)
     what = "matmul_all_reduce", reduce_op, partials, invariant
-    if out is None and (made := engine.known.again(what, a, b)) is not None:
+    if (made := engine.known.again(what, out, a, b)) is not None:
         return made
     n, asked = columns_of(a, b, last_of("a", a)), _asked(partials_of(a, partials), invariant)
     lacks = "it only sums" if reduce_op not in ("sum", "avg") else kernels_lack(a, *b.shape)
@@ -202,10 +206,9 @@ def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str, par
     ranks, k = engine.world.size, a.shape[-1]
     made = room(a, (*a.shape[:-1], n), 0, out)
     if has_run(engine, made, made.numel() * k, n * k > 0):
-        call = Call(engine, what, (a, b)) if out is None and reduce_op == "sum" else None
         left, right = of_sharded_k(*_factors(as_matrix(a), b.t(), reduce_op, ranks), ranks)
         op = engine.planned("gemm_all_reduce", m=left.shape[0], n=n, k=left.shape[1] * ranks, dtype=a.dtype, **asked)
-        run_gemm(op, left, right, made, call)
+        run_gemm(op, left, right, made, Call(engine, what, (a, b), out))
     elif k == 0:
         made.zero_()
     return handed(after_sum(made, reduce_op, ranks), out)
@@ -215,7 +218,7 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, invariant: bool = 
                        out: Tensor | None = None) -> Tensor:
     engine = engine_for(a, group_name)
     what = "matmul_all_scatter", invariant
-    if out is None and (made := engine.known.again(what, a, b)) is not None:
+    if (made := engine.known.again(what, out, a, b)) is not None:
         return made
     n = columns_of(a, b, last_of("a", a))
     made = room(a, (*a.shape[:-1], n * engine.world.size), 0, out)
@@ -241,8 +244,7 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, invariant: bool = 
                 op.world._core.let_runs_follow(stream)
 
         hand_out(made, stream)
-        if out is None:
-            Call(engine, what, (a, b)).keep(op, operands, made, hand_out)
+        Call(engine, what, (a, b), out).keep(op, operands, made, hand_out)
     elif k == 0:
         made.zero_()
     return handed(made, out)
@@ -250,6 +252,11 @@ def matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, invariant: bool = 
 
 def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float, group_name: str, *,
                         normed: Tensor | None = None, total: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    engine, what = engine_for(x, group_name), ("all_reduce_rms_norm", eps)
+    into = None if normed is None and total is None else (normed, total)
+    if (made := engine.known.again(what, into, x, residual, weight)) is not None:
+        return made
+    given = x, residual, weight
     hidden, shape = last_of("x", x), tuple(x.shape)
     if weight.dtype == torch.float32:  # as models keep it beside activations of 16 bits
         weight = weight.to(x.dtype)
@@ -260,13 +267,11 @@ def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float,
     if hidden > 16384 or kernels_lack(x, hidden):  # for which all_reduce_norm is not there
         torch.add(all_reduce(x, "sum", group_name), residual, out=made[1])
         made[0].copy_(torch.nn.functional.rms_norm(made[1], (hidden,), weight, eps))
-    elif has_run(engine := engine_for(x, group_name), x, x.numel(), hidden > 0):
+    elif has_run(engine, x, x.numel(), hidden > 0):
         # The library takes an epsilon of 0 for none given, and puts its own there; so the least normal number stands for 0.
         least = torch.finfo(torch.float32).tiny
         op = engine.planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
                             epsilon=least if 0 <= eps < least else eps)
         parts, residual = (aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
-        weight = aligned(weight.contiguous())
-        op._core.run_norm(operand_of(parts), operand_of(residual), operand_of(weight), operand_of(made[1].view(-1, hidden)),
-                          (made[0].data_ptr(), 0, 1.0), stream_of(x, op.world))
+        run_norm(op, parts, residual, aligned(weight.contiguous()), made, Call(engine, what, given, into))
     return handed(made[0], normed), handed(made[1], total)
