@@ -11,12 +11,18 @@ schedule::schedule_report check_lanes(const device_schedule& ranks,
   plans.reserve(ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     plans.emplace_back(program(ranks[rank]), operands[rank], epochs);
+  return check_lanes(plans, [&](int rank, int flag) {
+    return ranks[static_cast<std::size_t>(rank)].orders(flag);
+  });
+}
+
+schedule::schedule_report check_lanes(std::span<const schedule::rank_plan> plans,
+                                      const std::function<bool(int rank, int flag)>& orders) {
   return schedule::check_schedule(
       plans, [&](const schedule::step_position& at, const step& s, channel_verb verb) {
-        const schedule::lane_program& own = ranks[static_cast<std::size_t>(at.rank)];
         const room& r = s.*schedule::room_of(verb);
         const bool flag = verb == channel_verb::acquire || verb == channel_verb::publish;
-        return !flag || r.producer != r.consumer || own.orders(r.ready);
+        return !flag || r.producer != r.consumer || orders(at.rank, r.ready);
       });
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +20,11 @@ using device_schedule = std::vector<schedule::lane_program>;
 [[nodiscard]] schedule::schedule_report check_lanes(
     const device_schedule& ranks, const std::vector<schedule::operand_extents>& operands,
     std::uint64_t epochs);
+/// The same of plans that were made of lanes; `orders(rank, flag)`: whether a flag of a rank orders
+/// accesses (lane_program::orders).
+[[nodiscard]] schedule::schedule_report check_lanes(
+    std::span<const schedule::rank_plan> plans,
+    const std::function<bool(int rank, int flag)>& orders);
 
 /// The findings about one plan of an operator on GPUs.
 struct device_findings {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "engines/schedule/check.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
+#include "ops/common/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/gemm_reduce_common/row_schedule.hpp"
 #include "ops/merge_partial_attention/device_schedule.hpp"
@@ -154,14 +154,10 @@ struct runs_of {
         }
       }
     }
-    return schedule::check_schedule(
-               plans,
-               [&](const schedule::step_position& at, const step& s, channel_verb verb) {
-                 const room& r = s.*schedule::room_of(verb);
-                 const bool flag = verb == channel_verb::acquire || verb == channel_verb::publish;
-                 return !flag || r.producer != r.consumer ||
-                        lanes[static_cast<std::size_t>(at.rank)].orders(r.ready);
-               })
+    return check_lanes(plans,
+                       [&](int rank, int flag) {
+                         return lanes[static_cast<std::size_t>(rank)].orders(flag);
+                       })
         .problems;
   }
   [[nodiscard]] std::vector<std::string> problems() const {

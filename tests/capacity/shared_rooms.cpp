@@ -14,8 +14,8 @@
 
 #include <untax/tile/order.hpp>
 
-#include "engines/schedule/check.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
+#include "ops/common/device_schedule.hpp"
 #include "ops/gemm_reduce_common/row_schedule.hpp"
 #include "ops/plan_check/gather.hpp"
 
@@ -142,14 +142,9 @@ std::vector<std::string> problems(const std::array<std::deque<Model>, 2>& models
         schedule::operand_extents{larger(of_a.a, of_b.a), of_a.b, larger(of_a.c, of_b.c)},
         order.size(), results);
   }
-  return schedule::check_schedule(
+  return check_lanes(
              plans,
-             [&](const schedule::step_position& at, const step& s, channel_verb verb) {
-               const room& r = s.*schedule::room_of(verb);
-               const bool flag = verb == channel_verb::acquire || verb == channel_verb::publish;
-               return !flag || r.producer != r.consumer ||
-                      ranks[static_cast<std::size_t>(at.rank)].orders(r.ready);
-             })
+             [&](int rank, int flag) { return ranks[static_cast<std::size_t>(rank)].orders(flag); })
       .problems;
 }
 

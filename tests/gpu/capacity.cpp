@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <iostream>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,138 +13,51 @@
 
 #include <untax/world/launch.hpp>
 
-#include "engines/bulk/scratch.hpp"
-#include "engines/gpu/matrix/matrix.hpp"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
-#include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
+#include "row_inputs.hpp"
 
 namespace {
 
 using namespace gpu_test;
-using untax::errc;
-using untax::matrix;
-using untax::range;
-using untax::bulk::scratch;
-
-/// Inputs of some rows of one rank, and what comes out of them.
-class row_inputs {
- public:
-  row_inputs(world& w, const operator_entry& entry, const gemm_problem& p, const matrix& result,
-             std::uint64_t seed, const stream& s)
-      : problem_(p),
-        share_(entry.share(p, w.size(), w.rank())),
-        tolerance_(tolerance_of(entry, p)),
-        right_(entry, p, w.size(), w.rank()),
-        a_(own(a_memory_, share_.a_rows, share_.a_cols)),
-        b_(own(b_memory_, share_.b_rows, share_.b_cols)),
-        c_(result) {
-    if (c_.data == nullptr) {
-      c_ = own(c_memory_, share_.c_rows, share_.c_cols);
-    } else {
-      c_.rows = p.m;
-    }
-    untax::fill_device_inputs(share_, seed, a_, b_, s.get());
-    right_.compute(seed, s.get());
-    EXPECT_TRUE(s.done());
-  }
-
-  void launch(untax::runnable& op, const stream& s) const {
-    untax::gpu::fill_nan(c_.data, c_.span_bytes(), s.get());
-    run(op, s);
-  }
-  void run(untax::runnable& op, const stream& s) const {
-    op.run(as_const(a_), as_const(b_), c_, s.get());
-  }
-  void expect_right(const stream& s) const {
-    EXPECT_LE(right_.error_of(as_const(c_), s.get()), tolerance_) << problem_.m << " rows";
-  }
-
- private:
-  matrix own(scratch& memory, range rows, range cols) const {
-    memory = scratch(static_cast<std::size_t>(rows.size * cols.size) * size_of(problem_.type));
-    return {memory.data(), problem_.type, rows.size, cols.size};
-  }
-
-  gemm_problem problem_;
-  untax::gemm_share share_;
-  double tolerance_;
-  untax::device_reference right_;
-  scratch a_memory_;
-  scratch b_memory_;
-  scratch c_memory_;
-  matrix a_;
-  matrix b_;
-  matrix c_;
-};
-
-/// Calls `check(operator, inputs of some numbers of rows, random numbers that all ranks have alike,
-/// stream)` at every rank, for each pattern that there is.
+/// The same as `each_pattern` for all patterns, and random numbers of rows up to the most.
 template <class Check>
-void each_pattern(const operator_entry& entry, const gemm_problem& most, const Check& check) {
-  const std::uint64_t seed = std::random_device{}();
-  for (const pattern how : untax::all_patterns) {
-    untax::run_gpus(
-        gpus(),
-        [&](world& w) {
-          const operator_options by{.how = how, .varying_rows = true};
-          SCOPED_TRACE(
-              fmt::format("seed {}, rank {}: {}", seed, w.rank(), text_of(entry, most, by)));
-          const stream s;
-          std::unique_ptr<untax::runnable> op;
-          try {
-            op = entry.make(w, most, by);
-          } catch (const untax::error& e) {
-            if (e.code() != errc::unsupported) throw;
-            if (w.rank() == 0) std::cout << "left out: " << e.what() << "\n";
-            return;
-          }
-          std::mt19937_64 random(seed);
-          std::deque<row_inputs> inputs;
-          const auto add = [&](std::int64_t rows) {
-            gemm_problem p = most;
-            p.m = rows;
-            inputs.emplace_back(w, entry, p, op->result(), random(), s);
-          };
-          add(1);
-          add(most.m);
-          for (int i = 0; i < 10; ++i)
-            add(1 + static_cast<std::int64_t>(random() %
-                                              static_cast<std::uint64_t>(i < 4 ? 16 : most.m)));
-          w.barrier();
-          check(w, *op, inputs, random, s);
-          w.barrier();
-        },
-        roomy_world());
-    if (::testing::Test::HasFailure()) return;
-  }
+void random_rows(const operator_entry& entry, const gemm_problem& most, const Check& check) {
+  const auto rows = [&](std::mt19937_64& random) {
+    std::vector<std::int64_t> numbers{1, most.m};
+    for (int i = 0; i < 10; ++i)
+      numbers.push_back(1 + static_cast<std::int64_t>(
+                                random() % static_cast<std::uint64_t>(i < 4 ? 16 : most.m)));
+    return numbers;
+  };
+  each_pattern(untax::all_patterns, entry, most, rows, check);
 }
 
 void check_rows(const operator_entry& entry, const gemm_problem& most) {
   NEEDS_GPUS(1);
   const int runs = cases(200);
-  each_pattern(entry, most,
-               [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
-                 std::size_t free_before = 0;
-                 std::size_t free_after = 0;
-                 std::size_t all = 0;
-                 for (int i = 0; i < runs; ++i) {
-                   const row_inputs& now = inputs[random() % inputs.size()];
-                   now.launch(op, s);
-                   if (i % 7 != 0 && i + 1 < runs) continue;
-                   ASSERT_TRUE(s.done());
-                   w.check();
-                   now.expect_right(s);
-                   if (::testing::Test::HasFailure()) return;
-                   ok(cudaMemGetInfo(free_before == 0 ? &free_before : &free_after, &all));
-                 }
-                 // Ranks that share a GPU check at different times, with memory of their own.
-                 if (sharing() == 1 && runs > 7) {
-                   EXPECT_EQ(free_before, free_after)
-                       << "a run has allocated something, or another process uses this GPU";
-                 }
-               });
+  random_rows(entry, most,
+              [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
+                std::size_t free_before = 0;
+                std::size_t free_after = 0;
+                std::size_t all = 0;
+                for (int i = 0; i < runs; ++i) {
+                  const row_inputs& now = inputs[random() % inputs.size()];
+                  now.launch(op, s);
+                  if (i % 7 != 0 && i + 1 < runs) continue;
+                  ASSERT_TRUE(s.done());
+                  w.check();
+                  now.expect_right(s);
+                  if (::testing::Test::HasFailure()) return;
+                  ok(cudaMemGetInfo(free_before == 0 ? &free_before : &free_after, &all));
+                }
+                // Ranks that share a GPU check at different times, with memory of their own.
+                if (sharing() == 1 && runs > 7) {
+                  EXPECT_EQ(free_before, free_after)
+                      << "a run has allocated something, or another process uses this GPU";
+                }
+              });
 }
 
 gemm_problem any_rows(gather_axis gather) {
@@ -241,37 +153,37 @@ TEST(gpu_capacity, a_graph_has_the_rows_that_it_was_captured_with) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();
   for (const operator_entry& entry : with_capacity()) {
-    each_pattern(entry, any_rows(gather_axis::rows),
-                 [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
-                   std::deque<cudaGraphExec_t> graphs;
-                   for (const row_inputs& one : inputs) {
-                     one.launch(op, s);
-                     ASSERT_TRUE(s.done());
-                     cudaGraph_t graph = nullptr;
-                     ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
-                     one.launch(op, s);
-                     ok(cudaStreamEndCapture(s.get(), &graph));
-                     ok(cudaGraphInstantiate(&graphs.emplace_back(), graph, 0));
-                     ok(cudaGraphUpload(graphs.back(), s.get()));
-                     ok(cudaGraphDestroy(graph));
-                   }
-                   EXPECT_TRUE(s.done());
-                   w.barrier();
-                   for (int i = 0; i < 100; ++i) {
-                     const std::size_t now = random() % inputs.size();
-                     // Runs between replays change nothing.
-                     if (i % 3 == 0) {
-                       inputs[random() % inputs.size()].launch(op, s);
-                     }
-                     ok(cudaGraphLaunch(graphs[now], s.get()));
-                     if (i % 5 != 0) continue;
-                     ASSERT_TRUE(s.done());
-                     w.check();
-                     inputs[now].expect_right(s);
-                   }
-                   EXPECT_TRUE(s.done());
-                   for (const cudaGraphExec_t graph : graphs) ok(cudaGraphExecDestroy(graph));
-                 });
+    random_rows(entry, any_rows(gather_axis::rows),
+                [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
+                  std::deque<cudaGraphExec_t> graphs;
+                  for (const row_inputs& one : inputs) {
+                    one.launch(op, s);
+                    ASSERT_TRUE(s.done());
+                    cudaGraph_t graph = nullptr;
+                    ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
+                    one.launch(op, s);
+                    ok(cudaStreamEndCapture(s.get(), &graph));
+                    ok(cudaGraphInstantiate(&graphs.emplace_back(), graph, 0));
+                    ok(cudaGraphUpload(graphs.back(), s.get()));
+                    ok(cudaGraphDestroy(graph));
+                  }
+                  EXPECT_TRUE(s.done());
+                  w.barrier();
+                  for (int i = 0; i < 100; ++i) {
+                    const std::size_t now = random() % inputs.size();
+                    // Runs between replays change nothing.
+                    if (i % 3 == 0) {
+                      inputs[random() % inputs.size()].launch(op, s);
+                    }
+                    ok(cudaGraphLaunch(graphs[now], s.get()));
+                    if (i % 5 != 0) continue;
+                    ASSERT_TRUE(s.done());
+                    w.check();
+                    inputs[now].expect_right(s);
+                  }
+                  EXPECT_TRUE(s.done());
+                  for (const cudaGraphExec_t graph : graphs) ok(cudaGraphExecDestroy(graph));
+                });
   }
 }
 

@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <random>
-#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,15 +19,13 @@
 #include "engines/gpu/matrix/matrix.hpp"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
-#include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
+#include "row_inputs.hpp"
 
 namespace {
 
 using namespace gpu_test;
-using untax::errc;
 using untax::matrix;
-using untax::range;
 using untax::bulk::scratch;
 
 using bits = std::vector<std::uint16_t>;
@@ -45,43 +41,6 @@ struct rows_case {
 bits bits_of(const matrix& c, const stream& s) {
   return values(static_cast<const std::uint16_t*>(c.data), c.span_bytes() / 2, s);
 }
-
-/// Operands of some rows of a GEMM operator.
-struct gemm_case {
-  scratch a_memory;
-  scratch b_memory;
-  scratch c_memory;
-  matrix a;
-  matrix b;
-  matrix c;
-
-  gemm_case(world& w, const operator_entry& entry, const gemm_problem& p, untax::runnable& op,
-            std::uint64_t seed, const stream& s) {
-    const untax::gemm_share share = entry.share(p, w.size(), w.rank());
-    const auto own = [&](scratch& memory, range rows, range cols) {
-      memory = scratch(static_cast<std::size_t>(rows.size * cols.size) * size_of(p.type));
-      return matrix(memory.data(), p.type, rows.size, cols.size);
-    };
-    a = own(a_memory, share.a_rows, share.a_cols);
-    b = own(b_memory, share.b_rows, share.b_cols);
-    c = op.result();
-    if (c.data == nullptr) {
-      c = own(c_memory, share.c_rows, share.c_cols);
-    } else {
-      c.rows = p.m;
-    }
-    untax::fill_device_inputs(share, seed, a, b, s.get());
-    untax::device_reference right(entry, p, w.size(), w.rank());
-    right.compute(seed, s.get());
-    untax::gpu::fill_nan(c.data, c.span_bytes(), s.get());
-    EXPECT_TRUE(s.done());
-    w.barrier();
-    op.run(as_const(a), as_const(b), c, s.get());
-    EXPECT_TRUE(s.done());
-    w.check();
-    EXPECT_LE(right.error_of(as_const(c), s.get()), tolerance_of(entry, p)) << p.m << " rows";
-  }
-};
 
 /// Runs all cases, again and again. `graphs`: from graphs, too.
 void run_in_any_order(world& w, std::deque<rows_case>& all, std::uint64_t seed, bool graphs,
@@ -125,45 +84,29 @@ void run_in_any_order(world& w, std::deque<rows_case>& all, std::uint64_t seed, 
   w.barrier();
 }
 
-void check_gemm(const operator_entry& entry, gemm_problem most) {
-  const std::uint64_t seed = std::random_device{}();
-  for (const pattern how : untax::all_patterns) {
-    if (how == pattern::bulk_library || how == pattern::automatic) continue;
-    untax::run_gpus(
-        gpus(),
-        [&](world& w) {
-          const operator_options by{.how = how, .varying_rows = true};
-          SCOPED_TRACE(
-              fmt::format("seed {}, rank {}: {}", seed, w.rank(), text_of(entry, most, by)));
-          const stream s;
-          std::unique_ptr<untax::runnable> op;
-          try {
-            op = entry.make(w, most, by);
-          } catch (const untax::error& e) {
-            if (e.code() != errc::unsupported) throw;
-            return;
-          }
-          std::deque<gemm_case> operands;
-          std::deque<rows_case> all;
-          for (const std::int64_t rows :
-               {most.m, most.m * 3 / 4, most.m / 2, most.m / 2 - 77, most.m / 3, most.m / 4,
-                std::int64_t{100}, std::int64_t{1}}) {
-            gemm_problem p = most;
-            p.m = rows;
-            gemm_case& one = operands.emplace_back(w, entry, p, *op, seed + 1, s);
-            all.push_back({rows,
-                           [&](const stream& on) {
-                             untax::gpu::fill_nan(one.c.data, one.c.span_bytes(), on.get());
-                             op->run(as_const(one.a), as_const(one.b), one.c, on.get());
-                           },
-                           [&](const stream& on) { return bits_of(one.c, on); },
-                           {}});
-          }
-          run_in_any_order(w, all, seed, sharing() == 1, s);
-        },
-        roomy_world());
-    if (::testing::Test::HasFailure()) return;
-  }
+void check_gemm(const operator_entry& entry, const gemm_problem& most) {
+  std::vector<pattern> own;
+  for (const pattern how : untax::all_patterns)
+    if (how != pattern::bulk_library && how != pattern::automatic) own.push_back(how);
+  const auto rows = [&](std::mt19937_64& /*random*/) {
+    return std::vector<std::int64_t>{most.m,     most.m * 3 / 4, most.m / 2, most.m / 2 - 77,
+                                     most.m / 3, most.m / 4,     100,        1};
+  };
+  each_pattern(own, entry, most, rows,
+               [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
+                 std::deque<rows_case> all;
+                 for (const row_inputs& now : inputs) {
+                   now.launch(op, s);
+                   EXPECT_TRUE(s.done());
+                   w.check();
+                   now.expect_right(s);
+                   all.push_back({now.result().rows,
+                                  [&](const stream& on) { now.launch(op, on); },
+                                  [&](const stream& on) { return bits_of(now.result(), on); },
+                                  {}});
+                 }
+                 run_in_any_order(w, all, random(), sharing() == 1, s);
+               });
 }
 
 gemm_problem large() {
