@@ -1,6 +1,7 @@
 #include <untax/ops/all_gather_gemm.hpp>
 
 #include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
 #include "ops/plan_check/gather.hpp"
@@ -33,8 +34,8 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 }  // namespace
 
 operator_entry all_gather_gemm_entry() {
-  return {.name = "all_gather_gemm",
-          .summary = "C_r = gather(A) x B_r^T: A is sharded by rows or by k",
+  return {.name = std::string(spec<all_gather_gemm>.name),
+          .summary = std::string(spec<all_gather_gemm>.summary),
           .gathers = true,
           .on_gpus = true,
           .reproducible = true,

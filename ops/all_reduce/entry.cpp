@@ -1,6 +1,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_reduce/protocol.hpp"
+#include "ops/all_reduce/spec.hpp"
 #include "ops/collectives_common/entry.hpp"
 #include "ops/collectives_common/registry.hpp"
 
@@ -11,7 +12,7 @@ collective_entry all_reduce_entry() {
       entry_of<all_reduce>("all_reduce", [](const collective_problem& p, int /*world*/) {
         return all_reduce_problem{p.count, p.type, p.how};
       });
-  entry.summary = "every rank ends with what all inputs come to together, the same bits everywhere";
+  entry.summary = spec<all_reduce>.summary;
   entry.combines = true;
   entry.has_phases = true;
   entry.origin_of = [](const collective_problem& /*p*/, int /*world*/, int /*rank*/,

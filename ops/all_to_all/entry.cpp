@@ -3,6 +3,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/all_to_all/protocol.hpp"
+#include "ops/all_to_all/spec.hpp"
 #include "ops/collectives_common/entry.hpp"
 #include "ops/collectives_common/registry.hpp"
 
@@ -42,7 +43,7 @@ double bytes_of(const collective_problem& p, int world) {
 
 collective_entry all_to_all_entry() {
   collective_entry entry = entry_of<all_to_all>("all_to_all", problem_of);
-  entry.summary = "every rank ends with the parts that the others have for it";
+  entry.summary = spec<all_to_all>.summary;
   entry.has_uneven = true;
   entry.origin_of = [](const collective_problem& p, int /*world*/, int rank, std::int64_t i) {
     origin at{0, i};

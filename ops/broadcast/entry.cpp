@@ -1,6 +1,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/broadcast/protocol.hpp"
+#include "ops/broadcast/spec.hpp"
 #include "ops/collectives_common/entry.hpp"
 #include "ops/collectives_common/registry.hpp"
 
@@ -11,7 +12,7 @@ collective_entry broadcast_entry() {
       entry_of<broadcast>("broadcast", [](const collective_problem& p, int /*world*/) {
         return broadcast_problem{p.count, p.type, p.root};
       });
-  entry.summary = "every rank ends with what the root has";
+  entry.summary = spec<broadcast>.summary;
   entry.has_root = true;
   entry.has_phases = true;
   entry.origin_of = [](const collective_problem& p, int /*world*/, int /*rank*/, std::int64_t i) {

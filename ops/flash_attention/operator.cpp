@@ -46,11 +46,16 @@ flash_attention_problem sensible(flash_attention_problem p, int rank) {
 }  // namespace
 
 flash_attention::flash_attention(world& w, const flash_attention_problem& problem,
-                                 order::attention_order order)
+                                 const flash_attention_options& options)
     : problem_(sensible(problem, w.rank())),
       rank_(w.rank()),
+      explanation_(fmt::format(
+          "{}, {} sequences, {} heads of {} elements{}: each rank for itself, nothing is sent; {}",
+          flash_attention_name, problem.batch, problem.heads, problem.head_dim,
+          problem.causal ? ", causal" : "",
+          w.memory() == memory_kind::cuda ? "one kernel" : "row by row, in fp64")),
       turns_(new run_turns(run_turns::alone(w, flash_attention_name))),
-      backend_(w.memory() == memory_kind::cuda ? device_flash_attention(w, problem_, order)
+      backend_(w.memory() == memory_kind::cuda ? device_flash_attention(w, problem_, options.order)
                                                : host_flash_attention(problem_, w.rank())) {}
 flash_attention::flash_attention(flash_attention&&) noexcept = default;
 flash_attention& flash_attention::operator=(flash_attention&&) noexcept = default;

@@ -3,6 +3,7 @@
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
 #include "ops/gemm_all_reduce/protocol.hpp"
+#include "ops/gemm_all_reduce/spec.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 
 namespace untax {
@@ -39,10 +40,8 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 }  // namespace
 
 operator_entry gemm_all_reduce_entry() {
-  return {.name = "gemm_all_reduce",
-          .summary =
-              "sum_r A_r x B_r^T complete at every rank, the same bits everywhere: k is "
-              "sharded",
+  return {.name = std::string(spec<gemm_all_reduce>.name),
+          .summary = std::string(spec<gemm_all_reduce>.summary),
           .gathers = false,
           .sums_to = reduce_target::everywhere,
           .on_gpus = true,

@@ -3,6 +3,7 @@
 #include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
+#include "ops/gemm_all_scatter/spec.hpp"
 #include "ops/plan_check/scatter.hpp"
 
 namespace untax {
@@ -28,8 +29,8 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 }  // namespace
 
 operator_entry gemm_all_scatter_entry() {
-  return {.name = "gemm_all_scatter",
-          .summary = "C = A x B^T complete at every rank: B is sharded by columns of C",
+  return {.name = std::string(spec<gemm_all_scatter>.name),
+          .summary = std::string(spec<gemm_all_scatter>.summary),
           .gathers = false,
           .columns_sharded = true,
           .on_gpus = true,

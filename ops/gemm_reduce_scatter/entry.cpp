@@ -4,6 +4,7 @@
 #include "ops/common/runnable_operator.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/gemm_reduce_scatter/protocol.hpp"
+#include "ops/gemm_reduce_scatter/spec.hpp"
 
 namespace untax {
 namespace {
@@ -30,8 +31,8 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 }  // namespace
 
 operator_entry gemm_reduce_scatter_entry() {
-  return {.name = "gemm_reduce_scatter",
-          .summary = "rows of sum_r A_r x B_r^T: k is sharded, the sum is bitwise reproducible",
+  return {.name = std::string(spec<gemm_reduce_scatter>.name),
+          .summary = std::string(spec<gemm_reduce_scatter>.summary),
           .gathers = false,
           .sums_to = reduce_target::owner,
           .on_gpus = true,

@@ -3,6 +3,7 @@
 #include "ops/collectives_common/entry.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
+#include "ops/reduce_scatter/spec.hpp"
 
 namespace untax {
 
@@ -11,7 +12,7 @@ collective_entry reduce_scatter_entry() {
       entry_of<reduce_scatter>("reduce_scatter", [](const collective_problem& p, int /*world*/) {
         return reduce_scatter_problem{p.count, p.type, p.how};
       });
-  entry.summary = "rank r ends with shard r of what all inputs come to together";
+  entry.summary = spec<reduce_scatter>.summary;
   entry.combines = true;
   entry.origin_of = [](const collective_problem& p, int world, int rank, std::int64_t i) {
     return origin{-1, sharding{p.count, world}.of(rank).begin + i};

@@ -112,7 +112,7 @@ std::int32_t run_gemm(const known_call& call, const run_operands& of, untax_oper
   const untax_const_matrix a = of.input(0);
   const untax_const_matrix b = of.input(1);
   const untax_matrix c = of.result(0);
-  return call.core->entry().gemm(op, &a, &b, call.hand_out.is_none() ? &c : nullptr, stream);
+  return call.core->runs().gemm(op, &a, &b, call.hand_out.is_none() ? &c : nullptr, stream);
 }
 
 std::int32_t run_collective(const known_call& call, const run_operands& of, untax_operator* op,
@@ -121,7 +121,7 @@ std::int32_t run_collective(const known_call& call, const run_operands& of, unta
   const untax_matrix out = of.result(0);
   const untax_const_array from{in.data, in.rows * in.cols, in.type};
   const untax_array to{out.data, out.rows * out.cols, out.type};
-  return call.core->entry().collective(op, &from, &to, stream);
+  return call.core->runs().collective(op, &from, &to, stream);
 }
 
 /// Of which the results are the normalised rows and the sum, and no scales are asked for.
@@ -232,7 +232,7 @@ class known_calls {
 
   static void run(const known_call& call, const given_tensors& given, void* stream) {
     const run_operands of(call, given);
-    const plan_entry& entry = call.core->entry();
+    const run_entry& entry = call.core->runs();
     call.core->run(stream, [&](untax_operator* op) {
       if (entry.gemm != nullptr) return run_gemm(call, of, op, stream);
       if (entry.collective != nullptr) return run_collective(call, of, op, stream);

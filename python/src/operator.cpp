@@ -10,7 +10,6 @@
 #include <tuple>
 #include <vector>
 
-#include "fields.hpp"
 #include "planned.hpp"
 #include "plans.hpp"
 #include "raise.hpp"
@@ -20,15 +19,10 @@
 namespace untax::python {
 namespace {
 
-std::unique_ptr<planned> plan(const world& w, const std::string& name, const nb::dict& problem,
-                              const nb::dict& options) {
-  for (const plan_entry& entry : plan_entries()) {
-    if (name != entry.name) continue;
-    untax_operator* const op = entry.plan(w.open(), problem, options);
-    return std::make_unique<planned>(std::make_shared<open_operator>(w.shared(), op), entry,
-                                     w.on_gpu());
-  }
-  refuse("there is no operator " + name);
+std::unique_ptr<planned> plan(const world& w, const std::string& name, const nb::dict& settings) {
+  untax_operator* const op = plan_operator(w.open(), name, settings);
+  return std::make_unique<planned>(std::make_shared<open_operator>(w.shared(), op), runs_of(name),
+                                   w.on_gpu());
 }
 
 using extents = std::tuple<std::int64_t, std::int64_t, std::int32_t>;
@@ -45,7 +39,8 @@ void* stream_at(std::uintptr_t stream) { return reinterpret_cast<void*>(stream);
 
 void run_gemm(const planned& p, nb::handle a, nb::handle weights, nb::handle c,
               std::uintptr_t stream) {
-  if (p.entry().gemm == nullptr) refuse(std::string(p.entry().name) + " multiplies nothing");
+  if (p.runs().gemm == nullptr)
+    refuse(std::string(untax_operator_kind(p.open())) + " multiplies nothing");
   read_array a_keeper;
   read_array weights_keeper;
   written_array c_keeper;
@@ -55,11 +50,12 @@ void run_gemm(const planned& p, nb::handle a, nb::handle weights, nb::handle c,
   if (!c.is_none()) out = matrix_of("out", c, p.on_gpu(), c_keeper);
   const untax_matrix* const result = c.is_none() ? nullptr : &out;
   void* const on = stream_at(stream);
-  p.run(on, [&](untax_operator* op) { return p.entry().gemm(op, &in, &by, result, on); });
+  p.run(on, [&](untax_operator* op) { return p.runs().gemm(op, &in, &by, result, on); });
 }
 
 void run_collective(const planned& p, nb::handle in, nb::handle out, std::uintptr_t stream) {
-  if (p.entry().collective == nullptr) refuse(std::string(p.entry().name) + " is no collective");
+  if (p.runs().collective == nullptr)
+    refuse(std::string(untax_operator_kind(p.open())) + " is no collective");
   read_array in_keeper;
   written_array out_keeper;
   untax_const_array from{};
@@ -67,7 +63,7 @@ void run_collective(const planned& p, nb::handle in, nb::handle out, std::uintpt
   const auto to = array_of("out", out, p.on_gpu(), out_keeper);
   const untax_const_array* const given = in.is_none() ? nullptr : &from;
   void* const on = stream_at(stream);
-  p.run(on, [&](untax_operator* op) { return p.entry().collective(op, given, &to, on); });
+  p.run(on, [&](untax_operator* op) { return p.runs().collective(op, given, &to, on); });
 }
 
 void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle values,
@@ -171,8 +167,9 @@ void run_norm(const planned& p, nb::handle in, nb::handle residual, nb::handle w
 std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int32_t> result(const planned& p) {
   untax_matrix c{};
   untax_operator* const op = p.open();
-  if (p.entry().result == nullptr) refuse(std::string(p.entry().name) + " has no C of its own");
-  checked([&] { return p.entry().result(op, &c); });
+  if (p.runs().result == nullptr)
+    refuse(std::string(untax_operator_kind(p.open())) + " has no C of its own");
+  checked([&] { return p.runs().result(op, &c); });
   return {reinterpret_cast<std::uintptr_t>(c.data), c.rows, c.cols, c.type};
 }
 
@@ -201,6 +198,7 @@ void bind_operator(nb::module_& m) {
   untax_set_interrupt(interrupted);
   m.def("operator_names", operator_names);
   m.def("version", untax_version);
+  m.def("fields", fields_of);
   // An operator without its world would be closed.
   m.def("plan", plan, nb::keep_alive<0, 1>());
   nb::class_<view_pin>(m, "Pin");

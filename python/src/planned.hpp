@@ -19,8 +19,8 @@ namespace nb = nanobind;
 /// An operator of the C ABI as Python has it.
 class planned {
  public:
-  planned(std::shared_ptr<open_operator> op, const plan_entry& entry, bool on_gpu)
-      : shared_(std::move(op)), entry_(&entry), on_gpu_(on_gpu) {}
+  planned(std::shared_ptr<open_operator> op, const run_entry& runs, bool on_gpu)
+      : shared_(std::move(op)), runs_(&runs), on_gpu_(on_gpu) {}
 
   /// Raises InvalidArgument if it, or its world, was closed.
   [[nodiscard]] untax_operator* open() const {
@@ -52,12 +52,12 @@ class planned {
     (void)open();
     return pinned(shared_, shared_->owner());
   }
-  [[nodiscard]] const plan_entry& entry() const noexcept { return *entry_; }
+  [[nodiscard]] const run_entry& runs() const noexcept { return *runs_; }
   [[nodiscard]] bool on_gpu() const noexcept { return on_gpu_; }
 
  private:
   std::shared_ptr<open_operator> shared_;
-  const plan_entry* entry_;
+  const run_entry* runs_;
   bool on_gpu_;
 };
 

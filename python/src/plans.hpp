@@ -2,7 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
-#include <span>
+#include <string>
+#include <vector>
 
 #include <untax/untax.h>
 
@@ -10,16 +11,25 @@ namespace untax::python {
 
 namespace nb = nanobind;
 
-/// How an operator is planned from names and numbers, and which run it has.
-struct plan_entry {
+/// The runs of an operator that known calls make without naming their operands.
+struct run_entry {
   const char* name;
-  untax_operator* (*plan)(untax_world*, const nb::dict& problem, const nb::dict& options);
   int32_t (*gemm)(untax_operator*, const untax_const_matrix*, const untax_const_matrix*,
                   const untax_matrix*, void*);
   int32_t (*collective)(untax_operator*, const untax_const_array*, const untax_array*, void*);
-  int32_t (*result)(const untax_operator*, untax_matrix*);  ///< where it has a C of its own
+  int32_t (*result)(const untax_operator*, untax_matrix*);  ///< if it has a C of its own
 };
 
-[[nodiscard]] std::span<const plan_entry> plan_entries() noexcept;
+/// The runs of an operator; those that it does not have are null.
+[[nodiscard]] const run_entry& runs_of(const std::string& name) noexcept;
+
+/// Plans an operator. `settings` has fields of its problem and of its options by their names:
+/// numbers, words, lists of numbers; None leaves a field as it is. Raises InvalidArgument for
+/// others.
+[[nodiscard]] untax_operator* plan_operator(untax_world* w, const std::string& name,
+                                            const nb::dict& settings);
+
+/// The fields of an operator: (name, help, words, kind, whether it is an option).
+[[nodiscard]] nb::list fields_of(const std::string& name);
 
 }  // namespace untax::python

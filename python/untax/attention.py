@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .planned import Operator
-from .types import address_of, as_operand, empty_like, number_of, stream_number, type_number
+from .types import address_of, as_operand, empty_like, stream_number, type_name
 from .world import World
-
-_orders = ("automatic", "head_first", "block_first", "group_first", "sections")
 
 
 class FlashDecode(Operator):
@@ -25,10 +23,9 @@ class FlashDecode(Operator):
     def __init__(self, world: World, *, batch: int, heads: int, kv_heads: int, head_dim: int, keys: int,
                  page_size: int = 0, pages: int = 0, dtype: Any = "bf16", partials: Any = "fp32", scale: float = 0,
                  logit_cap: float = 0, **options: Any) -> None:
-        problem = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "keys": keys,
-                   "page_size": page_size, "pages": pages, "type": type_number(dtype),
-                   "partials": type_number(partials), "scale": float(scale), "logit_cap": float(logit_cap)}
-        super().__init__(world, problem, options)
+        super().__init__(world, batch=batch, heads=heads, kv_heads=kv_heads, head_dim=head_dim, keys=keys,
+                         page_size=page_size, pages=pages, type=type_name(dtype), partials=type_name(partials), scale=float(scale),
+                         logit_cap=float(logit_cap), **options)
         pages_of_one = -(-keys // page_size) if page_size else 0
         self._numbers = (batch, batch * pages_of_one)
 
@@ -57,9 +54,8 @@ class MergePartialAttention(Operator):
 
     def __init__(self, world: World, *, tokens: int, heads: int, head_dim: int, dtype: Any = "bf16",
                  own_heads: bool = False, log2: bool = False, **options: Any) -> None:
-        problem = {"tokens": tokens, "heads": heads, "head_dim": head_dim, "type": type_number(dtype),
-                   "own_heads": int(own_heads), "log2": int(log2)}
-        super().__init__(world, problem, options)
+        super().__init__(world, tokens=tokens, heads=heads, head_dim=head_dim, type=type_name(dtype),
+                         own_heads=bool(own_heads), log2=bool(log2), **options)
 
     def run(self, partial_o: Any, partial_lse: Any, out: Any = None, lse: Any = None, *,
             stream: Any = None) -> tuple[Any, Any]:
@@ -89,9 +85,8 @@ class FlashAttention(Operator):
 
     def __init__(self, world: World, *, batch: int, heads: int, kv_heads: int, head_dim: int, queries: int, keys: int,
                  causal: bool = False, dtype: Any = "bf16", scale: float = 0, order: str = "automatic") -> None:
-        problem = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "queries": queries,
-                   "keys": keys, "type": type_number(dtype), "causal": int(causal), "scale": float(scale)}
-        super().__init__(world, problem, {"order": number_of("order", order, _orders)})
+        super().__init__(world, batch=batch, heads=heads, kv_heads=kv_heads, head_dim=head_dim, queries=queries, keys=keys,
+                         type=type_name(dtype), causal=bool(causal), scale=float(scale), order=order)
         self._begins, self._heads = batch + 1, heads
 
     def run(self, q: Any, keys: Any, values: Any, out: Any = None, *, log_sums: Any = None, query_begins: Any = None,

@@ -16,11 +16,9 @@ from typing import Any
 
 from .attention import FlashAttention, FlashDecode, MergePartialAttention
 from .errors import InvalidArgument
-from .planned import Operator
-from .types import address_of, as_operand, empty_like, number_of, stream_number, type_names, type_number
+from .planned import Field, Operator, fields
+from .types import address_of, as_operand, empty_like, number_of, stream_number, type_name, type_names
 from .world import Memory, World
-
-_reductions = ("sum", "max", "min")
 
 
 class _Gemm(Operator):
@@ -62,9 +60,8 @@ class AllGatherGemm(_Gemm):
 
     def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, gather: str = "rows",
                  **options: Any) -> None:
-        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype),
-                   "gather_k": number_of("gather", gather, ("rows", "k"))}
-        super().__init__(world, problem, options)
+        super().__init__(world, m=m, n=n, k=k, type=type_name(dtype),
+                         gather_k=number_of("gather", gather, ("rows", "k")), **options)
 
     def _result_shape(self, a: Any) -> tuple[int, int]:
         raise InvalidArgument("all_gather_gemm: where runs have different numbers of rows, out says how many; pass it")
@@ -81,7 +78,7 @@ class GemmAllScatter(_OwnResult):
     name = "gemm_all_scatter"
 
     def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", **options: Any) -> None:
-        super().__init__(world, {"m": m, "n": n, "k": k, "type": type_number(dtype)}, options)
+        super().__init__(world, m=m, n=n, k=k, type=type_name(dtype), **options)
 
     def run(self, a: Any, weights: Any, out: Any = None, *, stream: Any = None) -> Any:
         """One run. Returns `out`, or `result` if it is not given, of which a run with fewer rows fills the first."""
@@ -108,13 +105,6 @@ def _symmetric(out: Any) -> Any:
     return out._rows() if isinstance(out, Memory) else as_operand(out)
 
 
-def _partials_number(given: Any) -> int:
-    """`untax_partials` of the C ABI, where 0 is the type of the problem, and fp32 has a number of its own."""
-    if given is None:
-        return 0
-    return type_number(given) or -1
-
-
 class GemmReduceScatter(_Gemm):
     """Rows of C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, summed in fp32 in rank order.
 
@@ -128,8 +118,7 @@ class GemmReduceScatter(_Gemm):
 
     def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = None,
                  **options: Any) -> None:
-        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": _partials_number(partials)}
-        super().__init__(world, problem, options)
+        super().__init__(world, m=m, n=n, k=k, type=type_name(dtype), partials=partials and type_name(partials), **options)
 
     def _result_shape(self, a: Any) -> tuple[int, int]:
         return _shard(a.shape[0], self.world), self.operand("c")[0][1]
@@ -148,8 +137,7 @@ class GemmAllReduce(_OwnResult):
 
     def __init__(self, world: World, m: int, n: int, k: int, dtype: Any = "bf16", *, partials: Any = None,
                  **options: Any) -> None:
-        problem = {"m": m, "n": n, "k": k, "type": type_number(dtype), "partials": _partials_number(partials)}
-        super().__init__(world, problem, options)
+        super().__init__(world, m=m, n=n, k=k, type=type_name(dtype), partials=partials and type_name(partials), **options)
 
 
 class AllReduceNorm(Operator):
@@ -168,8 +156,7 @@ class AllReduceNorm(Operator):
     def __init__(self, world: World, tokens: int, hidden: int, dtype: Any = "bf16", *, output: str = "same",
                  epsilon: float = 1e-5, **options: Any) -> None:
         number = number_of("output", output, ("same", "e4m3", "e4m3_per_token"))
-        super().__init__(world, {"tokens": tokens, "hidden": hidden, "type": type_number(dtype), "output": number,
-                                 "epsilon": float(epsilon)}, options)
+        super().__init__(world, tokens=tokens, hidden=hidden, type=type_name(dtype), output=number, epsilon=float(epsilon), **options)
         self._shape, self._output = (tokens, hidden), number
 
     def run(self, a: Any, residual: Any, weight: Any, x: Any = None, out: Any = None, *, scales: Any = None,
@@ -215,7 +202,7 @@ class AllGather(_Collective):
     name = "all_gather"
 
     def __init__(self, world: World, count: int, dtype: Any = "bf16", **options: Any) -> None:
-        super().__init__(world, {"count": count, "type": type_number(dtype)}, options)
+        super().__init__(world, count=count, type=type_name(dtype), **options)
 
     def _result_count(self, a: Any) -> int:
         raise InvalidArgument("all_gather: where runs have different counts, out says how many; pass it")
@@ -228,9 +215,7 @@ class ReduceScatter(_Collective):
 
     def __init__(self, world: World, count: int, dtype: Any = "bf16", *, reduction: str = "sum",
                  **options: Any) -> None:
-        problem = {"count": count, "type": type_number(dtype),
-                   "reduction": number_of("reduction", reduction, _reductions)}
-        super().__init__(world, problem, options)
+        super().__init__(world, count=count, type=type_name(dtype), reduction=reduction, **options)
 
     def _result_count(self, a: Any) -> int:
         return _shard(_count(a), self.world)
@@ -243,9 +228,7 @@ class AllReduce(_Collective):
 
     def __init__(self, world: World, count: int, dtype: Any = "bf16", *, reduction: str = "sum",
                  **options: Any) -> None:
-        problem = {"count": count, "type": type_number(dtype),
-                   "reduction": number_of("reduction", reduction, _reductions)}
-        super().__init__(world, problem, options)
+        super().__init__(world, count=count, type=type_name(dtype), reduction=reduction, **options)
 
 
 class AllToAll(_Collective):
@@ -259,10 +242,7 @@ class AllToAll(_Collective):
 
     def __init__(self, world: World, count: int = 0, dtype: Any = "bf16", *, counts: list[int] | None = None,
                  **options: Any) -> None:
-        problem: dict[str, Any] = {"count": count, "type": type_number(dtype)}
-        if counts is not None:
-            problem["counts"] = [int(c) for c in counts]
-        super().__init__(world, problem, options)
+        super().__init__(world, count=count, type=type_name(dtype), counts=counts and [int(c) for c in counts], **options)
 
 
 class Broadcast(_Collective):
@@ -271,7 +251,7 @@ class Broadcast(_Collective):
     name = "broadcast"
 
     def __init__(self, world: World, count: int, dtype: Any = "bf16", *, root: int = 0, **options: Any) -> None:
-        super().__init__(world, {"count": count, "type": type_number(dtype), "root": root}, options)
+        super().__init__(world, count=count, type=type_name(dtype), root=root, **options)
 
 
 kinds: dict[str, type[Operator]] = {kind.name: kind for kind in (

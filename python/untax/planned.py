@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from . import _core
-from .types import Pattern, number_of, type_names
+from .types import Pattern, type_names
 from .world import World
 
-_wires = ("automatic", "stores", "bulk", "packets")
-_inputs = ("automatic", "in_place", "rooms")
+class Field(NamedTuple):
+    """A field of an operator's problem, or of its options."""
+
+    name: str
+    help: str
+    words: tuple[str, ...]  #: that it can be; none for numbers
+    kind: str  #: "integer", "flag", "choice", "real" or "integers"
+    option: bool
 
 
-def _as_numbers(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as the extension takes them: words become numbers."""
-    words = {"pattern": tuple(p.name for p in Pattern), "wire": _wires, "inputs": _inputs}
-    return {name: number_of(name, value, words[name]) if name in words else value for name, value in options.items()}
+def fields(operator: str) -> tuple[Field, ...]:
+    """The fields of an operator of this name, those of its problem first, as the library describes them."""
+    kinds = ("integer", "flag", "choice", "real", "integers")
+    return tuple(Field(name, text, tuple(words.split(", ")) if words else (), kinds[kind], option)
+                 for name, text, words, kind, option in _core.fields(operator))
 
 
 class Operator:
@@ -26,10 +33,12 @@ class Operator:
     name: ClassVar[str] = ""
     used: int = 0  #: the number of its last use, for an engine that forgets the oldest ones
 
-    def __init__(self, world: World, problem: dict[str, Any], options: dict[str, Any]) -> None:
+    def __init__(self, world: World, /, **settings: Any) -> None:
+        """`settings` are fields of the problem and of the options, as `untax.fields(name)` lists them. A choice is a word or
+        its number; None leaves a field as it is."""
         self.world = world
-        self._varies = bool(options.get("varying_rows") or options.get("varying_count"))
-        self._core = _core.plan(world._core, self.name, problem, _as_numbers(options))
+        self._varies = bool(settings.get("varying_rows") or settings.get("varying_count"))
+        self._core = _core.plan(world._core, self.name, settings)
 
     @property
     def pattern(self) -> Pattern:

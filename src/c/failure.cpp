@@ -10,13 +10,6 @@
 #include <untax/core/version.hpp>
 #include <untax/flow/interrupt.hpp>
 
-#include "ops/all_reduce_norm/planning.hpp"
-#include "ops/collectives_common/registry.hpp"
-#include "ops/common/registry.hpp"
-#include "ops/flash_attention/backend.hpp"
-#include "ops/flash_decode/planning.hpp"
-#include "ops/merge_partial_attention/planning.hpp"
-
 namespace untax::c {
 namespace {
 
@@ -62,18 +55,6 @@ void keep(const untax_world* w, untax_status status, const char* text) noexcept 
   }
 }
 
-/// The names of all operators; `untax_operator_name` indexes this list.
-std::vector<std::string> all_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : operators()) names.push_back(entry.name);
-  names.emplace_back(flash_attention_name);
-  names.emplace_back(flash_decode_name);
-  names.emplace_back(merge_partial_attention_name);
-  names.emplace_back(all_reduce_norm_name);
-  for (const auto& entry : collectives()) names.push_back(entry.name);
-  return names;
-}
-
 }  // namespace
 
 std::int32_t keep_failure(const untax_world* w) noexcept {
@@ -112,9 +93,3 @@ untax_error_info untax_last_error(void) {
 }
 
 void untax_set_interrupt(int (*interrupted)(void)) { untax::set_interrupt(interrupted); }
-
-const char* untax_operator_name(int32_t number) {
-  static const std::vector<std::string> names = untax::c::all_names();
-  if (number < 0 || number >= static_cast<int32_t>(names.size())) return nullptr;
-  return names[static_cast<std::size_t>(number)].c_str();
-}

@@ -17,6 +17,8 @@
 #include <untax/symmetric/symmetric.hpp>
 #include <untax/world/world.hpp>
 
+#include "ops/common/spec.hpp"
+
 /// The object behind a world handle.
 struct untax_world {
   explicit untax_world(untax::world w) : ranks(std::move(w)) {}
@@ -59,14 +61,6 @@ class one_thread {
   untax_world& world_;
 };
 
-/// The name, shape and type of an operand that a rank passes to a run.
-struct operand_size {
-  std::string_view name;
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  dtype type = dtype::f32;
-};
-
 }  // namespace untax::c
 
 /// The object behind an operator handle. `untax::c::planned` derives from it and has the operator.
@@ -85,7 +79,7 @@ struct untax_operator {
   [[nodiscard]] virtual const char* kind() const noexcept = 0;
   [[nodiscard]] virtual const std::string& explain() const noexcept = 0;
   [[nodiscard]] virtual untax::pattern how() const noexcept = 0;
-  [[nodiscard]] virtual std::vector<untax::c::operand_size> operands() const = 0;
+  [[nodiscard]] virtual std::vector<untax::operand_shape> operands() const = 0;
 
   untax_world* owner;
   std::uint64_t number;  ///< among the objects of all ranks; 0: of this rank alone

@@ -1,6 +1,13 @@
 #include <untax/c/operator.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -10,10 +17,141 @@
 
 #include "failure.hpp"
 #include "ops/common/own_stream.hpp"
+#include "ops/operators.hpp"
+#include "planned.hpp"
 #include "reading.hpp"
 
 using untax::c::guarded;
 using untax::c::require;
+
+namespace untax::c {
+namespace {
+
+const operator_spec& spec_named(std::string_view name) {
+  const auto specs = operator_specs();
+  const auto place = std::ranges::find(specs, name, &operator_spec::name);
+  if (place != specs.end()) return *place;
+  throw error(errc::invalid_argument, fmt::format("there is no operator {}", name));
+}
+
+/// The words of a field as one text, which lives as long as the library.
+const char* words_text(const field& f) {
+  static std::mutex guard;
+  static std::map<const field*, std::string> texts;
+  const std::lock_guard lock(guard);
+  const auto [place, added] = texts.try_emplace(&f);
+  if (added) {
+    for (const field_word& word : f.words)
+      place->second += fmt::format("{}{}", place->second.empty() ? "" : ", ", word.name);
+  }
+  return place->second.c_str();
+}
+
+field_value value_of(const field& f, const untax_setting& s) {
+  const auto refuse = [&](const std::string& value) {
+    throw error(errc::invalid_argument,
+                fmt::format("{} is {}; it has to be {}", f.name, value,
+                            f.kind == field_kind::integers ? "an array of integers" : "a number"));
+  };
+  switch (s.kind) {
+    case untax_field_choice:
+      require(s.word, s.name);
+      return {.integer = number_of(f, s.word)};
+    case untax_field_real:
+      if (f.kind != field_kind::real) refuse(fmt::format("{}", s.real));
+      return {.real = s.real};
+    case untax_field_integers:
+      if (f.kind != field_kind::integers) refuse("an array");
+      if (s.integers_size > 0) require(s.integers, s.name);
+      return {.integers = {s.integers, static_cast<std::size_t>(std::max(s.integers_size, 0))}};
+    default:
+      if (f.kind == field_kind::integers) refuse(fmt::format("{}", s.integer));
+      return {.integer = s.integer, .real = static_cast<double>(s.integer)};
+  }
+}
+
+/// The table that has a field of this name. Throws `invalid_argument` with all names if none has.
+bool is_option(const operator_spec& operation, std::string_view name) {
+  if (std::ranges::find(operation.problem_fields, name, &field::name) !=
+      operation.problem_fields.end())
+    return false;
+  if (std::ranges::find(operation.option_fields, name, &field::name) !=
+      operation.option_fields.end())
+    return true;
+  std::string names;
+  for (const auto table : {operation.problem_fields, operation.option_fields})
+    for (const field& f : table) names += fmt::format("{}{}", names.empty() ? "" : ", ", f.name);
+  throw error(errc::invalid_argument,
+              fmt::format("there is no {}; {} has {}", name, operation.name, names));
+}
+
+template <class Operator>
+untax_operator* make_from(untax_world& w, std::span<const untax_setting> settings) {
+  typename spec_of<Operator>::problem problem;
+  typename spec_of<Operator>::options options;
+  const operator_spec& operation = spec<Operator>;
+  // Fields that are not given are zero, as in a structure.
+  for (const field& f : operation.problem_fields) f.store(&problem, {});
+  for (const untax_setting& s : settings) {
+    require(s.name, "the name of a setting");
+    const bool option = is_option(operation, s.name);
+    const field& f =
+        field_named(option ? operation.option_fields : operation.problem_fields, s.name);
+    void* const object = option ? static_cast<void*>(&options) : &problem;
+    store(f, object, value_of(f, s));
+  }
+  return make<Operator>(w, std::move(problem), options);
+}
+
+}  // namespace
+}  // namespace untax::c
+
+const char* untax_operator_name(int32_t number) {
+  const auto specs = untax::operator_specs();
+  if (number < 0 || number >= static_cast<int32_t>(specs.size())) return nullptr;
+  return specs[static_cast<std::size_t>(number)].name.data();
+}
+
+int32_t untax_operator_field(const char* operator_name, int32_t number, untax_field* f) {
+  return guarded(nullptr, [&] {
+    require(operator_name, "operator_name");
+    require(f, "f");
+    const untax::operator_spec& operation = untax::c::spec_named(operator_name);
+    const auto problem_fields = static_cast<int32_t>(operation.problem_fields.size());
+    const auto fields = problem_fields + static_cast<int32_t>(operation.option_fields.size());
+    if (number < 0 || number >= fields) {
+      throw untax::error(untax::errc::invalid_argument, fmt::format("{} has no field {}; it has {}",
+                                                                    operator_name, number, fields));
+    }
+    const bool option = number >= problem_fields;
+    const untax::field& described =
+        option ? operation.option_fields[static_cast<std::size_t>(number - problem_fields)]
+               : operation.problem_fields[static_cast<std::size_t>(number)];
+    const untax_field result{.size = f->size,
+                             .name = described.name.data(),
+                             .help = described.help.data(),
+                             .words = untax::c::words_text(described),
+                             .kind = static_cast<int32_t>(described.kind),
+                             .option = option ? 1 : 0};
+    std::memcpy(f, &result, std::min(f->size, sizeof result));
+  });
+}
+
+int32_t untax_operator_plan(untax_world* world, const char* operator_name,
+                            const untax_setting* settings, int32_t count, untax_operator** op) {
+  return guarded(world, [&] {
+    require(world, "world");
+    require(operator_name, "operator_name");
+    require(op, "op");
+    if (count > 0) require(settings, "settings");
+    const std::span<const untax_setting> list(settings,
+                                              static_cast<std::size_t>(std::max(count, 0)));
+    const std::string_view name = untax::c::spec_named(operator_name).name;
+    untax::library_operators::for_each([&]<class Operator>() {
+      if (untax::spec<Operator>.name == name) *op = untax::c::make_from<Operator>(*world, list);
+    });
+  });
+}
 
 int32_t untax_operator_destroy(untax_operator* op) {
   if (op == nullptr) return untax_ok;

@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,61 +11,82 @@
 #include <untax/core/error.hpp>
 
 #include "failure.hpp"
-#include "given.hpp"
+#include "ops/common/spec.hpp"
+#include "structures.hpp"
 
 namespace untax::c {
 
-/// An operator with its problem. `Traits` describes the operator to the ABI: `name`, the types `op`
-/// and `problem`, `operands(problem, world, rank)`, and `alone` if it does not concern other ranks.
-template <class Traits>
+/// An operator with its problem, as its spec describes it.
+template <class Operator>
 struct planned final : untax_operator {
-  template <class Options>
-  planned(untax_world& w, const typename Traits::problem& p, const Options& options)
-      : untax_operator(w, alone()), problem(p), op(w.ranks, p, options) {}
+  using spec_type = spec_of<Operator>;
+  using problem_type = typename spec_type::problem;
 
-  [[nodiscard]] static constexpr bool alone() noexcept {
-    return requires { Traits::alone; };
-  }
-  [[nodiscard]] const char* kind() const noexcept override { return Traits::name; }
+  planned(untax_world& w, problem_type p, const typename spec_type::options& options)
+      : untax_operator(w, !spec_type::sends),
+        problem(std::move(p)),
+        op(w.ranks, problem, options) {}
+
+  [[nodiscard]] const char* kind() const noexcept override { return spec_type::name.data(); }
   [[nodiscard]] const std::string& explain() const noexcept override { return op.explain(); }
-  [[nodiscard]] pattern how() const noexcept override { return op.plan().how; }
-  [[nodiscard]] std::vector<operand_size> operands() const override {
-    return Traits::operands(problem, owner->ranks.size(), owner->ranks.rank());
+  [[nodiscard]] pattern how() const noexcept override {
+    if constexpr (requires { op.plan().how; }) return op.plan().how;
+    return pattern::automatic;
+  }
+  [[nodiscard]] std::vector<operand_shape> operands() const override {
+    const auto list = spec_type::operands(problem, owner->ranks.size(), owner->ranks.rank());
+    return {list.begin(), list.end()};
   }
 
-  typename Traits::problem problem;
-  typename Traits::op op;
+  problem_type problem;
+  Operator op;
 };
 
-/// Plans an operator. Errors in the problem and in the options are reported, too.
-template <class Traits, class Problem, class Options>
+/// Plans an operator in a world. Throws its errors.
+template <class Operator>
+[[nodiscard]] untax_operator* make(untax_world& w, typename spec_of<Operator>::problem problem,
+                                   const typename spec_of<Operator>::options& options) {
+  const one_thread only(w);
+  // Operators of this rank alone have no meeting in which dropped ones end.
+  if (!spec_of<Operator>::sends) w.ranks.end_own();
+  return std::make_unique<planned<Operator>>(w, std::move(problem), options).release();
+}
+
+/// Plans an operator from structures of the caller. Errors in them are reported, too.
+template <class Operator, class Problem, class Options>
 [[nodiscard]] std::int32_t plan(untax_world* w, const Problem* problem, const Options* options,
-                                untax_operator** made) noexcept {
+                                untax_operator** op) noexcept {
+  using spec_type = spec_of<Operator>;
+  static_assert(bytes_of_structure(spec_type::problem_fields) == sizeof(Problem));
+  static_assert(bytes_of_structure(spec_type::option_fields) == sizeof(Options));
   return guarded(w, [&] {
     require(w, "world");
     require(problem, "problem");
-    require(made, "op");
-    const one_thread only(*w);
-    // Operators of this rank alone have no meeting in which dropped ones end.
-    if (planned<Traits>::alone()) w->ranks.end_own();
-    *made =
-        std::make_unique<planned<Traits>>(*w, problem_of(problem), options_of(options)).release();
+    require(op, "op");
+    *op = make<Operator>(
+        *w,
+        converted<typename spec_type::problem>(spec_type::problem_fields, problem,
+                                               fmt::format("untax_{}_problem", spec_type::name)),
+        options == nullptr
+            ? typename spec_type::options{}
+            : converted<typename spec_type::options>(spec_type::option_fields, options, "options"));
   });
 }
 
 /// The operator behind a handle. Throws `invalid_argument` if `op` is null or of another kind.
-template <class Traits>
-[[nodiscard]] typename Traits::op& opened(untax_operator* op) {
+template <class Operator>
+[[nodiscard]] Operator& opened(untax_operator* op) {
   require(op, "op");
-  if (auto* mine = dynamic_cast<planned<Traits>*>(op)) return mine->op;
-  throw error(errc::invalid_argument, fmt::format("op is {}; untax_{}_run carries out {} only",
-                                                  op->kind(), Traits::name, Traits::name));
+  if (auto* mine = dynamic_cast<planned<Operator>*>(op)) return mine->op;
+  const std::string_view name = spec_of<Operator>::name;
+  throw error(errc::invalid_argument,
+              fmt::format("op is {}; untax_{}_run carries out {} only", op->kind(), name, name));
 }
 
 /// Calls `body` with the operator behind `op`.
-template <class Traits, class Body>
+template <class Operator, class Body>
 [[nodiscard]] std::int32_t run(untax_operator* op, const Body& body) noexcept {
-  return guarded(op == nullptr ? nullptr : op->owner, [&] { body(opened<Traits>(op)); });
+  return guarded(op == nullptr ? nullptr : op->owner, [&] { body(opened<Operator>(op)); });
 }
 
 }  // namespace untax::c

@@ -64,15 +64,6 @@ template <class Enum>
   return chosen(name, value, dtype::bf16);
 }
 
-[[nodiscard]] inline pattern pattern_of(std::int32_t value) {
-  static_assert(static_cast<int>(pattern::fused_warp_specialized) == untax_fused_warp_specialized);
-  return chosen("pattern", value, pattern::fused_warp_specialized);
-}
-
-[[nodiscard]] inline launch_mode launch_of(std::int32_t eager) {
-  return eager != 0 ? launch_mode::eager : launch_mode::graph;
-}
-
 [[nodiscard]] inline const_matrix matrix_of(std::string_view name, const untax_const_matrix* m) {
   require(m, name);
   return {m->data, type_of(fmt::format("type of {}", name), m->type), m->rows, m->cols, m->stride};

@@ -1,12 +1,18 @@
-// Every field that C callers set arrives: fields.def has them all.
+// Every field that C callers set arrives: those of operators by the tables of fields, the others by
+// fields.def.
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <regex>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -14,14 +20,14 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/operators.hpp"
 #include "src/c/given.hpp"
+#include "src/c/structures.hpp"
 
 namespace {
 
 using namespace untax;
 
-constexpr std::int64_t no_counts[4] = {};
-constexpr std::int64_t other_counts[4] = {5, 6, 7, 8};
 const untax_const_matrix read_matrices[] = {{nullptr, 10, 1, 0, untax_f32},
                                             {nullptr, 11, 1, 0, untax_f32},
                                             {nullptr, 12, 1, 0, untax_f32},
@@ -36,10 +42,6 @@ template <class Structure>
 Structure empty() {
   Structure s{};
   s.size = sizeof s;
-  if constexpr (requires { s.counts; }) {
-    s.counts = no_counts;
-    s.counts_size = 1;
-  }
   if constexpr (requires { s.query_begins; }) {
     s.q = s.keys = s.values = read_matrices;
     s.out = written_matrices;
@@ -57,9 +59,7 @@ struct norm_operands {
 /// The structure of the library that one of C comes to.
 template <class Structure>
 auto converted(const Structure& s) {
-  if constexpr (requires { c::problem_of(&s); }) {
-    return c::problem_of(&s);
-  } else if constexpr (requires { c::options_of(&s); }) {
+  if constexpr (requires { c::options_of(&s); }) {
     return c::options_of(&s);
   } else if constexpr (requires { c::operands_of(&s); }) {
     return c::operands_of(&s);
@@ -136,32 +136,219 @@ structures listed() {
   return all;
 }
 
-/// The structures of the headers that callers fill in, with their fields but `size`.
-std::map<std::string, std::set<std::string>> declared() {
-  std::map<std::string, std::set<std::string>> all;
+/// A member of a structure as its header declares it.
+struct declared_member {
+  std::string type;
+  std::string name;
+  bool operator==(const declared_member&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const declared_member& m) {
+  return out << m.type << ' ' << m.name;
+}
+
+/// The structures of the headers that callers fill in, with their members behind `size`.
+std::map<std::string, std::vector<declared_member>> declared() {
+  std::map<std::string, std::vector<declared_member>> declarations;
   const std::regex comment(R"(/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)");
   const std::regex structure(
       R"(typedef struct (untax_\w+_(?:problem|options|arguments)) \{([^}]*)\})");
-  const std::regex member(R"((\w+)\s*;)");
+  const std::regex member(R"((?:const\s+)?(\w+)(\s*\*)?\s+(\w+)\s*;)");
   using matches = std::sregex_iterator;
   for (const auto& header : std::filesystem::directory_iterator("include/untax/c")) {
     std::stringstream read;
     read << std::ifstream(header.path()).rdbuf();
     const std::string text = std::regex_replace(read.str(), comment, "");
-    for (matches found(text.begin(), text.end(), structure); found != matches(); ++found) {
-      const std::string body = (*found)[2];
-      std::set<std::string>& fields = all[(*found)[1]];
-      for (matches at(body.begin(), body.end(), member); at != matches(); ++at)
-        if ((*at)[1] != "size") fields.insert((*at)[1]);
+    for (matches place(text.begin(), text.end(), structure); place != matches(); ++place) {
+      const std::string body = (*place)[2];
+      auto& members = declarations[(*place)[1]];
+      for (matches at(body.begin(), body.end(), member); at != matches(); ++at) {
+        if ((*at)[3] != "size")
+          members.push_back({std::string((*at)[1]) + ((*at)[2].matched ? "*" : ""), (*at)[3]});
+      }
     }
   }
-  return all;
+  return declarations;
 }
 
-TEST(c_fields, are_all_listed) {
-  std::map<std::string, std::set<std::string>> names;
-  for (const auto& [structure, fields] : listed()) names[structure] = fields->names();
-  EXPECT_EQ(names, declared());
+/// The members that a table of fields stands for.
+std::vector<declared_member> members_of(std::span<const field> table) {
+  std::vector<declared_member> members;
+  for (const field& f : table) {
+    const std::string name(f.name);
+    if (f.kind == field_kind::integers) {
+      members.push_back({"int32_t", name + "_size"});
+      members.push_back({"int64_t*", name});
+    } else if (f.kind == field_kind::real) {
+      members.push_back({f.bytes == sizeof(double) ? "double" : "float", name});
+    } else {
+      members.push_back({f.bytes == sizeof(std::int64_t) ? "int64_t" : "int32_t", name});
+    }
+  }
+  return members;
+}
+
+/// The structure of an operator's options, which several operators share.
+std::string options_name(const operator_spec& operation) {
+  for (const auto& [options, table] :
+       {std::pair{"untax_operator_options", std::span<const field>(operator_option_fields)},
+        std::pair{"untax_collective_options", std::span<const field>(collective_option_fields)}}) {
+    if (operation.option_fields.data() == table.data()) return options;
+  }
+  return "untax_" + std::string(operation.name) + "_options";
+}
+
+constexpr std::int64_t counts[] = {5, 6, 7, 8};
+
+/// Values of a field that differ from 0.
+std::vector<field_value> values_of(const field& f) {
+  std::vector<field_value> values;
+  switch (f.kind) {
+    case field_kind::integer:
+      return {{.integer = 21}, {.integer = f.bytes == 8 ? std::int64_t{1} << 40 : 1 << 30}};
+    case field_kind::flag:
+      return {{.integer = 1}};
+    case field_kind::choice:
+      for (const field_word& word : f.words)
+        if (word.number != 0) values.push_back({.integer = word.number});
+      return values;
+    case field_kind::real:
+      return {{.real = 0.25}};
+    case field_kind::integers:
+      return {{.integers = counts}};
+  }
+  return values;
+}
+
+void write_field(const field& f, const field_value& value, std::byte* at) {
+  const auto write = [at](const auto& number) { std::memcpy(at, &number, sizeof number); };
+  if (f.kind == field_kind::integers) {
+    write(static_cast<std::int32_t>(value.integers.size()));
+    const std::int64_t* const array = value.integers.data();
+    std::memcpy(at + sizeof(void*) - reinterpret_cast<std::uintptr_t>(at) % sizeof(void*), &array,
+                sizeof array);
+  } else if (f.kind == field_kind::real) {
+    f.bytes == sizeof(double) ? write(value.real) : write(static_cast<float>(value.real));
+  } else if (f.bytes == sizeof(std::int64_t)) {
+    write(value.integer);
+  } else {
+    write(static_cast<std::int32_t>(value.integer));
+  }
+}
+
+bool same(const field_value& a, const field_value& b) {
+  return a.integer == b.integer && a.real == b.real && std::ranges::equal(a.integers, b.integers);
+}
+
+/// Sets each field alone in a structure of the C ABI, and expects it, and no other, in an object of
+/// the library.
+template <class Object>
+void expect_arrivals(std::span<const field> table) {
+  const std::size_t bytes = c::bytes_of_structure(table);
+  std::vector<std::uint64_t> zero(bytes / sizeof(std::uint64_t));
+  Object empty_object;
+  c::store_fields(table, zero.data(), &empty_object);
+  c::lay_out(table, [&](const field& set, std::size_t offset) {
+    for (const field_value& value : values_of(set)) {
+      std::vector<std::uint64_t> structure = zero;
+      write_field(set, value, reinterpret_cast<std::byte*>(structure.data()) + offset);
+      Object object;
+      c::store_fields(table, structure.data(), &object);
+      for (const field& seen : table) {
+        EXPECT_TRUE(same(seen.load(&object), &seen == &set ? value : seen.load(&empty_object)))
+            << seen.name << ", where only " << set.name << " is set";
+      }
+    }
+  });
+}
+
+TEST(c_fields, of_operators_are_those_of_their_tables) {
+  const auto declarations = declared();
+  for (const operator_spec& operation : operator_specs()) {
+    const std::string problem = "untax_" + std::string(operation.name) + "_problem";
+    EXPECT_EQ(declarations.at(problem), members_of(operation.problem_fields)) << problem;
+    const std::string options = options_name(operation);
+    EXPECT_EQ(declarations.at(options), members_of(operation.option_fields)) << options;
+  }
+}
+
+// A table could name one member and store another.
+TEST(c_fields, of_operators_are_named_as_their_members) {
+  const std::set<std::pair<std::string_view, std::string_view>> renamed = {
+      {"pattern", "how"}, {"reduction", "how"},   {"eager", "launch"},
+      {"pull", "move"},   {"gather_k", "gather"}, {"own_heads", "get"}};
+  for (const operator_spec& operation : operator_specs()) {
+    for (const auto table : {operation.problem_fields, operation.option_fields}) {
+      for (const field& f : table) {
+        EXPECT_TRUE(f.name == f.member || renamed.contains({f.name, f.member}))
+            << operation.name << ": " << f.name << " is stored in " << f.member;
+      }
+    }
+  }
+}
+
+TEST(c_fields, flags_of_enumerations_mean_what_they_say) {
+  const untax_operator_options given{.size = sizeof given, .pull = 1, .eager = 1};
+  operator_options options;
+  EXPECT_EQ(options.launch, launch_mode::graph);
+  c::store_fields(operator_option_fields, &given, &options);
+  EXPECT_EQ(options.launch, launch_mode::eager);
+  EXPECT_EQ(options.move, direction::pull);
+  all_gather_gemm_problem gather;
+  const untax_all_gather_gemm_problem by_k{.size = sizeof by_k, .gather_k = 1};
+  c::store_fields(spec<all_gather_gemm>.problem_fields, &by_k, &gather);
+  EXPECT_EQ(gather.gather, gather_axis::k);
+  merge_partial_attention_problem merge;
+  const untax_merge_partial_attention_problem own{.size = sizeof own, .own_heads = 1};
+  c::store_fields(spec<merge_partial_attention>.problem_fields, &own, &merge);
+  EXPECT_EQ(merge.get, merged_heads::own);
+  gemm_all_reduce_problem sum;
+  const untax_gemm_all_reduce_problem wide{.size = sizeof wide, .partials = untax_partials_f32};
+  c::store_fields(spec<gemm_all_reduce>.problem_fields, &wide, &sum);
+  EXPECT_EQ(sum.partials, dtype::f32);
+}
+
+TEST(c_fields, of_operators_arrive) {
+  library_operators::for_each([]<class Operator>() {
+    using spec_type = spec_of<Operator>;
+    SCOPED_TRACE(spec_type::name);
+    expect_arrivals<typename spec_type::problem>(spec_type::problem_fields);
+    expect_arrivals<typename spec_type::options>(spec_type::option_fields);
+  });
+}
+
+TEST(c_fields, of_operators_are_described_by_the_abi) {
+  for (const operator_spec& operation : operator_specs()) {
+    std::vector<std::string> names;
+    untax_field f{};
+    f.size = sizeof f;
+    const std::string name(operation.name);
+    for (int i = 0; untax_operator_field(name.c_str(), i, &f) == untax_ok; ++i) {
+      names.emplace_back(f.name);
+      EXPECT_NE(std::string(f.help), "") << name << ", " << f.name;
+      EXPECT_EQ(std::string(f.words).empty(), f.kind != untax_field_choice && f.words[0] == 0);
+    }
+    std::vector<std::string> fields;
+    for (const auto table : {operation.problem_fields, operation.option_fields})
+      for (const field& described : table) fields.emplace_back(described.name);
+    EXPECT_EQ(names, fields) << name;
+  }
+}
+
+TEST(c_fields, of_worlds_and_runs_are_all_listed) {
+  const auto declarations = declared();
+  for (const auto& [structure, fields] : listed()) {
+    std::set<std::string> names;
+    for (const declared_member& m : declarations.at(structure)) names.insert(m.name);
+    EXPECT_EQ(fields->names(), names) << structure;
+  }
+  std::size_t operators = declarations.size() - listed().size();
+  std::set<std::string> described;
+  for (const operator_spec& operation : operator_specs()) {
+    described.insert(options_name(operation));
+    described.insert("untax_" + std::string(operation.name) + "_problem");
+  }
+  EXPECT_EQ(described.size(), operators) << "a structure is in no table";
 }
 
 TEST(c_fields, arrive) {
@@ -172,7 +359,9 @@ TEST(c_fields, arrive) {
 }
 
 TEST(c_fields, that_are_zero_stand_for_defaults) {
-  const auto norm = converted(empty<untax_all_reduce_norm_problem>());
+  all_reduce_norm_problem norm{.epsilon = 7};
+  const untax_all_reduce_norm_problem zero{};
+  c::store_fields(spec<all_reduce_norm>.problem_fields, &zero, &norm);
   EXPECT_EQ(norm.epsilon, all_reduce_norm_problem{}.epsilon);
   EXPECT_GT(norm.epsilon, 0);
   EXPECT_EQ(converted(empty<untax_norm_arguments>()).inputs.scale, 1);
@@ -181,8 +370,6 @@ TEST(c_fields, that_are_zero_stand_for_defaults) {
   EXPECT_EQ(made.heap_bytes, usual.heap_bytes);
   EXPECT_EQ(made.wait_limit, usual.wait_limit);
   EXPECT_EQ(made.join_limit, usual.join_limit);
-  EXPECT_EQ(c::options_of(static_cast<const untax_operator_options*>(nullptr)).how,
-            pattern::automatic);
 }
 
 }  // namespace

@@ -72,9 +72,6 @@ UNTAX_API untax_error_info untax_last_error(void);
  * If it returns anything but 0, the wait ends with aborted, and the rank has failed: all waits of
  * all ranks end. Any thread may call it, also while others wait. */
 UNTAX_API void untax_set_interrupt(int (*interrupted)(void));
-/* The names of all operators and collectives of the library, by number from 0; NULL for other
- * numbers. For each NAME there are untax_NAME_plan and untax_NAME_run. */
-UNTAX_API const char* untax_operator_name(int32_t number);
 
 #ifdef __cplusplus
 }

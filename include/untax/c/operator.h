@@ -57,6 +57,51 @@ typedef struct untax_array {
  * invalid_argument and not_symmetric, before anything is sent, and with disagreement, timeout,
  * peer_lost and aborted. */
 
+/* The names of the operators and collectives of the library, by number from 0; NULL for other
+ * numbers. For each NAME there are untax_NAME_plan and untax_NAME_run. */
+UNTAX_API const char* untax_operator_name(int32_t number);
+
+typedef enum untax_field_kind {
+  untax_field_integer = 0,
+  untax_field_flag,   /* 0 or 1 */
+  untax_field_choice, /* one of some words */
+  untax_field_real,
+  untax_field_integers /* an array */
+} untax_field_kind;
+
+/* A field of the problem or of the options of an operator: a member of untax_NAME_problem, or of
+ * the structure of its options. The texts live as long as the library. */
+typedef struct untax_field {
+  size_t size;
+  const char* name;
+  const char* help;
+  const char* words; /* of a choice and of some flags: "fp32, fp16, bf16"; else "" */
+  int32_t kind;      /* untax_field_kind */
+  int32_t option;    /* 1: of the options; 0: of the problem */
+} untax_field;
+
+/* Describes field `number`, counted from 0, of an operator: problem first, then options. `f` may be
+ * of an older caller. Fails with invalid_argument for an operator or a number that there is not. */
+UNTAX_API int32_t untax_operator_field(const char* operator_name, int32_t number, untax_field* f);
+
+/* A value for a field. `kind` says which member has it: a choice or a flag with words takes a word
+ * or an integer, a real a real or an integer. */
+typedef struct untax_setting {
+  const char* name;
+  int32_t kind; /* untax_field_kind of the value; untax_field_choice is a word */
+  int32_t integers_size;
+  const char* word;
+  int64_t integer;
+  double real;
+  const int64_t* integers;
+} untax_setting;
+
+/* As untax_NAME_plan, with fields by their names; those that are not given are 0. So a program can
+ * plan operators that it does not know. */
+UNTAX_API int32_t untax_operator_plan(untax_world* world, const char* operator_name,
+                                      const untax_setting* settings, int32_t count,
+                                      untax_operator** op);
+
 /* Collective. In a world of the host it waits for no peer. In a world of GPUs it waits for the
  * rank's GPU and for all ranks. `op` may be NULL. */
 UNTAX_API int32_t untax_operator_destroy(untax_operator* op);

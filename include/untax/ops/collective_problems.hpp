@@ -73,6 +73,12 @@ enum class input_path : std::uint8_t {
   rooms,     ///< they are sent through rooms, so they may be anywhere
 };
 
+/// The name of `path` in options and messages.
+[[nodiscard]] constexpr std::string_view name_of(input_path path) noexcept {
+  constexpr std::string_view names[] = {"automatic", "in_place", "rooms"};
+  return names[static_cast<std::uint8_t>(path)];
+}
+
 /// Options of a collective. A value of 0 lets untax choose. Options that change the plan have to be
 /// the same at all ranks.
 struct collective_options {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <untax/core/matrix.hpp>
 #include <untax/core/process_owned.hpp>
@@ -43,6 +44,12 @@ struct flash_attention_operands {
   const std::int32_t* key_begins = nullptr;    ///< the same of keys; both or none are null
 };
 
+/// Options of flash_attention.
+struct flash_attention_options {
+  /// The order of blocks; of GPUs only. It changes no bit of the result.
+  order::attention_order order = order::attention_order::automatic;
+};
+
 /// out = softmax(scale * q keys^T) values for every query. Each rank computes for itself: nothing
 /// is sent. A query that sees no keys gets zeros, and minus infinity as its logarithm.
 /// ops/flash_attention/README.md draws it.
@@ -50,9 +57,9 @@ class flash_attention {
  public:
   /// Not collective. `w` has to outlive the operator. Throws `invalid_argument`. In a world of GPUs
   /// it also throws `unsupported` for a problem without a kernel: fp32, or heads that do not have
-  /// 64, 128 or 256 elements. `order` is of GPUs only, and changes no bit of the result.
+  /// 64, 128 or 256 elements.
   flash_attention(world& w, const flash_attention_problem& problem,
-                  order::attention_order order = order::attention_order::automatic);
+                  const flash_attention_options& options = {});
   flash_attention(flash_attention&&) noexcept;
   flash_attention& operator=(flash_attention&&) noexcept;
   ~flash_attention();
@@ -68,11 +75,15 @@ class flash_attention {
   /// with them (docs/design.md, "The order of runs"). Several threads may call it.
   void run(const flash_attention_operands& operands, stream_ref stream = {});
 
+  /// A text that says what runs.
+  [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
+
  private:
   void check(const flash_attention_operands& operands) const;
 
   flash_attention_problem problem_;
   int rank_;
+  std::string explanation_;
   process_owned<run_turns> turns_;
   process_owned<flash_attention_backend> backend_;
 };

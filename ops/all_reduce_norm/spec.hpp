@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+
+#include <untax/ops/all_reduce_norm.hpp>
+
+#include "ops/common/option_fields.hpp"
+#include "ops/common/spec.hpp"
+
+namespace untax {
+
+template <>
+struct spec_of<all_reduce_norm> {
+  using problem = all_reduce_norm_problem;
+  using options = operator_options;
+  static constexpr std::string_view name = "all_reduce_norm";
+  static constexpr std::string_view summary =
+      "sum over ranks + residual, and its rows over their root mean square";
+  static constexpr problem example{.tokens = 512, .hidden = 1024, .type = dtype::f32};
+  static constexpr std::array<std::string_view, 5> without = {"pull", "tile_n", "panel_k",
+                                                              "constant_weights", "invariant"};
+  static constexpr auto output_words = fields::words_of<norm_output, 3>();
+  static constexpr field problem_fields[] = {
+      fields::integer<&problem::tokens>("tokens", "rows of all operands").positive(),
+      fields::integer<&problem::hidden>("hidden", "elements of a row; at most 16384").positive(),
+      fields::element_type<&problem::type>("of in, residual, weight and x"),
+      fields::choice<&problem::output>("output", "elements of normalised rows", output_words),
+      fields::real<&problem::epsilon, true>("epsilon", "added to the mean of squares; 0: 1e-5"),
+  };
+  static constexpr std::span<const field> option_fields = operator_option_fields;
+  static constexpr bool sends = true;
+
+  [[nodiscard]] static std::array<operand_shape, 4> operands(const problem& p, int /*world*/,
+                                                             int /*rank*/) {
+    return {{{"in", p.tokens, p.hidden, p.type},
+             {"residual", p.tokens, p.hidden, p.type},
+             {"weight", 1, p.hidden, p.type},
+             {"x", p.tokens, p.hidden, p.type, true}}};
+  }
+};
+
+}  // namespace untax

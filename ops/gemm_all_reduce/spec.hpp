@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+
+#include <untax/ops/gemm_all_reduce.hpp>
+
+#include "ops/common/option_fields.hpp"
+#include "ops/common/spec.hpp"
+
+namespace untax {
+
+template <>
+struct spec_of<gemm_all_reduce> {
+  using problem = gemm_all_reduce_problem;
+  using options = operator_options;
+  static constexpr std::string_view name = "gemm_all_reduce";
+  static constexpr std::string_view summary =
+      "sum_r A_r x B_r^T complete at every rank, the same bits everywhere: k is sharded";
+  static constexpr problem example{.m = 512, .n = 1024, .k = 768, .type = dtype::f32};
+  static constexpr std::array<std::string_view, 2> without = {"pull", "panel_k"};
+  static constexpr field problem_fields[] = {
+      fields::integer<&problem::m>("m", "rows of A and of the result").positive(),
+      fields::integer<&problem::n>("n", "columns of the result").positive(),
+      fields::integer<&problem::k>("k", "the reduction dimension, all ranks together").positive(),
+      fields::element_type<&problem::type>("of A, B and C"),
+      fields::partials<&problem::partials>("of partial results on their way: fp32, or as type"),
+  };
+  static constexpr std::span<const field> option_fields = operator_option_fields;
+  static constexpr bool sends = true;
+
+  [[nodiscard]] static std::array<operand_shape, 3> operands(const problem& p, int world,
+                                                             int rank) {
+    const std::int64_t k = gemm_all_reduce::k_shard(p, world, rank);
+    return {{{"a", p.m, k, p.type}, {"weights", p.n, k, p.type}, {"c", p.m, p.n, p.type, true}}};
+  }
+};
+
+}  // namespace untax
