@@ -40,18 +40,12 @@ constexpr const char* examples =
     "untax help VERB explains a verb. Exit status: 0: all is well. 1: a result was wrong, a bar "
     "was missed, or the work failed. 2: this cannot be asked for, or not on this machine.";
 
-std::vector<std::string> verbs_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(verb->get_name());
-  }
-  return names;
-}
-
-/// The verb that was asked for, or the command itself.
-const CLI::App& asked(const CLI::App& app) {
-  const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : *parsed.front();
+/// The subcommands that were asked for, the command itself first.
+std::vector<const CLI::App*> asked(const CLI::App& app) {
+  std::vector<const CLI::App*> parsed = {&app};
+  while (!parsed.back()->get_subcommands().empty())
+    parsed.push_back(parsed.back()->get_subcommands().front());
+  return parsed;
 }
 
 /// The unexpected argument: the first option that is left over, else the last argument.
@@ -65,15 +59,21 @@ std::string unexpected(const CLI::App& app) {
 
 /// The message of the parser in one line, with a hint about what would be right.
 std::string explain(const CLI::ParseError& wrong, const CLI::App& app) {
-  const CLI::App& verb = asked(app);
-  const std::string command = &verb == &app ? "untax" : "untax " + verb.get_name();
+  const std::vector<const CLI::App*> parsed = asked(app);
+  std::string command = "untax";
+  for (std::size_t i = 1; i < parsed.size(); ++i) command += " " + parsed[i]->get_name();
   std::string text = wrong.what();
   if (wrong.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    std::vector<std::string> options;
-    for (const CLI::Option* option : verb.get_options()) {
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
-    }
     const std::string argument = unexpected(app);
+    const std::vector<std::string> further = names_of_subcommands(*parsed.back());
+    if (!further.empty() && parsed.size() > 1 && !argument.starts_with("-"))
+      (void)place_in("the operator", argument, further);
+    std::vector<std::string> options;
+    for (const CLI::App* verb : parsed) {
+      for (const CLI::Option* option : verb->get_options()) {
+        for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+      }
+    }
     text = fmt::format("{} takes no {}{}", command, argument, did_you_mean(argument, options));
   }
   return fmt::format("{} ({} --help)", text, command);
@@ -88,7 +88,7 @@ void add_help(CLI::App& app) {
     if (given->count() == 0) {
       print(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
     } else {
-      const std::vector<std::string> verbs = verbs_of(app);
+      const std::vector<std::string> verbs = names_of_subcommands(app);
       print(app.get_subcommand(verbs[place_in("the verb", *name, verbs)])->help(app.get_name()));
     }
   });
@@ -138,14 +138,14 @@ int run(int argc, char** argv) {
   }
 
   if (!arguments.empty() && !arguments.front().starts_with("-")) {
-    (void)place_in("the verb", arguments.front(), verbs_of(app));
+    (void)place_in("the verb", arguments.front(), names_of_subcommands(app));
   }
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) {
       throw error(errc::invalid_argument,
                   fmt::format("a verb is missing; it has to be {} (untax --help)",
-                              alternatives(verbs_of(app))));
+                              alternatives(names_of_subcommands(app))));
     }
   } catch (const CLI::CallForHelp&) {
     print(app.help());

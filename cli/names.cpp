@@ -79,4 +79,11 @@ std::size_t place_in(std::string_view what, std::string_view text,
                           alternatives(known), did_you_mean(text, known)));
 }
 
+std::vector<std::string> names_of_subcommands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(verb->get_name());
+  return names;
+}
+
 }  // namespace untax::cli

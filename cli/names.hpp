@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 namespace untax::cli {
 
 /// The name in `known` that `text` was probably meant to be; empty if none is near.
@@ -15,6 +17,9 @@ namespace untax::cli {
 
 /// "a, b or c".
 [[nodiscard]] std::string alternatives(const std::vector<std::string>& known);
+
+/// The names of the subcommands of `app`, in their order.
+[[nodiscard]] std::vector<std::string> names_of_subcommands(const CLI::App& app);
 
 /// The place of `text` in `known`. Throws `invalid_argument` that names `what`, `text`, what would
 /// be right and the nearest name.

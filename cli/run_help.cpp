@@ -7,13 +7,8 @@
 namespace untax::cli {
 namespace {
 
-constexpr const char* operators_text =
-    "Operators:    all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter,\n"
-    "              gemm_all_reduce, all_reduce_norm (-m tokens of -n), flash_decode,\n"
-    "              merge_partial_attention\n"
-    "Collectives:  all_gather, reduce_scatter, all_reduce, all_to_all, broadcast; -n elements\n"
-    "Sparse:       spmv; y = A x on threads of one process, or with --backend cuda on one GPU;\n"
-    "              --dtype fp64 (the default) or fp32\n"
+constexpr const char* patterns_text =
+    "untax run OPERATOR --help explains its options.\n"
     "\n"
     "Patterns, from no overlap to all of it; an operator has some of them:\n";
 
@@ -58,7 +53,7 @@ const char* meaning_of(pattern p) {
 }  // namespace
 
 std::string run_footer() {
-  std::string text = operators_text;
+  std::string text = patterns_text;
   for (const pattern p : all_patterns)
     text += fmt::format("  {:<24}  {}\n", name_of(p), meaning_of(p));
   return text + "  all                       those that the operator has here, in turn\n" +

@@ -32,11 +32,10 @@ using bench::spmv_figures;
 using sparse::all_spmv_kernels;
 using sparse::spmv_kernel;
 
-/// Refuses options of other operators, so that none is ignored silently.
+/// Refuses options of `untax run` that have no effect here, so that none is ignored silently.
 void refuse_others(const CLI::App& verb) {
-  std::vector<std::string> own = {"OPERATOR",  "--dtype",  "--repeat", "--seed",
-                                  "--backend", "--verify", "--json",   "--help"};
-  own.insert(own.end(), spmv_run_options.begin(), spmv_run_options.end());
+  const std::vector<std::string> own = {"--repeat", "--seed", "--backend",
+                                        "--verify", "--json", "--help"};
   for (const CLI::Option* option : verb.get_options()) {
     const std::string name = option->get_name();
     if (option->count() == 0 || std::ranges::find(own, name) != own.end()) continue;
@@ -177,19 +176,20 @@ int threads_of(int asked) {
 
 void add_spmv_options(CLI::App& verb, spmv_request& request) {
   verb.add_option("--matrix", request.matrix,
-                  "of spmv: a Matrix Market file, which may be compressed (.gz)");
-  verb.add_option("--iterations", request.iterations, "of spmv: products of one conversion")
+                  "a Matrix Market file, which may be compressed (.gz)");
+  verb.add_option("--dtype", request.type, "fp64 or fp32")->capture_default_str();
+  verb.add_option("--iterations", request.iterations, "products of one conversion")
       ->check(between(1, 1'000'000'000))
       ->capture_default_str();
-  verb.add_option("--kernel", request.kernel, "of spmv: one, or all")->capture_default_str();
-  verb.add_option("--threads", request.threads, "of spmv; 0: one for each processor")
+  verb.add_option("--kernel", request.kernel, "one, or all")->capture_default_str();
+  verb.add_option("--threads", request.threads, "0: one for each processor")
       ->check(between(0, 1024))
       ->capture_default_str();
   verb.add_option("--selector", request.selector,
-                  "of spmv: what this file of `untax select train` would choose");
+                  "a file of `untax select train`, which chooses a kernel");
 }
 
-int run_spmv(const CLI::App& verb, const spmv_request& request) {
+int run_spmv(const CLI::App& verb, const CLI::App& own, const spmv_request& request) {
   refuse_others(verb);
   if (request.matrix.empty()) {
     throw error(errc::invalid_argument,
@@ -197,7 +197,7 @@ int run_spmv(const CLI::App& verb, const spmv_request& request) {
   }
   const bool single = place_in("--dtype", request.type, {"fp64", "fp32"}) == 1;
   const bool on_gpu = place_in("--backend", request.backend, {"auto", "host", "cuda"}) == 2;
-  if (on_gpu && verb.count("--threads") > 0)
+  if (on_gpu && own.count("--threads") > 0)
     throw error(errc::invalid_argument,
                 "--threads means nothing to spmv with --backend cuda; leave it out");
   std::optional<select::selector> chooser;

@@ -1,17 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 namespace untax::cli {
-
-/// The options that `untax run` has for spmv alone.
-inline constexpr std::initializer_list<const char*> spmv_run_options = {
-    "--matrix", "--iterations", "--kernel", "--threads", "--selector"};
 
 /// The request of `untax run spmv`.
 struct spmv_request {
@@ -29,9 +24,9 @@ struct spmv_request {
 };
 
 void add_spmv_options(CLI::App& verb, spmv_request& request);
-/// Returns the exit code: 1 if a result was wrong. Throws `invalid_argument` for options of other
-/// operators.
-[[nodiscard]] int run_spmv(const CLI::App& verb, const spmv_request& request);
+/// `verb` is `untax run`, and `own` its subcommand. Returns the exit code: 1 if a result was wrong.
+/// Throws `invalid_argument` for options of `verb` that have no effect here.
+[[nodiscard]] int run_spmv(const CLI::App& verb, const CLI::App& own, const spmv_request& request);
 
 /// The request of `untax bench spmv`.
 struct spmv_bench_request {

@@ -36,16 +36,16 @@ refused() {
   says "$err" "$pattern"
 }
 
-refused 'combines nothing' run all_gather --reduction max
-refused 'has no root' run all_reduce --root 0
-refused 'has one phase' run all_to_all --phases 1
-refused 'no parts of other sizes' run broadcast --unequal
-refused 'multiplies nothing' run all_reduce -m 4
+refused 'run all_gather takes no --reduction' run all_gather --reduction max
+refused 'takes no --root' run all_reduce --root 0
+refused 'takes no --phases' run all_to_all --phases 1
+refused 'takes no --unequal' run broadcast --unequal
+refused 'takes no -m' run all_reduce -m 4
 refused 'goes directly as fused_sequential only' run all_gather --direct --pattern bulk_synchronous
-refused 'can only push' run all_reduce --direction pull
+refused 'takes no --direction' run all_reduce --direction pull
 refused 'sum, max or min' run all_reduce --reduction mean
 refused 'has no pattern producer_consumer' run all_gather --pattern producer_consumer
 refused 'root is 2; it has to be between 0 and 1' run broadcast --root 2
 refused 'did you mean all_reduce' run allreduce
-refused 'which multiplies' run all_gather_gemm --depth 2
+refused 'takes no --depth' run all_gather_gemm --depth 2
 finish

@@ -15,7 +15,7 @@ refused 'did you mean run\?' rum all_gather_gemm
 refused 'bench|check|doctor|run|taxes' something
 refused 'did you mean all_gather_gemm\?' run all_gather_gem
 refused 'gemm_reduce_scatter' run matmul
-refused 'OPERATOR' run
+refused 'the operator is missing' run
 refused 'did you mean fused_specialized\?' run all_gather_gemm --pattern fused_specialised
 refused 'bulk_synchronous.* or all' run all_gather_gemm --pattern x
 refused 'did you mean --pattern\?' run all_gather_gemm --patern all
@@ -26,20 +26,20 @@ refused '"65" cannot be.*between 1 and 64' run all_gather_gemm --ranks 65
 refused '"1.5" cannot be' run all_gather_gemm --repeat 1.5
 refused '"99999999999999999999" cannot be' run all_gather_gemm -n 99999999999999999999
 refused 'constant-weights means nothing to all_gather_gemm' run all_gather_gemm --constant-weights
-refused 'constant-weights means nothing to all_reduce' run all_reduce --constant-weights
+refused 'all_reduce takes no --constant-weights' run all_reduce --constant-weights
 refused 'bf16' run all_gather_gemm --dtype bfloat16
 refused 'is a pattern of GPUs' run all_gather_gemm --backend host --pattern copy_engine
 refused 'auto, host or cuda' run all_gather_gemm --backend gpu
-refused 'means nothing to all_reduce, which is launched on GPUs' run all_reduce --backend cuda --launch eager
+refused 'launch means nothing to all_reduce on GPUs' run all_reduce --backend cuda --launch eager
 refused 'means nothing' run all_gather_gemm --backend cuda --dtype bf16 --launch eager
 refused 'prefill or decode' bench all-gather-gemm --suite training
 refused 'takes -m, -n and -k' bench gemm-all-scatter -m 64 -n 64
 refused '.*--problems draws heads, batch and keys' bench flash-decode --problems 3 --heads 70b
 refused 'did you mean copy_engine\?' bench gemm-all-scatter --patterns copy_engines
 refused 'rows or k' run all_gather_gemm --gather m
-refused 'gathers nothing' run gemm_all_scatter --gather rows
-refused 'can only push' run gemm_reduce_scatter --direction pull
-refused 'no partial results' run all_gather_gemm --partials fp32
+refused 'gemm_all_scatter takes no --gather' run gemm_all_scatter --gather rows
+refused 'gemm_reduce_scatter takes no --direction' run gemm_reduce_scatter --direction pull
+refused 'all_gather_gemm takes no --partials' run all_gather_gemm --partials fp32
 refused 'of the same type' run gemm_reduce_scatter --dtype fp32 --partials bf16
 refused 'did you mean host\?' bench hosts
 refused 'SUITE' bench
@@ -56,8 +56,8 @@ refused 'a verb is missing' --
 refused 'the verb "" is not known' ""
 refused 'doctor takes no extra' doctor extra
 refused 'doctor takes no check' doctor check
-refused 'run takes no extra' run all_gather_gemm extra
-refused 'run takes no ""' run all_gather_gemm ""
+refused 'run all_gather_gemm takes no extra' run all_gather_gemm extra
+refused 'run all_gather_gemm takes no ""' run all_gather_gemm ""
 refused 'version takes no extra' version extra
 refused 'help takes no extra' help run extra
 refused 'did you mean run\?' help rum

@@ -15,21 +15,21 @@ says "$out" ' right$'
 expect 2 run flash_decode --heads 5 --kv-heads 2
 says "$err" 'has to be a multiple'
 expect 2 run flash_decode --tile-m 4
-says "$err" 'means nothing to flash_decode'
+says "$err" 'flash_decode takes no --tile-m'
 expect 2 run all_gather_gemm --keys 4
-says "$err" 'has no attention'
+says "$err" 'all_gather_gemm takes no --keys'
 expect 2 run flash_decode --backend cuda --dtype bf16 --splits 3
-says "$err" 'splits sequences on GPUs as it finds them'
+says "$err" 'splits means nothing to flash_decode on GPUs'
 
 for world in 1 2 3 8; do
-  expect 0 run merge_partial_attention --ranks "$world" --pattern all --batch 3 --heads 6 --head-dim 20 --repeat 1 --verify \
+  expect 0 run merge_partial_attention --ranks "$world" --pattern all --tokens 3 --heads 6 --head-dim 20 --repeat 1 --verify \
     --own-heads --seed "$world"
   [ "$(grep -c ' right$' "$out")" -eq 4 ] || wrong "merge_partial_attention, $world ranks: not all right"
 done
 expect 0 run merge_partial_attention --ranks 2 --processes --dtype bf16 --head-dim 576 --repeat 1 --verify
 says "$out" ' right$'
 expect 2 run merge_partial_attention --keys 4
-says "$err" 'means nothing to merge_partial_attention'
+says "$err" 'merge_partial_attention takes no --keys'
 expect 2 run flash_decode --own-heads
-says "$err" 'gives all heads to all ranks'
+says "$err" 'flash_decode takes no --own-heads'
 finish

@@ -23,7 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
 PATTERNS = ["automatic", "bulk_library", "bulk_synchronous", "producer_consumer", "copy_engine",
             "fused_sequential", "fused_specialized", "fused_warp_specialized", "all", "fused"]
-OPERATORS = ["all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce_norm", "flash_decode", "all_gather",
+OPERATORS = ["all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce_norm",
+             "flash_decode", "merge_partial_attention", "all_gather",
              "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "all_gather_gem", ""]
 SUITES = ["rma", "collectives", "gemm", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune", "hosts", ""]
 # What is no number, or one at an edge.
@@ -59,6 +60,25 @@ RUN = {"--ranks": one_of("1", "2", "3", "4", "65"), "--backend": one_of("auto", 
        "--scale": one_of("0", "0.5", "1e-30"), "--logit-cap": one_of("0", "30"), "--splits": one_of("0", "1", "3"),
        "--seed": SIZE, "--verify": FLAG, "--tolerance": one_of("0", "1e-3", "1"), "--explain": FLAG,
        "--json": one_of("-", "/dev/full", "/nowhere/x", "."), "--wait-limit": one_of("15000"), "--processes": FLAG}
+RUN |= {"--tokens": SIZE, "--hidden": SIZE, "--output": one_of("same", "e4m3", "e4m3_per_token", "x"), "--own-heads": FLAG}
+# What an operator takes beside what all of them do, and what keeps its problem small.
+ALL_RUNS = ["--ranks", "--backend", "--pattern", "--seed", "--verify", "--tolerance", "--explain", "--json", "--wait-limit",
+            "--processes", "--dtype", "--launch", "--workers"]
+GEMM = (["-m", "-n", "-k", "--senders", "--tile-m", "--tile-n", "--constant-weights"],
+        ["-m", "8", "-n", "16", "-k", "24"])
+COLLECTIVE = (["-n", "--direct", "--chunk-bytes", "--depth"], ["-n", "16"])
+OWN_RUNS = {"all_gather_gemm": (GEMM[0] + ["--gather", "--direction", "--panel-k"], GEMM[1]),
+            "gemm_reduce_scatter": (GEMM[0] + ["--partials"], GEMM[1]),
+            "gemm_all_reduce": (GEMM[0] + ["--partials", "--phases"], GEMM[1]),
+            "all_reduce_norm": (["--tokens", "--hidden", "--output", "--phases"], ["--tokens", "8", "--hidden", "16"]),
+            "flash_decode": (["--batch", "--heads", "--kv-heads", "--head-dim", "--keys", "--page-size", "--scale",
+                              "--logit-cap", "--splits", "--partials", "--unequal"], ["--keys", "24"]),
+            "merge_partial_attention": (["--tokens", "--heads", "--head-dim", "--own-heads"], ["--tokens", "8"]),
+            "reduce_scatter": (COLLECTIVE[0] + ["--reduction"], COLLECTIVE[1]),
+            "all_reduce": (COLLECTIVE[0] + ["--reduction", "--phases"], COLLECTIVE[1]),
+            "broadcast": (COLLECTIVE[0] + ["--root", "--phases"], COLLECTIVE[1]),
+            "all_to_all": (COLLECTIVE[0] + ["--unequal"], COLLECTIVE[1]),
+            "all_gather": COLLECTIVE}
 TAXES = {"--operator": one_of(*OPERATORS), "--backend": one_of("auto", "host", "cuda"),
          "--ranks": one_of("1", "2", "3", "17"), "--tensor-parallel": one_of("1", "2"), "--tokens": SIZE,
          "--keys": SIZE, "-m": SIZE, "-n": SIZE, "-k": SIZE, "--gather": one_of("rows", "k"),
@@ -82,11 +102,13 @@ def random_arguments(rng):
     if verb == "strange":
         return [rng.choice(STRANGE + ["run", "--help", "doctor"]) for _ in range(rng.randrange(4))]
     options, positional, fixed = {
-        "run": (RUN, [rng.choice(OPERATORS)], ["--repeat", "1", "-m", "8", "-n", "16", "-k", "24"]),
+        "run": (RUN, [operator := rng.choice(OPERATORS)], ["--repeat", "1", *OWN_RUNS.get(operator, GEMM)[1]]),
         "taxes": (TAXES, [], ["--repeat", "1", "-m", "8", "-n", "16", "-k", "24"]),
         "bench": (BENCH, [rng.choice(SUITES)], ["--repeat", "1"]),
         "check": (CHECK, [rng.choice(OPERATORS)], ["--quick", "--executions", "1", "--ranks", "1"]),
     }.get(verb, ({}, [], []))
+    if verb == "run" and rng.random() < 0.9:
+        options = {name: options[name] for name in ALL_RUNS + OWN_RUNS.get(operator, GEMM)[0]}
     if verb == "taxes" and rng.random() < 0.8:
         fixed = ["--operator", rng.choice(OPERATORS[:4])] + fixed
     chosen = rng.sample(sorted(options), min(len(options), rng.choice([0, 1, 1, 2, 2, 3, 5, 8])))

@@ -18,7 +18,7 @@ for operator in "all_gather_gemm --gather rows" "all_gather_gemm --gather k --di
   done
 done
 for world in $worlds; do
-  expect 0 run all_reduce_norm --processes --ranks "$world" --pattern all -m 37 -n 53 --phases 2 --repeat 1 --verify
+  expect 0 run all_reduce_norm --processes --ranks "$world" --pattern all --tokens 37 --hidden 53 --phases 2 --repeat 1 --verify
   [ "$(grep -c ' right$' "$out")" -eq 4 ] || wrong "all_reduce_norm, $world ranks: not all right"
 done
 finish

@@ -26,8 +26,8 @@ expect 0 run all_gather_gemm --ranks 2 --workers 3 --senders 2 --tile-m 5 --tile
 for world in $worlds; do
   for shape in 1x1 37x53 130x257; do
     IFS=x read -r m n <<<"$shape"
-    for way in "--phases 1" "--phases 2 --norm-output e4m3_per_token" "--dtype bf16 --norm-output e4m3"; do
-      expect 0 run all_reduce_norm --ranks "$world" --pattern all -m "$m" -n "$n" $way --repeat 1 --verify --seed "$world"
+    for way in "--phases 1" "--phases 2 --output e4m3_per_token" "--dtype bf16 --output e4m3"; do
+      expect 0 run all_reduce_norm --ranks "$world" --pattern all --tokens "$m" --hidden "$n" $way --repeat 1 --verify --seed "$world"
       [ "$(grep -c ' right$' "$out")" -eq 4 ] || wrong "all_reduce_norm, $world ranks, $shape, $way: not all right"
     done
   done
