@@ -11,7 +11,7 @@
 namespace untax {
 namespace {
 
-gpu::transfer_code kernels_of(const all_gather_problem& problem, const collective_plan& plan) {
+gpu::collective_kernel kernels_of(const all_gather_problem& problem, const collective_plan& plan) {
   const gathered_parts parts{{problem.count, plan.world}};
   return exchange_code(gpu::messages_of(parts, plan.world, plan.rank), problem.type, plan);
 }

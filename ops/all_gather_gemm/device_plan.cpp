@@ -61,7 +61,8 @@ class planner {
       made_.protocol.capacity = by_rows() ? round_up<std::int64_t>(problem.m, world) : problem.m;
     // In the protocol, senders are beside one worker: in its kernel, or in a kernel of their own.
     const bool own_grid = concurrent() || bulk();
-    made_.protocol.how = own_grid ? pattern::producer_consumer : pattern::fused_specialized;
+    const pattern placement = own_grid ? pattern::producer_consumer : pattern::fused_specialized;
+    made_.protocol.how = placement;  // of the protocol's senders, not the operator's pattern
     made_.protocol.senders_acquire = bulk();
     if (options.how == pattern::fused_specialized || concurrent())
       made_.protocol.move = options.move;
@@ -259,8 +260,8 @@ class planner {
 std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem, int world, int rank,
                                       const operator_options& options, int num_sms) {
   return plans_or_refusal("all_gather_gemm", rank, problem.m, options, num_sms,
-                          [&](const operator_options& with, int of) {
-                            return planner(problem, world, rank, with, of).make();
+                          [&](const operator_options& with, int sms) {
+                            return planner(problem, world, rank, with, sms).make();
                           });
 }
 

@@ -1,3 +1,4 @@
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,17 @@ constexpr std::string_view name = "all_gather_gemm";
 
 using chunk_args = gather_io<all_gather_gemm_protocol>;
 using packet_args = packet_gather_io<all_gather_gemm_protocol>;
-static_assert(sizeof(chunk_args) == sizeof(packet_args));  // one struct is passed to either
+/// Whether two structs of arguments have the same parts, in the order of `gemm_io`, so that every
+/// member lies at the same place in both.
+template <class Args, class Other>
+constexpr bool same_layout =
+    sizeof(Args) == sizeof(Other) &&
+    std::is_same_v<typename Args::run, typename Other::run>&& std::is_same_v<
+        typename Args::senders_type::arguments, typename Other::senders_type::arguments>&& std::
+        is_same_v<typename Args::source_type::arguments,
+                  typename Other::source_type::arguments>&& std::
+            is_same_v<typename Args::sink_type::arguments, typename Other::sink_type::arguments>;
+static_assert(same_layout<chunk_args, packet_args>);  // kernels of packets are given `chunk_args`
 
 gpu::kernel_variant variant_of(const gather_plan& plan) {
   return plan.packets ? gpu::variant_for<gpu::packet_kernels, packet_args>(plan.gemm.config)
@@ -132,7 +143,7 @@ class gather_launches {
     io_.rate_limit = plan_.rate_limit;
     io_.comm_ctas = plan_.comm_ctas;
     io_.multiplying = gemm_.blocks() - plan_.comm_ctas;
-    io_.awaited = how_ == pattern::bulk_synchronous;
+    io_.all_arrived = how_ == pattern::bulk_synchronous;
     io_.segments = gather_segments::of(plan_, protocol_);
     io_.arrivals = arrival_grid::of(protocol_);
     io_.shard = sent_shard::of(protocol_);

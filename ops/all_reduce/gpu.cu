@@ -9,7 +9,7 @@ namespace untax {
 namespace {
 
 template <class Sender, class Protocol>
-gpu::transfer_code moving_code(const Protocol& protocol, dtype type) {
+gpu::collective_kernel moving_code(const Protocol& protocol, dtype type) {
   switch (type) {
     case dtype::f32:
       return gpu::code_of<float, Sender>(protocol, 4);
@@ -22,15 +22,15 @@ gpu::transfer_code moving_code(const Protocol& protocol, dtype type) {
 }
 
 template <class Protocol>
-gpu::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
+gpu::collective_kernel moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
   return wire == wire_kind::bulk ? moving_code<gpu::bulk_sender>(protocol, type)
                                  : moving_code<gpu::store_sender>(protocol, type);
 }
 
 }  // namespace
 
-gpu::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
-                                  reduce_target target, const collective_plan& plan) {
+gpu::collective_kernel reduction_code(std::int64_t count, dtype type, reduction how,
+                                      reduce_target target, const collective_plan& plan) {
   if (plan.wire == wire_kind::packets) {
     const bool passes_on = target == reduce_target::everywhere && plan.phases == 2;
     return gpu::packet_reduction(planned(reduced_messages(count, target, plan), plan), type, how,

@@ -11,7 +11,7 @@
 namespace untax {
 namespace {
 
-gpu::transfer_code kernels_of(const all_reduce_problem& problem, const collective_plan& plan) {
+gpu::collective_kernel kernels_of(const all_reduce_problem& problem, const collective_plan& plan) {
   return reduction_code(problem.count, problem.type, problem.how, reduce_target::everywhere, plan);
 }
 

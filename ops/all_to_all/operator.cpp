@@ -36,7 +36,7 @@ std::string text_of(const all_to_all_problem& problem) {
   return fmt::format("counts {}", fmt::join(problem.counts, " "));
 }
 
-gpu::transfer_code kernels_of(const all_to_all_problem& problem, const collective_plan& plan) {
+gpu::collective_kernel kernels_of(const all_to_all_problem& problem, const collective_plan& plan) {
   const auto code = [&](const auto& parts) {
     return exchange_code(gpu::messages_of(parts, plan.world, plan.rank), problem.type, plan);
   };

@@ -8,7 +8,7 @@ namespace untax {
 namespace {
 
 template <class Protocol>
-gpu::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
+gpu::collective_kernel moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
   const int bytes = static_cast<int>(size_of(type));
   return wire == wire_kind::bulk ? gpu::code_of<void, gpu::bulk_sender>(protocol, bytes)
                                  : gpu::code_of<void, gpu::store_sender>(protocol, bytes);
@@ -16,8 +16,8 @@ gpu::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind w
 
 }  // namespace
 
-gpu::transfer_code relay_code(std::int64_t count, dtype type, int root,
-                              const collective_plan& plan) {
+gpu::collective_kernel relay_code(std::int64_t count, dtype type, int root,
+                                  const collective_plan& plan) {
   if (plan.wire == wire_kind::packets) {
     const ownership owners{inner_shares(count, plan.world - 1), root + 1, plan.world};
     return gpu::packet_relay(planned(relayed_messages(owners, root, plan), plan), type, root, count,

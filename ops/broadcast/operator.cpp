@@ -19,7 +19,7 @@ const broadcast_problem& checked(const broadcast_problem& problem, int world, in
                           problem.root, world - 1));
 }
 
-gpu::transfer_code kernels_of(const broadcast_problem& problem, const collective_plan& plan) {
+gpu::collective_kernel kernels_of(const broadcast_problem& problem, const collective_plan& plan) {
   if (plan.phases == 2) return relay_code(problem.count, problem.type, problem.root, plan);
   const root_parts parts{problem.count, problem.root};
   return exchange_code(gpu::messages_of(parts, plan.world, plan.rank), problem.type, plan);

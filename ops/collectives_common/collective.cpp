@@ -48,7 +48,7 @@ collective& collective::operator=(collective&&) noexcept = default;
 collective::~collective() = default;
 
 void collective::start(world& w, const std::string& problem, const program& p,
-                       const std::function<gpu::transfer_code()>& kernels,
+                       const std::function<gpu::collective_kernel()>& kernels,
                        const collective_options& options, std::shared_ptr<const void> tables) {
   world_ = &w.stable_view();
   turns_ = make_process_owned<run_turns>(w, name_);

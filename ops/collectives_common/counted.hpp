@@ -28,7 +28,7 @@ struct counted_programs {
   std::shared_ptr<const count_plans> plans;
   row_program programs;
   /// The kernels of a run of `count` elements by one of the plans. Only called in a world of GPUs.
-  std::function<gpu::transfer_code(std::int64_t count, const collective_plan&)> kernels;
+  std::function<gpu::collective_kernel(std::int64_t count, const collective_plan&)> kernels;
 };
 
 /// A collective with a capacity in a world of GPUs: for each end of the table a runner with
@@ -60,7 +60,7 @@ class counted_runners {
 
  private:
   std::shared_ptr<const count_plans> plans_;
-  std::function<gpu::transfer_code(std::int64_t, const collective_plan&)> kernels_;
+  std::function<gpu::collective_kernel(std::int64_t, const collective_plan&)> kernels_;
   std::shared_ptr<gpu::room_pool> rooms_;
   row_table<std::unique_ptr<gpu::collective_runner>> table_;
   std::int64_t count_ = -1;
@@ -69,10 +69,9 @@ class counted_runners {
 /// Makes plans for every count up to that of the problem. A collective whose count varies has a
 /// `need_of` and a `with_protocol_for` for a problem.
 template <class Problem>
-[[nodiscard]] counted_programs counted(const world& w, const Problem& problem,
-                                       const collective_options& options,
-                                       gpu::transfer_code (*kernels_of)(const Problem&,
-                                                                        const collective_plan&)) {
+[[nodiscard]] counted_programs counted(
+    const world& w, const Problem& problem, const collective_options& options,
+    gpu::collective_kernel (*kernels_of)(const Problem&, const collective_plan&)) {
   const auto with = [problem](std::int64_t count) {
     Problem p = problem;
     p.count = count;

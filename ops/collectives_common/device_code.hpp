@@ -5,7 +5,7 @@
 #include <untax/core/reduction.hpp>
 #include <untax/ops/collective_problems.hpp>
 
-#include "engines/gpu/collectives/code.hpp"
+#include "engines/gpu/collectives/collective_kernel.hpp"
 #include "engines/gpu/packets/messages.hpp"
 #include "ops/collectives_common/reduce_protocol.hpp"
 
@@ -15,13 +15,14 @@ namespace untax {
 // `unsupported`.
 
 /// Data is sent unchanged: all_gather, all_to_all, broadcast in one phase.
-[[nodiscard]] gpu::transfer_code exchange_code(const gpu::message_table& messages, dtype type,
-                                               const collective_plan& plan);
+[[nodiscard]] gpu::collective_kernel exchange_code(const gpu::message_table& messages, dtype type,
+                                                   const collective_plan& plan);
 /// Data is combined: reduce_scatter, all_reduce.
-[[nodiscard]] gpu::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
-                                                reduce_target target, const collective_plan& plan);
+[[nodiscard]] gpu::collective_kernel reduction_code(std::int64_t count, dtype type, reduction how,
+                                                    reduce_target target,
+                                                    const collective_plan& plan);
 /// broadcast in two phases.
-[[nodiscard]] gpu::transfer_code relay_code(std::int64_t count, dtype type, int root,
-                                            const collective_plan& plan);
+[[nodiscard]] gpu::collective_kernel relay_code(std::int64_t count, dtype type, int root,
+                                                const collective_plan& plan);
 
 }  // namespace untax

@@ -9,7 +9,7 @@ namespace untax {
 namespace {
 
 template <class Protocol>
-gpu::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
+gpu::collective_kernel moving_code(const Protocol& protocol, dtype type, wire_kind wire) {
   const int bytes = static_cast<int>(size_of(type));
   return wire == wire_kind::bulk ? gpu::code_of<void, gpu::bulk_sender>(protocol, bytes)
                                  : gpu::code_of<void, gpu::store_sender>(protocol, bytes);
@@ -18,8 +18,8 @@ gpu::transfer_code moving_code(const Protocol& protocol, dtype type, wire_kind w
 }  // namespace
 
 // One kernel serves all of these: a table says which range goes where.
-gpu::transfer_code exchange_code(const gpu::message_table& messages, dtype type,
-                                 const collective_plan& plan) {
+gpu::collective_kernel exchange_code(const gpu::message_table& messages, dtype type,
+                                     const collective_plan& plan) {
   if (plan.wire == wire_kind::packets)
     return gpu::packet_exchange(planned(messages, plan), type, plan.workers);
   const gpu::listed_parts parts{messages};

@@ -47,10 +47,10 @@ template <class PlansOf>
                                     const PlansOf& plans_of) {
   auto plans = plans_of(options, num_sms);
   if (!plans.empty()) return plans;
-  gpu::refuse_plan(operator_name, rank, rows, options.workers, num_sms, [&](int workers, int of) {
+  gpu::refuse_plan(operator_name, rank, rows, options.workers, num_sms, [&](int workers, int sms) {
     operator_options other = options;
     other.workers = workers;
-    return !plans_of(other, of).empty();
+    return !plans_of(other, sms).empty();
   });
 }
 

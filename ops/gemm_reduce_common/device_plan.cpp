@@ -85,9 +85,10 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
     sums_plan plan = made;
     plan.gemm = gemm;
     // The tiles of an owner come before those of the next one.
-    gpu::tile_schedule& of = plan.gemm.schedule;
+    gpu::tile_schedule& schedule = plan.gemm.schedule;
     if (!gemm.config.swap_ab && (sum.target == reduce_target::owner || sum.phases == 2))
-      of.raster_group = std::min(of.raster_group, (of.m_tiles + world - 1) / world);
+      schedule.raster_group =
+          std::min(schedule.raster_group, (schedule.m_tiles + world - 1) / world);
     plan.how = fragments_of(sum, world, rank, plan.gemm);
     if (options.varying_rows) plan.how.slab_tiles = plan.how.tiles_of_any_rows();
     plans.push_back(plan);

@@ -11,7 +11,8 @@
 namespace untax {
 namespace {
 
-gpu::transfer_code kernels_of(const reduce_scatter_problem& problem, const collective_plan& plan) {
+gpu::collective_kernel kernels_of(const reduce_scatter_problem& problem,
+                                  const collective_plan& plan) {
   return reduction_code(problem.count, problem.type, problem.how, reduce_target::owner, plan);
 }
 

@@ -262,26 +262,26 @@ void wait_for_device(const world& w) noexcept {
   pretended::note(fmt::format("wait for GPU {}", w.device()));
 }
 
-gpu::transfer_code exchange_code(const gpu::message_table& /*messages*/, dtype type,
-                                 const collective_plan& plan) {
-  gpu::transfer_code code;
+gpu::collective_kernel exchange_code(const gpu::message_table& /*messages*/, dtype type,
+                                     const collective_plan& plan) {
+  gpu::collective_kernel code;
   code.first_argument = gpu::kernel_argument(plan.chunk);
   code.text =
       fmt::format("exchange of {}, {}, {}", name_of(type), name_of(plan.how), name_of(plan.wire));
   return code;
 }
-gpu::transfer_code reduction_code(std::int64_t count, dtype type, reduction how,
-                                  reduce_target target, const collective_plan& plan) {
-  gpu::transfer_code code;
+gpu::collective_kernel reduction_code(std::int64_t count, dtype type, reduction how,
+                                      reduce_target target, const collective_plan& plan) {
+  gpu::collective_kernel code;
   code.first_argument = gpu::kernel_argument(count);
   code.text = fmt::format("reduction of {} {} by {}, {}, {}{}", count, name_of(type), name_of(how),
                           target == reduce_target::owner ? "owner" : "everywhere",
                           name_of(plan.how), plan.direct ? ", direct" : "");
   return code;
 }
-gpu::transfer_code relay_code(std::int64_t count, dtype type, int root,
-                              const collective_plan& /*plan*/) {
-  gpu::transfer_code code;
+gpu::collective_kernel relay_code(std::int64_t count, dtype type, int root,
+                                  const collective_plan& /*plan*/) {
+  gpu::collective_kernel code;
   code.first_argument = gpu::kernel_argument(count);
   code.text = fmt::format("relay of {} {} from {}", count, name_of(type), root);
   return code;
@@ -294,8 +294,8 @@ class collective_runner::launcher {
   std::string name;
 };
 
-collective_runner::collective_runner(world& /*w*/, const std::string& name, transfer_code&& code,
-                                     room_pool* /*rooms*/)
+collective_runner::collective_runner(world& /*w*/, const std::string& name,
+                                     collective_kernel&& code, room_pool* /*rooms*/)
     : launcher_(std::make_unique<launcher>()) {
   launcher_->name = code.text;
   pretended::note(fmt::format("make {}: {}", name, code.text));

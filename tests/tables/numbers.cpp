@@ -111,7 +111,7 @@ TEST(table_numbers, what_is_not_filled_in_is_nothing) {
   EXPECT_EQ(messages.ranks, 1);
   EXPECT_EQ(messages.rank + messages.largest + messages.there[0], 0);
   EXPECT_EQ(messages.sent[0].size + messages.got[0].size, 0);
-  const gpu::transfer_code code;
+  const gpu::collective_kernel code;
   EXPECT_EQ(code.kernel, nullptr);
   EXPECT_EQ(code.first_argument.size(), 0U);
   EXPECT_EQ(code.threads + code.counters + code.element_bytes, 0);

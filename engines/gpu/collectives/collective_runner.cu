@@ -22,7 +22,7 @@ namespace untax::gpu {
 
 class collective_runner::launcher {
  public:
-  launcher(world& w, const std::string& name, transfer_code code, room_pool* rooms)
+  launcher(world& w, const std::string& name, collective_kernel code, room_pool* rooms)
       : end_(w), code_(std::move(code)), host_(w, name, {.own = true}) {
     host_.launcher().prepare(code_.kernel, code_.shared_bytes);
     require_room();
@@ -84,13 +84,13 @@ class collective_runner::launcher {
   }
 
   common_end end_;
-  transfer_code code_;
+  collective_kernel code_;
   run_arguments run_;
   std::uint64_t* epochs_ = nullptr;  // per block, in launch order
   operator_host host_;
 };
 
-collective_runner::collective_runner(world& w, const std::string& name, transfer_code&& code,
+collective_runner::collective_runner(world& w, const std::string& name, collective_kernel&& code,
                                      room_pool* rooms) {
   // The device is set first, since the launcher begins by creating its stream.
   w.use_device();

@@ -7,7 +7,7 @@
 #include <untax/core/stream_ref.hpp>
 #include <untax/world/world.hpp>
 
-#include "engines/gpu/collectives/code.hpp"
+#include "engines/gpu/collectives/collective_kernel.hpp"
 #include "engines/gpu/rooms/room_pool.hpp"
 
 namespace untax::gpu {
@@ -21,7 +21,7 @@ class collective_runner {
   /// Throws `out_of_memory`, `invalid_argument` if a launch has more blocks than the GPU can hold
   /// at once, `unsupported` without CUDA.
   /// `rooms` are those of the collective's other plans; null: it has none.
-  collective_runner(world& w, const std::string& name, transfer_code&& code,
+  collective_runner(world& w, const std::string& name, collective_kernel&& code,
                     room_pool* rooms = nullptr);
   collective_runner(const collective_runner&) = delete;
   collective_runner& operator=(const collective_runner&) = delete;

@@ -5,7 +5,7 @@
 
 #include <untax/tile/protocol.hpp>
 
-#include "engines/gpu/collectives/code.hpp"
+#include "engines/gpu/collectives/collective_kernel.hpp"
 #include "engines/gpu/collectives/commands.cuh"
 #include "engines/gpu/collectives/control_warp.cuh"
 #include "engines/gpu/collectives/senders.cuh"
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(block_threads<Sender::group::size()>, 1)
 
 /// The kernel for a protocol. `Element` is void if nothing is combined.
 template <class Element, class Sender, protocol Protocol>
-[[nodiscard]] transfer_code code_of(const Protocol& how, int element_bytes) {
-  transfer_code code;
+[[nodiscard]] collective_kernel code_of(const Protocol& how, int element_bytes) {
+  collective_kernel code;
   code.kernel = reinterpret_cast<const void*>(&carry_out<Protocol, Element, Sender>);
   code.first_argument = kernel_argument(how);
   for (int i = 0; i < how.kernels(); ++i) code.blocks.push_back(how.kernel_at(i).workers);

@@ -4,8 +4,8 @@ namespace untax::gpu {
 
 class collective_runner::launcher {};
 
-collective_runner::collective_runner(world& w, const std::string& name, transfer_code&& /*code*/,
-                                     room_pool* /*rooms*/) {
+collective_runner::collective_runner(world& w, const std::string& name,
+                                     collective_kernel&& /*code*/, room_pool* /*rooms*/) {
   throw error(errc::unsupported,
               "rank " + std::to_string(w.rank()) + ": " + name +
                   ": this untax was built without CUDA; build it with -DUNTAX_CUDA=ON (or "

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(packet_threads)
 }
 
 template <class Bits>
-transfer_code code_with(const message_table& messages, int blocks) {
+collective_kernel code_with(const message_table& messages, int blocks) {
   const packet_layout how{.messages = messages, .capacity = packets_for<Bits>(messages.largest)};
   return with_depth(messages.ranks, [&](auto depth) {
     const auto* kernel = reinterpret_cast<const void*>(&exchange<Bits, depth>);
@@ -37,7 +37,7 @@ transfer_code code_with(const message_table& messages, int blocks) {
 
 }  // namespace
 
-transfer_code packet_exchange(const message_table& messages, dtype type, int blocks) {
+collective_kernel packet_exchange(const message_table& messages, dtype type, int blocks) {
   return type == dtype::f32 ? code_with<std::uint32_t>(messages, blocks)
                             : code_with<std::uint16_t>(messages, blocks);
 }

@@ -5,7 +5,7 @@
 
 #include <untax/core/reduction.hpp>
 
-#include "engines/gpu/collectives/code.hpp"
+#include "engines/gpu/collectives/collective_kernel.hpp"
 #include "engines/gpu/packets/messages.hpp"
 
 namespace untax::gpu {
@@ -54,16 +54,17 @@ struct packet_layout {
 inline constexpr int packet_threads = 256;
 
 /// An exchange: messages arrive unchanged. `sent` is by receiver, `got` by source.
-[[nodiscard]] transfer_code packet_exchange(const message_table& messages, dtype type, int blocks);
+[[nodiscard]] collective_kernel packet_exchange(const message_table& messages, dtype type,
+                                                int blocks);
 
 /// A broadcast of `count` elements. The root sends each other rank a part, which that rank passes
 /// on to the remaining ranks. `sent` is by receiver, in this rank's sending phase; `got` by owner.
-[[nodiscard]] transfer_code packet_relay(const message_table& messages, dtype type, int root,
-                                         std::int64_t count, int blocks);
+[[nodiscard]] collective_kernel packet_relay(const message_table& messages, dtype type, int root,
+                                             std::int64_t count, int blocks);
 
 /// A reduction: messages are combined in rank order. `sent` is by receiver. This rank's result goes
 /// to `got[rank]`; with `passes_on`, the result of each other rank r goes to `got[r]`.
-[[nodiscard]] transfer_code packet_reduction(const message_table& messages, dtype type,
-                                             reduction how, bool passes_on, int blocks);
+[[nodiscard]] collective_kernel packet_reduction(const message_table& messages, dtype type,
+                                                 reduction how, bool passes_on, int blocks);
 
 }  // namespace untax::gpu

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(packet_threads)
 }
 
 template <class Element>
-transfer_code code_with(packet_layout how, int blocks) {
+collective_kernel code_with(packet_layout how, int blocks) {
   how.capacity = packets_for<bits_of<Element>>(how.messages.largest);
   return with_depth(how.messages.ranks, [&](auto depth) {
     const auto* kernel = reinterpret_cast<const void*>(&reduce<Element, depth>);
@@ -101,8 +101,8 @@ transfer_code code_with(packet_layout how, int blocks) {
 
 }  // namespace
 
-transfer_code packet_reduction(const message_table& messages, dtype type, reduction how,
-                               bool passes_on, int blocks) {
+collective_kernel packet_reduction(const message_table& messages, dtype type, reduction how,
+                                   bool passes_on, int blocks) {
   const packet_layout layout{.messages = messages, .how = how, .passes_on = passes_on};
   switch (type) {
     case dtype::f32:

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(packet_threads)
 }
 
 template <class Bits>
-transfer_code code_with(packet_layout how, int blocks) {
+collective_kernel code_with(packet_layout how, int blocks) {
   how.capacity = packets_for<Bits>(how.messages.largest);
   return with_depth(how.messages.ranks, [&](auto depth) {
     const auto* kernel = reinterpret_cast<const void*>(&relay<Bits, depth>);
@@ -73,8 +73,8 @@ transfer_code code_with(packet_layout how, int blocks) {
 
 }  // namespace
 
-transfer_code packet_relay(const message_table& messages, dtype type, int root, std::int64_t count,
-                           int blocks) {
+collective_kernel packet_relay(const message_table& messages, dtype type, int root,
+                               std::int64_t count, int blocks) {
   const packet_layout how{.messages = messages, .passes_on = true, .root = root, .total = count};
   return type == dtype::f32 ? code_with<std::uint32_t>(how, blocks)
                             : code_with<std::uint16_t>(how, blocks);

@@ -268,8 +268,9 @@ auto with_depth(int ranks, const Use& use) {
 
 /// A packet kernel, and what its launches need.
 template <class Bits>
-[[nodiscard]] transfer_code packet_code(const void* kernel, const packet_layout& how, int blocks) {
-  transfer_code code;
+[[nodiscard]] collective_kernel packet_code(const void* kernel, const packet_layout& how,
+                                            int blocks) {
+  collective_kernel code;
   code.kernel = kernel;
   code.first_argument = kernel_argument(how);
   code.blocks = {blocks};

@@ -21,7 +21,7 @@ class engine;
 }
 namespace gpu {
 class collective_runner;
-struct transfer_code;
+struct collective_kernel;
 }  // namespace gpu
 struct collective_need;
 struct counted_programs;
@@ -60,8 +60,8 @@ class collective {
   /// called only in a world of GPUs. `tables` is what the program points to; it is kept as long as
   /// the engine.
   void start(world& w, const std::string& problem, const program& p,
-             const std::function<gpu::transfer_code()>& kernels, const collective_options& options,
-             std::shared_ptr<const void> tables = nullptr);
+             const std::function<gpu::collective_kernel()>& kernels,
+             const collective_options& options, std::shared_ptr<const void> tables = nullptr);
   /// The same for runs of any count up to the problem's.
   void start(world& w, const std::string& problem, const counted_programs& counted,
              const collective_options& options);

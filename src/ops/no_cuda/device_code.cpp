@@ -13,16 +13,16 @@ namespace {
 
 }  // namespace
 
-gpu::transfer_code exchange_code(const gpu::message_table& /*messages*/, dtype /*type*/,
-                                 const collective_plan& /*plan*/) {
+gpu::collective_kernel exchange_code(const gpu::message_table& /*messages*/, dtype /*type*/,
+                                     const collective_plan& /*plan*/) {
   refuse();
 }
-gpu::transfer_code reduction_code(std::int64_t /*count*/, dtype /*type*/, reduction /*how*/,
-                                  reduce_target /*target*/, const collective_plan& /*plan*/) {
+gpu::collective_kernel reduction_code(std::int64_t /*count*/, dtype /*type*/, reduction /*how*/,
+                                      reduce_target /*target*/, const collective_plan& /*plan*/) {
   refuse();
 }
-gpu::transfer_code relay_code(std::int64_t /*count*/, dtype /*type*/, int /*root*/,
-                              const collective_plan& /*plan*/) {
+gpu::collective_kernel relay_code(std::int64_t /*count*/, dtype /*type*/, int /*root*/,
+                                  const collective_plan& /*plan*/) {
   refuse();
 }
 

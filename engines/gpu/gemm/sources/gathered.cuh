@@ -74,7 +74,7 @@ class gathered<Protocol>::view {
   }
   /// The first k-block of [begin, end) whose rows have not all arrived, or `end`.
   [[nodiscard]] __device__ int arrived_until(int row, int rows, int begin, int end) {
-    if (io_.awaited || !going_) return end;
+    if (io_.all_arrived || !going_) return end;
     const awaited_chunks what = chunks_of(row, rows, begin, end);
     if (what.rows == 0) return end;
     // Polls few flags at a time; the flags of later chunks are polled later.

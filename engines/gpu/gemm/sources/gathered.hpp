@@ -16,8 +16,8 @@ namespace untax {
 template <class Protocol>
 struct gathered {
   struct arguments {
-    bool awaited = false;  ///< all of A has arrived before any of it is read
-    bool polled = false;   ///< a flag poller polls the flags of A, not the producer
+    bool all_arrived = false;  ///< all of A has arrived before any of it is read
+    bool polled = false;       ///< a flag poller polls the flags of A, not the producer
     std::uint64_t* done =
         nullptr;  ///< in this GPU's memory: blocks that have read all they need of A, in all runs
     /// With DMA engines, in this GPU's memory: the value with which they signal a copied chunk. It

@@ -27,7 +27,7 @@ class kernel_argument {
 /// the types that the kernel is compiled for. The engine is compiled once and launches any kernel.
 ///
 /// The kernel is a `__global__` function of (first_argument, run_arguments).
-struct transfer_code {
+struct collective_kernel {
   const void* kernel = nullptr;
   kernel_argument first_argument;
   std::vector<int> blocks;       ///< per launch of a run, in order
