@@ -51,14 +51,14 @@ endfunction()
 
 untax_kernels(gemm gemm_kernels untax::gpu::local_io engines/gpu/gemm/io.cuh)
 untax_kernels(gather gather_kernels "untax::gather_io<untax::all_gather_gemm_protocol>"
-  engines/gpu/gemm/sources/gathered.cuh engines/gpu/comm/shard_senders.cuh ops/all_gather_gemm/protocol.hpp)
+  engines/gpu/comm/sources/gathered.cuh engines/gpu/comm/shard_senders.cuh ops/all_gather_gemm/protocol.hpp)
 untax_kernels(gather_packets packet_kernels "untax::packet_gather_io<untax::all_gather_gemm_protocol>"
-  engines/gpu/gemm/sources/packets.cuh ops/all_gather_gemm/protocol.hpp)
+  engines/gpu/comm/sources/packets.cuh ops/all_gather_gemm/protocol.hpp)
 untax_kernels(scatter scatter_kernels "untax::scatter_io<untax::gemm_all_scatter_protocol>"
-  engines/gpu/gemm/sinks/all_copies.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/protocol.hpp)
+  engines/gpu/comm/sinks/all_copies.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/protocol.hpp)
 untax_kernels(row_sums scatter_kernels "untax::row_sums_io<untax::gemm_all_scatter_protocol>"
-  engines/gpu/gemm/sinks/row_partials.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/protocol.hpp)
-untax_kernels(sums sums_kernels untax::gpu::summed_io engines/gpu/gemm/sinks/owner_sums.cuh)
+  engines/gpu/comm/sinks/row_partials.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/protocol.hpp)
+untax_kernels(sums sums_kernels untax::gpu::summed_io engines/gpu/comm/sinks/owner_sums.cuh)
 
 untax_comm_kernels(gather
   "template void move_gathered(const shard_io<all_gather_gemm_protocol>&, std::uint64_t*, int, cudaStream_t);"

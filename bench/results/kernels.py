@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = ROOT / "bench" / "data" / "measured_kernels.json"
 BETWEEN_RANKS = ("engines/gpu/channel", "engines/gpu/comm", "engines/gpu/copy", "engines/gpu/packets", "engines/gpu/rooms",
-                 "engines/gpu/sm90")
+                 "engines/gpu/sm90", "engines/gpu/words")
 FAMILIES = {
     "gemm": (*BETWEEN_RANKS, "engines/gpu/gemm", "engines/gpu/gemm_alone", "ops/all_gather_gemm", "ops/gemm_all_reduce",
              "ops/gemm_all_scatter", "ops/gemm_reduce_common", "ops/gemm_reduce_scatter"),

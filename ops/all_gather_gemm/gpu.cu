@@ -4,8 +4,8 @@
 
 #include "engines/gpu/comm/dma_sender.hpp"
 #include "engines/gpu/comm/gemm_senders.hpp"
+#include "engines/gpu/comm/sources/gathered.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
-#include "engines/gpu/gemm/sources/gathered.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"

@@ -5,9 +5,9 @@
 
 #include <untax/symmetric/symmetric.hpp>
 
-#include "engines/gpu/comm/moved_operands.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
-#include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/copy/matrix_at.hpp"
+#include "engines/gpu/copy/moved_operands.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 

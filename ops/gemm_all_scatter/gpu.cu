@@ -4,8 +4,8 @@
 
 #include "engines/gpu/comm/dma_sender.hpp"
 #include "engines/gpu/comm/gemm_senders.hpp"
+#include "engines/gpu/comm/sinks/all_copies.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
-#include "engines/gpu/gemm/sinks/all_copies.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "ops/common/launched_gemm.hpp"

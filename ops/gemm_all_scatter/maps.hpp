@@ -5,7 +5,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/gpu/comm/transfer_list.hpp"
-#include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/copy/matrix_at.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 

@@ -9,8 +9,8 @@
 #include <untax/core/types.hpp>
 #include <untax/ops/options.hpp>
 
+#include "engines/gpu/comm/sinks/sum_fragments.hpp"
 #include "engines/gpu/gemm/plan.hpp"
-#include "engines/gpu/gemm/sinks/sum_fragments.hpp"
 #include "ops/common/reduce_target.hpp"
 
 namespace untax {

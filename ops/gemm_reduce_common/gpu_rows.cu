@@ -5,8 +5,8 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/gpu/comm/row_sums.hpp"
+#include "engines/gpu/comm/sinks/row_partials.hpp"
 #include "engines/gpu/gemm/launcher.hpp"
-#include "engines/gpu/gemm/sinks/row_partials.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "ops/common/launched_gemm.hpp"

@@ -8,9 +8,9 @@
 #include <untax/ops/options.hpp>
 #include <untax/symmetric/symmetric.hpp>
 
-#include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/copy/matrix_at.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
 #include "engines/gpu/gemm/plan.hpp"
-#include "engines/gpu/gemm/sinks/owned_rows.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 

@@ -6,9 +6,9 @@
 
 #include <untax/ops/options.hpp>
 
-#include "engines/gpu/comm/moved_operands.hpp"
 #include "engines/gpu/comm/moved_shard.hpp"
-#include "engines/gpu/gemm/sources/segments.hpp"
+#include "engines/gpu/comm/sources/segments.hpp"
+#include "engines/gpu/copy/moved_operands.hpp"
 #include "ops/all_gather_gemm/maps.hpp"
 #include "ops/plan_check/check.hpp"
 #include "ops/plan_check/gemm_lanes.hpp"

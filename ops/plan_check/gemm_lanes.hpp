@@ -8,10 +8,10 @@
 #include <untax/tile/shard.hpp>
 #include <untax/tile/step.hpp>
 
-#include "engines/gpu/comm/moved_operands.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
+#include "engines/gpu/copy/matrix_at.hpp"
+#include "engines/gpu/copy/moved_operands.hpp"
 #include "engines/gpu/gemm/cta_reads.hpp"
-#include "engines/gpu/gemm/matrix_at.hpp"
 #include "engines/schedule/lanes.hpp"
 
 namespace untax::plan_check {

@@ -5,7 +5,7 @@
 
 #include <untax/ops/options.hpp>
 
-#include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/copy/moved_operands.hpp"
 #include "ops/gemm_all_scatter/maps.hpp"
 #include "ops/plan_check/check.hpp"
 #include "ops/plan_check/gemm_lanes.hpp"

@@ -10,8 +10,8 @@
 
 #include <untax/core/error.hpp>
 
+#include "engines/gpu/comm/sinks/sum_fragments.hpp"
 #include "engines/gpu/gemm/kernels.hpp"
-#include "engines/gpu/gemm/sinks/sum_fragments.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/plan_check/check.hpp"
 #include "tests/errors.hpp"

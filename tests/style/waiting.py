@@ -44,7 +44,7 @@ ALLOWED = {
     "engines/gpu/gemm/tma_producer.cuh": ({"load"}, "looks between asking for weights, of which there are so many, and "
                                                "then begins a bounded wait"),
     "engines/gpu/gemm/store_throttle.cuh": ({"yield"}, "waits for a time, not for memory"),
-    "engines/gpu/gemm/sinks/sums_epilogue.cuh": ({"yield"}, "looks for a bounded time; what has not come then is added at "
+    "engines/gpu/comm/sinks/sums_epilogue.cuh": ({"yield"}, "looks for a bounded time; what has not come then is added at "
                                                             "the end, by a bounded wait"),
     "engines/gpu/comm/shard_sender.cuh": ({"yield"}, "waits for a time, not for memory"),
     "tests/gpu/litmus_bulk.cu": ({"load"}, "the barrier of a bulk copy, waited for with and without what is tried"),

@@ -7,7 +7,7 @@
 
 #include <untax/tile/step.hpp>
 
-#include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/copy/moved_operands.hpp"
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 

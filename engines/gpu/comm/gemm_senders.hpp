@@ -9,8 +9,8 @@
 #include "engines/gpu/comm/moved_shard.hpp"
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
+#include "engines/gpu/copy/matrix_at.hpp"
 #include "engines/gpu/gemm/io.hpp"
-#include "engines/gpu/gemm/matrix_at.hpp"
 
 namespace untax {
 

@@ -6,8 +6,8 @@
 #include <untax/flow/room.hpp>
 #include <untax/tile/order.hpp>
 
-#include "engines/gpu/comm/moved_operands.hpp"
 #include "engines/gpu/comm/transfer_list.hpp"
+#include "engines/gpu/copy/moved_operands.hpp"
 
 namespace untax {
 

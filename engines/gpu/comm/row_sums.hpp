@@ -8,7 +8,7 @@
 #include <untax/core/types.hpp>
 
 #include "engines/gpu/gemm/io.hpp"
-#include "engines/gpu/gemm/sinks/owned_rows.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
 
 namespace untax {
 

@@ -7,8 +7,8 @@
 
 #include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/channel/warp_channel.cuh"
-#include "engines/gpu/comm/moved_operands.hpp"
 #include "engines/gpu/copy/copiers.cuh"
+#include "engines/gpu/copy/moved_operands.hpp"
 
 namespace untax::gpu {
 

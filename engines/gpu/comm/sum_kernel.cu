@@ -1,5 +1,5 @@
+#include "engines/gpu/comm/sinks/owner_sums.cuh"
 #include "engines/gpu/comm/sum_kernels.hpp"
-#include "engines/gpu/gemm/sinks/owner_sums.cuh"
 #include "engines/gpu/trace/block_run.cuh"
 #include "src/symmetric/cuda/driver.hpp"
 

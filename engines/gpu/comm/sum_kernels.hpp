@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engines/gpu/gemm/sinks/owner_sums.hpp"
+#include "engines/gpu/comm/sinks/owner_sums.hpp"
 
 namespace untax::gpu {
 

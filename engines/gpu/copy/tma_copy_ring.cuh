@@ -5,7 +5,7 @@
 
 #include <cuda.h>
 
-#include "engines/gpu/gemm/matrix_at.hpp"
+#include "engines/gpu/copy/matrix_at.hpp"
 #include "engines/gpu/sm90/ptx/tile_copy.cuh"
 
 namespace untax::gpu {

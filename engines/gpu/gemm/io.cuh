@@ -8,7 +8,7 @@
 #include <cuda.h>
 
 #include "engines/gpu/gemm/io.hpp"
-#include "engines/gpu/gemm/sinks/peer_meeting.cuh"
+#include "engines/gpu/gemm/peer_meeting.cuh"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
 #include "engines/gpu/trace/gemm_notes.cuh"
 

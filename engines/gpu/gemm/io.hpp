@@ -8,9 +8,9 @@
 #include <untax/core/host_device.hpp>
 #include <untax/core/types.hpp>
 
-#include "engines/gpu/comm/moved_operands.hpp"
+#include "engines/gpu/copy/moved_operands.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
 #include "engines/gpu/gemm/schedule.hpp"
-#include "engines/gpu/gemm/sinks/owned_rows.hpp"
 
 namespace untax::gpu {
 

@@ -4,9 +4,9 @@
 
 #include <untax/core/types.hpp>
 
+#include "engines/gpu/copy/matrix_at.hpp"
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/io.hpp"
-#include "engines/gpu/gemm/matrix_at.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 
 namespace untax::gpu {

@@ -11,8 +11,8 @@
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/gemm_alone/plans.hpp"
+#include "engines/gpu/launch/operator_trace.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
-#include "engines/gpu/trace/operator_trace.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 
 namespace untax::gpu {

@@ -16,9 +16,9 @@
 #include <untax/world/world.hpp>
 
 #include "engines/gpu/channel/run_arguments.hpp"
+#include "engines/gpu/launch/operator_trace.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "engines/gpu/launch/whole_run.hpp"
-#include "engines/gpu/trace/operator_trace.hpp"
 #include "src/symmetric/cuda/stream.hpp"
 
 namespace untax::gpu {

@@ -6,13 +6,13 @@
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/peer_slabs.cuh"
 #include "engines/gpu/collectives/element.cuh"
-#include "engines/gpu/gemm/sinks/partial_words.cuh"
-#include "engines/gpu/gemm/sinks/slab_words.cuh"
 #include "engines/gpu/merge/merge_rows.hpp"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 #include "engines/gpu/sm90/ptx/floats.cuh"
 #include "engines/gpu/sm90/ptx/packet_load.cuh"
 #include "engines/gpu/trace/block_run.cuh"
+#include "engines/gpu/words/partial_words.cuh"
+#include "engines/gpu/words/slab_words.cuh"
 
 namespace untax::gpu {
 namespace {

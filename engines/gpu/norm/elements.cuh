@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "engines/gpu/gemm/sinks/partial_words.cuh"
 #include "engines/gpu/norm/norm_rows.hpp"
+#include "engines/gpu/words/partial_words.cuh"
 
 namespace untax::gpu {
 

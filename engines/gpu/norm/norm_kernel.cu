@@ -4,13 +4,13 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/peer_slabs.cuh"
-#include "engines/gpu/gemm/sinks/partial_words.cuh"
-#include "engines/gpu/gemm/sinks/slab_words.cuh"
 #include "engines/gpu/norm/elements.cuh"
 #include "engines/gpu/norm/norm_rows.hpp"
 #include "engines/gpu/norm/row_numbers.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 #include "engines/gpu/trace/block_run.cuh"
+#include "engines/gpu/words/partial_words.cuh"
+#include "engines/gpu/words/slab_words.cuh"
 
 namespace untax::gpu {
 

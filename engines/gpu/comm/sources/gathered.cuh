@@ -6,9 +6,9 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/warp_channel.cuh"
+#include "engines/gpu/comm/sources/gathered.hpp"
 #include "engines/gpu/gemm/config.hpp"
 #include "engines/gpu/gemm/io.cuh"
-#include "engines/gpu/gemm/sources/gathered.hpp"
 
 namespace untax {
 

@@ -7,7 +7,7 @@
 #include "engines/gpu/channel/run_arguments.hpp"
 #include "engines/gpu/comm/gemm_senders.hpp"
 #include "engines/gpu/comm/packet_panel.hpp"
-#include "engines/gpu/gemm/sources/segments.hpp"
+#include "engines/gpu/comm/sources/segments.hpp"
 
 namespace untax {
 

@@ -8,7 +8,7 @@
 
 #include "engines/gpu/channel/peer_slabs.hpp"
 #include "engines/gpu/gemm/config.hpp"
-#include "engines/gpu/gemm/sinks/owned_rows.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
 
 namespace untax::gpu {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "engines/gpu/comm/gemm_senders.hpp"
-#include "engines/gpu/gemm/sinks/owned_rows.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
 
 namespace untax {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engines/gpu/comm/sinks/sum_fragments.hpp"
 #include "engines/gpu/gemm/io.hpp"
-#include "engines/gpu/gemm/sinks/sum_fragments.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 
 namespace untax::gpu {

@@ -6,8 +6,8 @@
 #include <untax/memory/cuda_memory.cuh>
 
 #include "engines/gpu/channel/mutant.hpp"
+#include "engines/gpu/comm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/block.cuh"
-#include "engines/gpu/gemm/sinks/owner_sums.hpp"
 #include "engines/gpu/gemm/store_throttle.cuh"
 #include "engines/gpu/sm90/ptx/sum_words.cuh"
 #include "engines/gpu/sm90/ptx/tile_copy.cuh"

@@ -4,9 +4,9 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/comm/output_channel.cuh"
+#include "engines/gpu/comm/sinks/landed_partials.cuh"
+#include "engines/gpu/comm/sinks/row_partials.hpp"
 #include "engines/gpu/gemm/io.cuh"
-#include "engines/gpu/gemm/sinks/landed_partials.cuh"
-#include "engines/gpu/gemm/sinks/row_partials.hpp"
 
 namespace untax {
 

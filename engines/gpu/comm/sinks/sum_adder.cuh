@@ -5,11 +5,11 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/peer_slabs.cuh"
+#include "engines/gpu/comm/sinks/owner_sums.hpp"
+#include "engines/gpu/comm/sinks/sum_results.cuh"
 #include "engines/gpu/gemm/schedule.hpp"
-#include "engines/gpu/gemm/sinks/owner_sums.hpp"
-#include "engines/gpu/gemm/sinks/partial_words.cuh"
-#include "engines/gpu/gemm/sinks/slab_words.cuh"
-#include "engines/gpu/gemm/sinks/sum_results.cuh"
+#include "engines/gpu/words/partial_words.cuh"
+#include "engines/gpu/words/slab_words.cuh"
 
 namespace untax::gpu {
 

@@ -5,9 +5,9 @@
 #include <untax/rma/device_group.cuh>
 #include <untax/tile/order.hpp>
 
-#include "engines/gpu/gemm/sinks/owner_sums.hpp"
-#include "engines/gpu/gemm/sinks/partial_words.cuh"
+#include "engines/gpu/comm/sinks/owner_sums.hpp"
 #include "engines/gpu/sm90/ptx/matrix_transpose.cuh"
+#include "engines/gpu/words/partial_words.cuh"
 
 namespace untax::gpu {
 

@@ -6,9 +6,9 @@
 
 #include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/comm/packet_senders.cuh"
+#include "engines/gpu/comm/sources/gathered.cuh"
+#include "engines/gpu/comm/sources/gathered.hpp"
 #include "engines/gpu/gemm/config.hpp"
-#include "engines/gpu/gemm/sources/gathered.cuh"
-#include "engines/gpu/gemm/sources/gathered.hpp"
 #include "engines/gpu/sm90/ptx/packet_load.cuh"
 
 namespace untax {

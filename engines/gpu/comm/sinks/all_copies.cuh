@@ -4,8 +4,8 @@
 
 #include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/comm/output_channel.cuh"
+#include "engines/gpu/comm/sinks/all_copies.hpp"
 #include "engines/gpu/gemm/io.cuh"
-#include "engines/gpu/gemm/sinks/all_copies.hpp"
 #include "engines/gpu/sm90/ptx/tile_copy.cuh"
 
 namespace untax {

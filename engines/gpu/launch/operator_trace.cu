@@ -1,4 +1,4 @@
-#include "engines/gpu/trace/operator_trace.hpp"
+#include "engines/gpu/launch/operator_trace.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "engines/gpu/channel/peer_slabs.cuh"
+#include "engines/gpu/comm/sinks/owner_sums.hpp"
+#include "engines/gpu/comm/sinks/sum_adder.cuh"
+#include "engines/gpu/comm/sinks/sums_epilogue.cuh"
 #include "engines/gpu/gemm/block.cuh"
 #include "engines/gpu/gemm/io.cuh"
-#include "engines/gpu/gemm/sinks/owner_sums.hpp"
-#include "engines/gpu/gemm/sinks/partial_words.cuh"
-#include "engines/gpu/gemm/sinks/sum_adder.cuh"
-#include "engines/gpu/gemm/sinks/sums_epilogue.cuh"
 #include "engines/gpu/sm90/ptx/matrix_store.cuh"
+#include "engines/gpu/words/partial_words.cuh"
 
 namespace untax::gpu {
 
