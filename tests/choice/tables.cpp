@@ -1,7 +1,9 @@
 // The format of tables: what is written is read, and what is wrong is refused with its place.
 #include "ops/choice/table.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,6 +130,23 @@ TEST(tables, name_the_kernels_of_this_build_by_a_hash) {
   tuning_table table = sample_table();
   table.kernels = untax::kernel_sources();
   EXPECT_EQ(parse_table(to_json(table), "a file").kernels, table.kernels);
+}
+
+/// Lines of same_kernels.txt have the hash of sources and that of a table.
+TEST(tables, have_the_hashes_of_kernels_that_are_on_record_as_the_same) {
+  std::ifstream record(UNTAX_SOURCE_DIR "/ops/choice/same_kernels.txt");
+  ASSERT_TRUE(record);
+  for (std::string line; std::getline(record, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream words(line);
+    std::string sources, measured, more;
+    words >> sources >> measured;
+    EXPECT_FALSE(words >> more) << line;
+    EXPECT_EQ(sources.size(), 16U) << line;
+    EXPECT_TRUE(std::ranges::any_of(untax::built_in_tables(), [&](const tuning_table& table) {
+      return table.kernels == measured;
+    })) << line;
+  }
 }
 
 TEST(tables, of_sums_keep_the_type_of_partial_results) {
