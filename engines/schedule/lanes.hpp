@@ -12,6 +12,14 @@
 
 namespace untax::schedule {
 
+/// The work of a kernel's lanes. The checker needs no such thing; what a step takes depends on it.
+enum class lane_work : std::uint8_t {
+  multiplies,  ///< CTAs of a GEMM, whose epilogues store and add while they multiply on
+  sends,       ///< warps, CTAs or copy engines that move what others have multiplied, or will
+  adds,        ///< CTAs that add, or merge, partial results
+  meets,       ///< they only wait for other ranks, and signal to them
+};
+
 /// The steps of the kernels of one rank in a run, lane by lane: a protocol for the schedule
 /// checker, built from a plan. A lane is the program of one warp, or of one CTA.
 ///
@@ -35,7 +43,9 @@ class lane_program {
   explicit lane_program(const rank_memory& memory) : memory_(memory) {}
 
   /// Lanes added from here on belong to this kernel.
-  void begin_kernel(const char* name, int stage) { kernels_.push_back({{name, stage, 0}, {}}); }
+  void begin_kernel(const char* name, int stage, lane_work work) {
+    kernels_.push_back({{name, stage, 0}, work, {}});
+  }
   void add(lane what) {
     kernels_.back().lanes.push_back(std::move(what));
     ++kernels_.back().about.workers;
@@ -52,6 +62,19 @@ class lane_program {
   [[nodiscard]] int add_flag(bool orders = true) {
     if (!orders) ++waits_only_;
     return memory_.counters + flags_++;
+  }
+  /// A new flag that orders, with which a lane leaves its sums of a tile to another lane. What that
+  /// one then multiplies, up to the end of the tile, the lane that raised the flag has multiplied
+  /// already: it takes no time again.
+  [[nodiscard]] int add_sums_flag() {
+    leave_sums_.resize(static_cast<std::size_t>(flags_) + 1);
+    leave_sums_.back() = true;
+    return add_flag();
+  }
+  [[nodiscard]] bool leaves_sums(int counter) const {
+    const int flag = counter - memory_.counters;
+    return flag >= 0 && flag < static_cast<int>(leave_sums_.size()) &&
+           leave_sums_[static_cast<std::size_t>(flag)];
   }
   /// The step with which a lane of a rank raises a flag, and the one with which it waits for it.
   [[nodiscard]] static step raises(int rank, int flag, std::uint64_t epoch) {
@@ -76,10 +99,11 @@ class lane_program {
     lane_program all(first.memory_);
     for (int flag = first.memory_.counters; flag < first.counters(); ++flag)
       static_cast<void>(all.add_flag(first.orders(flag)));
+    all.leave_sums_ = first.leave_sums_;
     const auto shared = std::make_shared<const std::vector<lane_program>>(std::move(runs));
     for (int i = 0; i < shared->front().kernels(); ++i) {
       const kernel about = shared->front().kernel_at(i);
-      all.begin_kernel(about.name, about.stage);
+      all.begin_kernel(about.name, about.stage, shared->front().work_of(i));
       for (int worker = 0; worker < about.workers; ++worker) {
         all.add([=](std::uint64_t epoch, const program::sink& emit) {
           (*shared)[static_cast<std::size_t>(epoch - 1)].program(i, worker, epoch, emit);
@@ -97,6 +121,7 @@ class lane_program {
   [[nodiscard]] extent tile_extent() const noexcept { return memory_.tile; }
   [[nodiscard]] int kernels() const noexcept { return static_cast<int>(kernels_.size()); }
   [[nodiscard]] kernel kernel_at(int i) const { return at(i).about; }
+  [[nodiscard]] lane_work work_of(int kernel_index) const { return at(kernel_index).work; }
   template <class Emit>
   void program(int kernel_index, int worker, std::uint64_t epoch, Emit&& emit) const {
     at(kernel_index).lanes[static_cast<std::size_t>(worker)](epoch, emit);
@@ -105,6 +130,7 @@ class lane_program {
  private:
   struct launch {
     kernel about;
+    lane_work work;
     std::vector<lane> lanes;
   };
   [[nodiscard]] const launch& at(int i) const { return kernels_[static_cast<std::size_t>(i)]; }
@@ -115,6 +141,7 @@ class lane_program {
   rank_memory memory_;
   int flags_ = 0;
   int waits_only_ = 0;
+  std::vector<bool> leave_sums_;  // by flag
   std::vector<launch> kernels_;
 };
 

@@ -1,44 +1,107 @@
 #include "engines/timing/reader.hpp"
 
 #include <algorithm>
+#include <functional>
+
+#include <untax/tile/shard.hpp>
 
 #include "engines/schedule/need.hpp"
 
 namespace untax::timing {
 namespace {
 
-/// Turns the steps of one worker into activities.
+/// A copy within a rank reads and writes each byte.
+constexpr double only_writes = 0.5;
+
+/// Turns the steps of one worker into activities. Steps that have to wait for nothing new become
+/// one: k-blocks of a tile, words of a tile for the same rank. So do the additions of a sum.
 class step_reader {
  public:
-  step_reader(workload& work, int rank, const step_costs& costs)
-      : work_(work), rank_(rank), costs_(costs) {}
+  /// `leaves_sums`: whether a counter is a flag of `lane_program::add_sums_flag`.
+  step_reader(workload& work, int rank, const step_costs& costs,
+              const std::function<bool(int)>& leaves_sums)
+      : work_(work), rank_(rank), costs_(costs), leaves_sums_(leaves_sums) {
+    current_.busy = costs.begin;
+  }
 
   void take(const step& s) {
-    schedule::each_need(s, [&](channel_verb, const schedule::need& n) {
+    bool waits = false;
+    schedule::each_need(s, [&](channel_verb, const schedule::need&) { waits = true; });
+    if (!joins(s, waits)) end();
+    schedule::each_need(s, [&](channel_verb verb, const schedule::need& n) {
       work_.wait({n.rank, n.index, n.value});
+      if (verb == channel_verb::acquire && n.rank == rank_ && leaves_sums_(n.index))
+        multiplied_ = true;
     });
     act(s);
+    signal(s);
+  }
+  /// After the last step.
+  void end() {
+    if (work_.pending() || has_work()) work_.act(current_);
+    current_ = {};
+    kind_ = action::none;
+    acts_ = signals_ = false;
   }
 
  private:
+  [[nodiscard]] bool has_work() const { return current_.busy > 0 || current_.bytes > 0; }
+
+  /// Whether a step becomes a part of the current activity. What an activity waits for comes before
+  /// all of its work, and its signals behind it.
+  [[nodiscard]] bool joins(const step& s, bool waits) const {
+    if (!acts_) return true;
+    if (s.what == action::none) return !waits && !s.publish.named() && !s.retire.named();
+    if (stores_sum(s)) return !waits;
+    if (s.what != kind_) return false;
+    switch (s.what) {
+      case action::add:
+        return !s.first;
+      case action::multiply:
+        return !waits && !signals_;
+      case action::store:
+        return !waits && current_.to == s.to.rank && costs_.way == signal_way::inside;
+      default:
+        return false;
+    }
+  }
+  /// Whether a step stores, within the rank, what the current activity adds.
+  [[nodiscard]] bool stores_sum(const step& s) const {
+    return s.what == action::store && kind_ == action::add && s.to.rank == rank_;
+  }
+
   void act(const step& s) {
     const double bytes =
         static_cast<double>(s.rows) * static_cast<double>(s.cols) * costs_.element_bytes;
+    if (stores_sum(s)) return local(bytes * only_writes);
+    if (s.what != action::none) {
+      kind_ = s.what;
+      acts_ = true;
+    }
     switch (s.what) {
       case action::none:
         break;
       case action::copy:
-        move(bytes, s.from, s.to);
+        if (s.to.of == operand::panel && s.from.rank == rank_) {
+          // Rows that lie apart are multiplied together.
+          if (s.to.row == 0) current_.busy += costs_.k_seconds * static_cast<double>(s.cols);
+        } else {
+          move(bytes, s.from, s.to);
+        }
         break;
       case action::multiply:
-        current_.busy = 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.cols) *
-                        static_cast<double>(s.depth) / costs_.multiply_rate;
+        if (!multiplied_) current_.busy += costs_.k_seconds * static_cast<double>(s.depth);
+        multiplied_ = multiplied_ && !s.last;
         break;
       case action::add:
-        local(bytes * 2);
+        local(bytes * costs_.added_bytes);
+        if (costs_.added_together > 0)
+          current_.busy += costs_.add_seconds *
+                           static_cast<double>(ceil_div(s.rows * s.cols, costs_.added_together));
         break;
       case action::store:
         move(bytes, {s.from.of, rank_, 0, 0}, s.to);
+        current_.detached = costs_.detached;
         break;
       case action::reduce:
         reduce(s, bytes);
@@ -51,15 +114,13 @@ class step_reader {
         normalise(s, bytes);
         break;
     }
-    finish(s);
   }
 
   void move(double bytes, const place& from, const place& to) {
-    if (to.of == operand::panel && from.rank == rank_) return;  // multiplications read it
     current_.from = from.rank;
     current_.to = to.rank;
     const bool away = from.rank != to.rank;
-    current_.bytes = away ? bytes * costs_.bytes_on_wire : bytes;
+    current_.bytes += away ? bytes * costs_.bytes_on_wire : bytes;
     current_.pace = away ? costs_.move_pace : costs_.local_pace;
     current_.begin_after = away ? costs_.begin_after : 0;
     current_.detached = costs_.detached && away;
@@ -67,8 +128,9 @@ class step_reader {
   }
   void local(double bytes) {
     current_.from = current_.to = rank_;
-    current_.bytes = bytes;
+    current_.bytes += bytes;
     current_.pace = costs_.local_pace;
+    current_.detached = costs_.detached;
   }
   /// Gets the addends of other ranks, combines, and puts the result to all that are to have it.
   void reduce(const step& s, double bytes) {
@@ -79,9 +141,8 @@ class step_reader {
       next();
     }
     if (!s.everywhere) {
-      local(bytes);
-      if (s.to.rank != rank_) move(bytes, {operand::sum, rank_, 0, 0}, s.to);
-      return;
+      if (s.to.rank != rank_) return move(bytes, {operand::sum, rank_, 0, 0}, s.to);
+      return local(bytes);
     }
     local(bytes);
     for (int i = 1; i < static_cast<int>(s.depth); ++i) {
@@ -101,53 +162,76 @@ class step_reader {
     }
   }
 
-  /// Ends the current activity, without signals.
+  /// Ends the current activity without its signals; more of the same step follows.
   void next() {
-    current_.way = costs_.way;
     work_.act(current_);
     current_ = {};
   }
-  void finish(const step& s) {
-    if (costs_.signal_after > 0 && current_.bytes > 0 && s.publish.named()) {
+
+  void signal(const step& s) {
+    if (costs_.signal_after > 0 && current_.to != current_.from && s.publish.named()) {
       next();
       current_.busy = costs_.signal_after;
     }
-    if (s.publish.named()) work_.raise({s.publish.consumer, s.publish.ready, s.publish.use});
+    if (s.publish.named()) raise({s.publish.consumer, s.publish.ready, s.publish.use});
     if (s.retire.named() && s.retire.free >= 0)
-      work_.raise({s.retire.producer, s.retire.free + s.reader, s.retire.use});
-    current_.way = costs_.way;
-    if (work_.pending() || current_.busy > 0 || current_.bytes > 0) work_.act(current_);
-    current_ = {};
+      raise({s.retire.producer, s.retire.free + s.reader, s.retire.use});
+  }
+  void raise(const timing::signal& what) {
+    work_.raise(what);
+    acts_ = signals_ = true;
+    const bool at_once = costs_.way == signal_way::inside && current_.bytes == 0;
+    current_.way = at_once && what.rank == rank_ ? signal_way::at_once : costs_.way;
+    if (costs_.detached && current_.bytes == 0) current_.posted = true;
   }
 
   workload& work_;
   int rank_;
   const step_costs& costs_;
+  const std::function<bool(int)>& leaves_sums_;
   activity current_;
+  action kind_ = action::none;  // of the current activity
+  bool acts_ = false;           // whether it does more than wait
+  bool signals_ = false;
+  bool multiplied_ = false;  // whether another lane has multiplied what this one multiplies next
 };
+
+/// Reads all kernels of a rank.
+void read(workload& work, const program& source, std::uint64_t epoch,
+          const std::function<step_costs(int)>& costs_of,
+          const std::function<bool(int)>& leaves_sums) {
+  for (int i = 0; i < source.kernels(); ++i) {
+    const kernel k = source.kernel_at(i);
+    const step_costs costs = costs_of(i);
+    const int added = work.add_kernel(source.rank(), k.stage, k.name, costs.launch, costs.rate);
+    for (int worker = 0; worker < k.workers; ++worker) {
+      work.add_worker(added);
+      step_reader reader(work, source.rank(), costs, leaves_sums);
+      source.steps(i, worker, epoch, [&](const step& s) { reader.take(s); });
+      reader.end();
+    }
+  }
+}
 
 }  // namespace
 
-void add_steps(workload& work, const program& source, int kernel, int worker, std::uint64_t epoch,
-               const step_costs& costs) {
-  step_reader reader(work, source.rank(), costs);
-  source.steps(kernel, worker, epoch, [&](const step& s) { reader.take(s); });
+workload read_programs(std::span<const program> programs, std::uint64_t epoch,
+                       const std::function<step_costs(const kernel&)>& costs_of) {
+  workload work(static_cast<int>(programs.size()));
+  for (const program& source : programs)
+    read(
+        work, source, epoch, [&](int i) { return costs_of(source.kernel_at(i)); },
+        [](int) { return false; });
+  return work;
 }
 
-workload read_programs(std::span<const program> programs, std::uint64_t epoch,
-                       const step_costs& costs) {
-  workload work(static_cast<int>(programs.size()));
-  for (const program& source : programs) {
-    for (int i = 0; i < source.kernels(); ++i) {
-      const kernel k = source.kernel_at(i);
-      const int added = work.add_kernel(source.rank(), k.stage, k.name,
-                                        k.stage == 0 ? costs.launch_first : costs.launch_next);
-      for (int worker = 0; worker < k.workers; ++worker) {
-        work.add_worker(added);
-        add_steps(work, source, i, worker, epoch, costs);
-      }
-    }
-  }
+workload read_lanes(std::span<const schedule::lane_program> ranks,
+                    const std::function<step_costs(schedule::lane_work, int)>& costs_of) {
+  workload work(static_cast<int>(ranks.size()));
+  for (const schedule::lane_program& rank : ranks)
+    read(
+        work, program(rank), 1, [&](int i) { return costs_of(rank.work_of(i), i); },
+        [&](int flag) { return rank.leaves_sums(flag); });
   return work;
 }
 

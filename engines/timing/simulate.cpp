@@ -117,7 +117,7 @@ void simulator::act(std::uint32_t number, const activity& a, double now) {
   double seen = at;
   if (a.from >= 0 && a.bytes > 0) {
     const int rank = work_.workers()[number].rank;
-    const double begin = at + a.begin_after;
+    const double begin = turn_of(number, a, at + a.begin_after);
     const passage p = net_.send(a.from, a.to, a.bytes, a.pace, begin, a.to == rank);
     // A get ends when its bytes have arrived.
     const bool fetches = a.from != rank;
@@ -145,11 +145,21 @@ void simulator::act(std::uint32_t number, const activity& a, double now) {
   push(at, event_kind::worker, number);
 }
 
+double simulator::turn_of(std::uint32_t number, const activity& a, double now) {
+  const double rate = kernel_of(number).rate;
+  if (rate <= 0 || a.from == a.to) return now;
+  double& free = turns_[static_cast<std::size_t>(work_.workers()[number].kernel)];
+  const double begin = std::max(now, free);
+  free = begin + a.bytes / rate;
+  return begin;
+}
+
 void simulator::send(std::uint32_t number, const signal& what, const activity& a, double at,
                      double seen) {
   const int rank = work_.workers()[number].rank;
   const worker_state& s = workers_[number];
-  double when = seen;
+  // Within a rank, too, a release comes after all stores of the worker.
+  double when = a.way == signal_way::released ? std::max(seen, s.receipt) : seen;
   if (what.rank != rank) {
     // A signal takes its own flight, and arrives after data: those that carry it, or, if it is
     // released, all that the worker has sent.

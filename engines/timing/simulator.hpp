@@ -88,7 +88,8 @@ class simulator {
         net_(m, work.ranks()),
         workers_(work.workers().size()),
         ranks_(static_cast<std::size_t>(work.ranks())),
-        of_rank_(ranks_.size()) {
+        of_rank_(ranks_.size()),
+        turns_(work.kernels().size()) {
     made_.workers.resize(workers_.size());
     count_counters();
     if (options.keeps_spans) net_.remember();
@@ -130,6 +131,8 @@ class simulator {
   void begin_stage(int rank, double now);
   void advance(std::uint32_t number, double now);
   void act(std::uint32_t number, const activity& a, double now);
+  /// When a worker may begin to send: a kernel whose workers have a rate together sends in turn.
+  double turn_of(std::uint32_t number, const activity& a, double now);
   void send(std::uint32_t number, const signal& what, const activity& a, double at, double seen);
   void arrive(std::uint32_t place, double now);
   void enlist(counter& c, std::uint64_t value, std::uint32_t number) {
@@ -201,6 +204,7 @@ class simulator {
   std::vector<worker_state> workers_;
   std::vector<rank_state> ranks_;
   std::vector<std::vector<std::uint32_t>> of_rank_;  // workers of each rank
+  std::vector<double> turns_;  // of each kernel: when the next transfer may begin
   std::vector<node> nodes_;
   simulation made_;
 };

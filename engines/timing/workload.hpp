@@ -52,6 +52,7 @@ struct timed_kernel {
   int stage = 0;
   std::string name;
   double launch = 0;
+  double rate = 0;  ///< bytes a second that its workers send at most, all together; 0: no limit
 };
 
 /// The input of the simulation: the activities of all ranks, with their costs.
@@ -59,8 +60,8 @@ class workload {
  public:
   explicit workload(int ranks) : ranks_(ranks) {}
 
-  int add_kernel(int rank, int stage, std::string name, double launch) {
-    kernels_.push_back({rank, stage, std::move(name), launch});
+  int add_kernel(int rank, int stage, std::string name, double launch, double rate = 0) {
+    kernels_.push_back({rank, stage, std::move(name), launch, rate});
     return static_cast<int>(kernels_.size()) - 1;
   }
   /// The activities that follow are this worker's.

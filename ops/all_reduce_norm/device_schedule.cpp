@@ -135,7 +135,7 @@ schedule::lane_program norm_model::lanes() const {
                               {slabs * how().slab_rows, how().hidden},
                               {},
                               {1, how().hidden}});
-  all.begin_kernel(all_reduce_norm_name.data(), 0);
+  all.begin_kernel(all_reduce_norm_name.data(), 0, schedule::lane_work::adds);
   std::vector<int> added;
   for (int block = 0; block < plan.workers(); ++block) {
     added.push_back(all.add_flag());

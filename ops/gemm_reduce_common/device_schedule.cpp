@@ -306,14 +306,14 @@ schedule::lane_program sums_model::lanes() const {
   const int adders = itself                             ? plan.gemm.blocks()
                      : multiplies && plan.comm_ctas > 0 ? plan.comm_ctas
                                                         : plan.own_grid;
-  all.begin_kernel("gemm", 0);
+  all.begin_kernel("gemm", 0, schedule::lane_work::multiplies);
   std::vector<int> multiplied;
   if (multiplies) multiplied = plan_check::add_gemm(all, gemm());
   for (int me = 0; !multiplies && me < plan.own_grid; ++me)
     all.add({}, [this, me](std::uint64_t epoch, const program::sink& emit) {
       send_zeros(me, plan.own_grid, epoch, emit);
     });
-  if (plan.beside) all.begin_kernel("add", 0);
+  all.begin_kernel("add", 0, schedule::lane_work::adds);
   std::vector<int> added;
   for (int me = 0; me < adders; ++me) {
     const auto at = static_cast<std::size_t>(me);
@@ -326,6 +326,7 @@ schedule::lane_program sums_model::lanes() const {
         },
         added.back());
   }
+  all.begin_kernel("finish", 0, schedule::lane_work::meets);
   all.add(added, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
   return all;
 }

@@ -150,14 +150,14 @@ std::vector<row_sums_model::part> row_sums_model::parts_of(const range& rows,
 }
 
 /// After a block's last send, it depends on peers whether a part is added as it is handed over.
-/// Here every other part is, and in the next run the others.
+/// Here every part is, or every other one, and in the next run the others.
 bool row_sums_model::is_sum(const plan_check::cta_work& work, const part& p,
                             std::uint64_t epoch) const {
   const auto row = static_cast<int>(p.rows.begin);
   const int number = work.number + row / plan.owned.part_rows;
   return !plan.adds_behind && plan.owned.has_part(plan.rank, row) &&
          work.number > works_[static_cast<std::size_t>(work.cta)].last_sent &&
-         (static_cast<std::uint64_t>(number) + epoch) % 2 == 0;
+         (in_time || (static_cast<std::uint64_t>(number) + epoch) % 2 == 0);
 }
 
 /// Sends a part of a product: the rectangle that TMA stores, to where TMA stores it.
@@ -274,7 +274,7 @@ std::vector<int> row_sums_model::add_zeros(schedule::lane_program& all,
 schedule::lane_program row_sums_model::lanes() const {
   schedule::lane_program all(
       {plan.rank, plan.world, how_.counters(), {plan.world * plan.slab_rows, sum.n}, {}, tile()});
-  all.begin_kernel("gemm", 0);
+  all.begin_kernel("gemm", 0, schedule::lane_work::multiplies);
   std::vector<int> sent;
   for (int cta = 0; cta < plan.gemm.blocks(); ++cta) sent.push_back(all.add_flag());
   plan_check::gemm_lanes blocks = gemm();
@@ -297,7 +297,7 @@ schedule::lane_program row_sums_model::lanes() const {
   close(sent, row_sums_plan::parts_landed);
   std::vector<int> added = ended;
   if (plan.adds_behind) {
-    all.begin_kernel("add", 1);
+    all.begin_kernel("add", 1, schedule::lane_work::adds);
     added.clear();
     for (int me = 0; me < plan.adding; ++me) {
       added.push_back(all.add_flag());

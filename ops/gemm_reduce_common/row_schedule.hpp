@@ -25,6 +25,9 @@ class row_sums_model {
   device_sum sum;
   row_sums_plan plan;
   std::vector<gpu::matrix_at> slabs;  ///< by hop, as given to TMA
+  /// Whether what peers send has always landed when a CTA multiplies its own parts, as where all
+  /// ranks are equally quick. Else half of its parts are in time.
+  bool in_time = false;
 
  private:
   [[nodiscard]] std::int64_t depth() const;

@@ -190,7 +190,7 @@ schedule::lane_program merge_model::lanes() const {
                               {slabs * how().slab_rows, how().row_chunks + 1},
                               {},
                               {1, how().row_chunks + 1}});
-  all.begin_kernel(merge_partial_attention_name.data(), 0);
+  all.begin_kernel(merge_partial_attention_name.data(), 0, schedule::lane_work::adds);
   std::vector<int> merged;
   for (int block = 0; block < plan.blocks; ++block) {
     merged.push_back(all.add_flag());

@@ -119,7 +119,9 @@ schedule::lane_program gather_model::lanes() const {
   schedule::lane_program all({how.rank(), how.world(), how.counters(), how.inbox(), how.outbox(),
                               tile_extent(plan.gemm.config)});
   const comm::sender_program sends = does();
-  // Flags with which the roles of a CTA wait for its own senders.
+  // Flags with which the roles of a CTA wait for its own senders: all of them before they begin,
+  // the producer for a warp that looks for arrivals when it has sent, or epilogues before they
+  // store.
   std::vector<int> ended(static_cast<std::size_t>(sends.count), -1);
   std::vector<std::vector<int>> behind(static_cast<std::size_t>(plan.gemm.blocks()));
   for (const sending_warp& w : senders_beside()) {
@@ -127,8 +129,15 @@ schedule::lane_program gather_model::lanes() const {
     ended[static_cast<std::size_t>(w.sender)] = flag;
     behind[static_cast<std::size_t>(w.cta)].push_back(flag);
   }
+  const auto await_senders = [behind, rank = how.rank()](const cta_work& work, std::uint64_t epoch,
+                                                         const program::sink& emit) {
+    for (const int flag : behind[static_cast<std::size_t>(work.cta)])
+      emit(schedule::lane_program::awaits(rank, flag, epoch));
+  };
+  const bool stores_later = plan.who == gather_senders::epilogue_warps;
+  if (plan.who != gather_senders::all_ctas_first) behind.clear();
   const auto add_senders = [&](const char* name, int stage, const auto& wanted) {
-    all.begin_kernel(name, stage);
+    all.begin_kernel(name, stage, schedule::lane_work::sends);
     for (int sender = 0; sender < sends.count; ++sender)
       all.add(
           {},
@@ -146,7 +155,8 @@ schedule::lane_program gather_model::lanes() const {
   };
   if (stage > 0) add_senders("own copies", 0, stays);
   add_senders("senders", stage, [=](const step& s) { return !stays(s); });
-  all.begin_kernel("gemm", plan.protocol.senders_acquire ? stage + 1 : stage);
+  all.begin_kernel("gemm", plan.protocol.senders_acquire ? stage + 1 : stage,
+                   schedule::lane_work::multiplies);
   gemm_lanes gemm;
   gemm.plan = &plan.gemm;
   gemm.k = problem.k;
@@ -154,8 +164,12 @@ schedule::lane_program gather_model::lanes() const {
   gemm.read = [this](const gpu::cta_read& of, std::uint64_t epoch, const auto& visit) {
     read(of, epoch, visit);
   };
-  gemm.store = [](const cta_work&, const step& completes, std::uint64_t,
-                  const program::sink& emit) { emit(completes); };
+  gemm.store = [=](const cta_work& work, const step& completes, std::uint64_t epoch,
+                   const program::sink& emit) {
+    emit(completes);
+    if (stores_later) await_senders(work, epoch, emit);
+  };
+  if (plan.who == gather_senders::warps && plan.polls) gemm.before_waits = await_senders;
   for (int source = 0; how.by_rows() && source < how.world(); ++source)
     gemm.rows_of_ranks.push_back(how.shard(source));
   const std::vector<int> done = add_gemm(all, gemm, behind);

@@ -1,7 +1,7 @@
 #include "ops/plan_check/gemm_lanes.hpp"
 
 #include <algorithm>
-#include <set>
+#include <memory>
 #include <utility>
 
 #include "ops/common/nowhere.hpp"
@@ -63,8 +63,12 @@ class cta_lane {
     gemm_.read(of, epoch_, [&](const factors& f) {
       std::int64_t done = 0;  // the part that is multiplied so far
       for (const factors::wait& next : f.waits) {
-        if (!acquired_.insert(next.counter).second) continue;
+        const auto counter = static_cast<std::size_t>(next.counter);
+        if (counter < acquired_.size() && acquired_[counter]) continue;
         use(f, done, std::min(next.depth, f.depth), finishes);
+        if (acquired_.empty() && gemm_.before_waits) gemm_.before_waits(work_, epoch_, emit_);
+        if (counter >= acquired_.size()) acquired_.resize(counter + 1);
+        acquired_[counter] = true;
         emit_(acquires(next.producer, rank_, next.counter, gemm_.sets.use_of(epoch_)));
       }
       use(f, done, f.depth, finishes);
@@ -131,7 +135,7 @@ class cta_lane {
   std::uint64_t epoch_;
   const program::sink& emit_;
   cta_work work_{.number = -1};
-  std::set<int> acquired_;
+  std::vector<bool> acquired_;                            // by counter
   std::pair<std::int64_t, std::int64_t> corner_{-1, -1};  // of the current tile
   std::int64_t made_ = 0;                                 // the part of its k that is done
 };
@@ -215,17 +219,19 @@ std::vector<int> add_gemm(schedule::lane_program& all, const gemm_lanes& gemm,
                           std::vector<std::vector<int>> behind) {
   const auto ctas = static_cast<std::size_t>(gemm.plan->blocks());
   behind.resize(ctas);
-  std::vector<int> sums;
   std::vector<int> done;
+  // All lanes share what they know.
+  const auto how = std::make_shared<const gemm_lanes>(gemm);
+  const auto sums = std::make_shared<std::vector<int>>();
   for (std::size_t cta = 0; cta < ctas; ++cta) {
-    sums.push_back(all.add_flag());
+    sums->push_back(all.add_sums_flag());
     done.push_back(all.add_flag());
   }
   for (std::size_t cta = 0; cta < ctas; ++cta) {
     all.add(
         behind[cta],
         [=, rank = all.rank()](std::uint64_t epoch, const program::sink& emit) {
-          cta_lane(gemm, rank, sums, epoch, emit).run(static_cast<int>(cta));
+          cta_lane(*how, rank, *sums, epoch, emit).run(static_cast<int>(cta));
         },
         done[cta]);
   }

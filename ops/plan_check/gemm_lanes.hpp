@@ -95,6 +95,8 @@ struct gemm_lanes {
   std::function<void(const cta_work&, const step& completes, std::uint64_t epoch,
                      const program::sink& emit)>
       store;
+  /// Emits what a CTA does before it first acquires what it reads. May be empty.
+  std::function<void(const cta_work&, std::uint64_t epoch, const program::sink& emit)> before_waits;
   /// Emits what a CTA does before each work, and after the last one. May be empty.
   std::function<void(const cta_work&, std::uint64_t epoch, const program::sink& emit)> before;
   /// Rows of A that belong to one rank each; empty: all belong to one.

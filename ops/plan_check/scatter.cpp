@@ -141,7 +141,8 @@ schedule::lane_program scatter_model::lanes() const {
             [this](std::uint64_t epoch, const program::sink& emit) { how.close(0, epoch, emit); });
     return all;
   }
-  all.begin_kernel("senders", plan.way == scatter_way::tile_flags ? 0 : 1);
+  all.begin_kernel("senders", plan.way == scatter_way::tile_flags ? 0 : 1,
+                   schedule::lane_work::sends);
   const comm::sender_program sends = does();
   for (int i = 0; i < sends.count; ++i)
     all.add([=](std::uint64_t epoch, const program::sink& emit) { sends.steps(i, epoch, emit); });
@@ -151,7 +152,7 @@ schedule::lane_program scatter_model::lanes() const {
 /// Adds the CTAs of a row split's kernel, which begin after flags; returns those they raise.
 std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
                                          const std::vector<int>& behind) const {
-  all.begin_kernel("gemm", 0);
+  all.begin_kernel("gemm", 0, schedule::lane_work::multiplies);
   if (own_.empty()) return {};
   gemm_lanes gemm;
   gemm.plan = &plan.gemm;
@@ -186,7 +187,7 @@ std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
 /// Row splits run one after the other. The results of one are copied while the next ones multiply,
 /// when all ranks have opened their C.
 void scatter_model::add_copies(schedule::lane_program& all) const {
-  all.begin_kernel("open", 0);
+  all.begin_kernel("open", 0, schedule::lane_work::meets);
   const int opened = all.add_flag();
   all.add(
       {}, [this](std::uint64_t epoch, const program::sink& emit) { how.meet(epoch, emit); },
@@ -194,7 +195,7 @@ void scatter_model::add_copies(schedule::lane_program& all) const {
   std::vector<std::vector<int>> ended = {{}};  // before each row split, and after the last one
   const auto splits = static_cast<int>(maps.row_splits.size());
   for (int split = 0; split < splits; ++split) ended.push_back(add_gemm(all, split, ended.back()));
-  all.begin_kernel("copies", 0);
+  all.begin_kernel("copies", 0, schedule::lane_work::sends);
   std::vector<int> copied = ended.back();
   copied.push_back(opened);
   const comm::sender_program sends = does();
@@ -214,7 +215,7 @@ void scatter_model::add_copies(schedule::lane_program& all) const {
         },
         copied.back());
   }
-  all.begin_kernel("close", 0);
+  all.begin_kernel("close", 0, schedule::lane_work::meets);
   all.add(copied,
           [this](std::uint64_t epoch, const program::sink& emit) { how.close(0, epoch, emit); });
 }

@@ -58,8 +58,6 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
   costs.element_bytes = element_bytes;
   costs.move_pace = n.block_rate * in_one;
   costs.local_pace = n.memory_rate / n.processors * 2 * in_one;
-  costs.launch_first = n.start;
-  costs.launch_next = n.launch_graph;
   costs.way = packets ? signal_way::inside : signal_way::released;
   costs.bytes_on_wire = packets ? 2 : 1;
   costs.detached = packets;
@@ -69,7 +67,10 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
     if (packets) plan = by_blocks(plan);
     programs.push_back(entry.program_of(problem, with_larger_workers(plan, in_one)));
   }
-  return p.run(timing::read_programs(programs, epoch, costs));
+  return p.run(timing::read_programs(programs, epoch, [&](const kernel& k) {
+    costs.launch = k.stage == 0 ? n.start : n.launch_graph;
+    return costs;
+  }));
 }
 
 }  // namespace untax

@@ -11,7 +11,6 @@
 
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/timing/simulate.hpp"
-#include "ops/gemm_reduce_common/device_plan.hpp"
 #include "ops/timing/calibration.hpp"
 #include "ops/timing/timed_case.hpp"
 
@@ -74,13 +73,15 @@ class predictor {
       plans_;
 };
 
-// One function an operator, each in a file of its own.
+/// Seconds that a CTA multiplies for each element along k, if the GEMM alone takes `seconds`: those
+/// of the CTA that multiplies most.
+[[nodiscard]] double k_seconds_of(const gpu::gemm_plan& plan, double seconds);
+
+// One function for each kind of operator.
 
 [[nodiscard]] predicted simulate_gather(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_scatter(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_sums(predictor& p, const timed_case& c);
-/// For the pattern fused_warp_specialized.
-[[nodiscard]] predicted simulate_row_sums(predictor& p, const device_sum& sum, int ranks);
 [[nodiscard]] predicted simulate_attention(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_collective(predictor& p, const timed_case& c);
 

@@ -48,7 +48,7 @@ class shared_lanes {
       : plans_(std::make_shared<const std::array<lane_program, 2>>(std::move(plans))),
         order_(std::move(order)),
         all_(memory(rank)) {
-    all_.begin_kernel("hand over", 0);
+    all_.begin_kernel("hand over", 0, schedule::lane_work::meets);
     all_.add([this, rank, hands_over](std::uint64_t epoch, const program::sink& emit) {
       if (hands_over && changes(epoch)) hand_over(rank, epoch, emit);
     });
@@ -57,7 +57,7 @@ class shared_lanes {
       const lane_program& lanes = (*plans_)[plan];
       for (int i = 0; i < lanes.kernels(); ++i) {
         const kernel about = lanes.kernel_at(i);
-        all_.begin_kernel(about.name, stage + about.stage);
+        all_.begin_kernel(about.name, stage + about.stage, lanes.work_of(i));
         for (int worker = 0; worker < about.workers; ++worker) {
           all_.add([this, plan, i, worker](std::uint64_t epoch, const program::sink& emit) {
             if (order_[epoch - 1] != plan) return;

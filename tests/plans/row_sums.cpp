@@ -315,7 +315,7 @@ TEST(row_sums, every_signal_is_needed) {
           static_cast<void>(some.add_flag());
         for (int i = 0; i < whole->kernels(); ++i) {
           const kernel about = whole->kernel_at(i);
-          some.begin_kernel(about.name, about.stage);
+          some.begin_kernel(about.name, about.stage, whole->work_of(i));
           for (int worker = 0; worker < about.workers; ++worker)
             some.add([=](std::uint64_t epoch, const program::sink& emit) {
               whole->program(i, worker, epoch, [&](step s) {

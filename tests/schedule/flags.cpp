@@ -14,7 +14,7 @@ using schedule::lane_program;
 std::vector<std::string> problems(bool orders, bool awaits) {
   lane_program rank({.outbox = {1, 4}});
   const int flag = rank.add_flag(orders);
-  rank.begin_kernel("both", 0);
+  rank.begin_kernel("both", 0, schedule::lane_work::sends);
   rank.add([=](std::uint64_t epoch, const program::sink& emit) {
     step s = lane_program::raises(0, flag, epoch);
     s.what = action::copy;

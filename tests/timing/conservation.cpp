@@ -7,7 +7,6 @@
 #include <untax/tile/program.hpp>
 
 #include "checker.hpp"
-#include "engines/timing/gemm_team.hpp"
 #include "engines/timing/reader.hpp"
 #include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/check_grid.hpp"
@@ -15,6 +14,8 @@
 #include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "ops/plan_check/gemm_lanes.hpp"
+#include "ops/timing/predictor.hpp"
 #include "random_work.hpp"
 #include "tests/errors.hpp"
 
@@ -75,7 +76,8 @@ TEST(conservation, holds_for_the_programs_of_collectives) {
         programs.push_back(entry.program_of(
             problem, entry.plan(problem, ranks, rank, {.workers = 3, .chunk_bytes = 8192})));
       }
-      const timing::workload work = timing::read_programs(programs, 1, {.move_pace = 4e10});
+      const timing::workload work = timing::read_programs(
+          programs, 1, [](const untax::kernel&) { return timing::step_costs{.move_pace = 4e10}; });
       const simulation run = simulate(work, m, {.keeps_spans = true});
       EXPECT_EQ(all_of(checker(work, m, run).problems()), "") << entry.name << ", " << ranks;
       // Between ranks everything that a collective has to send was sent.
@@ -86,8 +88,8 @@ TEST(conservation, holds_for_the_programs_of_collectives) {
   }
 }
 
-timing::step_costs sample_costs() {
-  return {.multiply_rate = 1e12, .move_pace = 4e10, .launch_first = 2e-6, .launch_next = 1e-6};
+timing::step_costs sample_costs(const untax::kernel& k) {
+  return {.launch = k.stage == 0 ? 2e-6 : 1e-6, .k_seconds = 1e-9, .move_pace = 4e10};
 }
 
 /// A program that is written out already.
@@ -117,7 +119,7 @@ class written_out {
 timing::workload work_of(const std::vector<untax::schedule::rank_plan>& plans) {
   std::vector<untax::program> programs;
   for (const auto& plan : plans) programs.emplace_back(written_out(plan));
-  return timing::read_programs(programs, 1, sample_costs());
+  return timing::read_programs(programs, 1, sample_costs);
 }
 
 TEST(conservation, holds_for_the_programs_of_all_operators) {
@@ -252,23 +254,78 @@ TEST(conservation, what_is_faster_is_no_slower) {
   }
 }
 
+/// The CTAs of a GEMM of whole tiles.
+untax::schedule::lane_program lanes_of(const untax::gpu::gemm_plan& plan) {
+  using untax::operand;
+  using untax::program;
+  untax::schedule::lane_program lanes({});
+  lanes.begin_kernel("gemm", 0, untax::schedule::lane_work::multiplies);
+  untax::plan_check::gemm_lanes gemm;
+  gemm.plan = &plan;
+  gemm.k = std::int64_t{plan.schedule.k_blocks} * untax::gpu::block_k;
+  gemm.read = [](const untax::gpu::cta_read& of, std::uint64_t, const auto& visit) {
+    visit(untax::plan_check::factors{
+        .rows = of.a.count,
+        .cols = of.b.count,
+        .depth = std::int64_t{of.end - of.begin} * untax::gpu::block_k,
+        .a = {operand::a, 0, of.a.begin, std::int64_t{of.begin} * untax::gpu::block_k},
+        .b = {operand::b, 0, of.b.begin, std::int64_t{of.begin} * untax::gpu::block_k},
+        .c = {operand::c, 0, of.a.begin, of.b.begin},
+        .waits = {}});
+  };
+  gemm.store = [](const untax::plan_check::cta_work&, const untax::step& tile, std::uint64_t,
+                  const program::sink& emit) { emit(tile); };
+  static_cast<void>(untax::plan_check::add_gemm(lanes, gemm));
+  return lanes;
+}
+
 TEST(conservation, one_rank_alone_takes_compute_and_launch) {
-  const timing::machine m = sample_machine();
+  timing::machine m = sample_machine();
+  m.numbers.look = 0;  // CTAs that share a tile signal each other
   for (const int m_rows : {1, 100, 2000}) {
     const auto plans = untax::gpu::gemm_plans({m_rows, 4096, 4096}, 132);
     for (const auto& plan : plans) {
-      timing::workload work(1);
-      const int kernel = work.add_kernel(0, 0, "gemm", 3e-6);
-      timing::gemm_team team;
-      team.order = untax::gpu::tile_scheduler(plan.schedule);
-      team.seconds = 1e-4;
-      timing::add_gemm(work, kernel, team);
+      const timing::step_costs costs{.launch = 3e-6, .k_seconds = untax::k_seconds_of(plan, 1e-4)};
+      const timing::workload work = timing::read_lanes(
+          std::vector{lanes_of(plan)}, [&](untax::schedule::lane_work, int) { return costs; });
       const simulation run = simulate(work, m, {.keeps_path = true});
       EXPECT_NEAR(run.seconds, 1.03e-4, 1e-12) << plan.text();
       EXPECT_NEAR(run.path_parts().compute, 1e-4, 1e-12);
       EXPECT_NEAR(run.path_parts().launch, 3e-6, 1e-12);
     }
   }
+}
+
+TEST(conservation, workers_of_a_kernel_with_a_rate_send_in_turn) {
+  const timing::machine m = sample_machine();
+  const auto seconds = [&](double rate) {
+    timing::workload work(2);
+    const int kernel = work.add_kernel(0, 0, "senders", 0, rate);
+    for (int worker = 0; worker < 3; ++worker) {
+      work.add_worker(kernel);
+      work.act({.bytes = 1e3, .from = 0, .to = 1});
+    }
+    return simulate(work, m).seconds;
+  };
+  const double together = 3e3 / m.numbers.link_rate + m.numbers.store;
+  EXPECT_NEAR(seconds(0), together, 1e-12);
+  // The third one begins when two others have sent at that rate.
+  EXPECT_NEAR(seconds(1e9), 2e3 / 1e9 + 1e3 / m.numbers.link_rate + m.numbers.store, 1e-12);
+}
+
+TEST(conservation, a_release_within_a_rank_comes_after_stores_to_others) {
+  const timing::machine m = sample_machine();
+  timing::workload work(2);
+  const int kernel = work.add_kernel(0, 0, "both", 0);
+  work.add_worker(kernel);
+  work.act({.bytes = 1e3, .from = 0, .to = 1, .detached = true});
+  work.raise({0, 0, 1});
+  work.act({.posted = true});
+  work.add_worker(kernel);
+  work.wait({0, 0, 1});
+  work.act({.busy = 1e-6});
+  const double receipt = 1e3 / m.numbers.link_rate + 2 * m.numbers.store;
+  EXPECT_NEAR(simulate(work, m).seconds, receipt + m.numbers.look + 1e-6, 1e-12);
 }
 
 TEST(conservation, the_critical_path_is_as_long_as_the_run) {
