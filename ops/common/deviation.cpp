@@ -28,7 +28,9 @@ void deviation::add(double found, double right, double bound, double expected) n
     return;
   }
   difference_ += off * off;
-  // Without a bound a result is exact, which the sum of squares shows.
+  // Without a bound a result is exact, which the sum of squares shows. A bound that is no number
+  // bounds nothing.
+  if (std::isnan(bound)) worst_ = infinity;
   if (off > bound && tolerance_ > 0) worst_ = std::max(worst_, off / bound);
 }
 
@@ -58,11 +60,13 @@ void deviation::add(const gpu::comparison& rows, double elements, double expecte
   difference_ += rows.difference;
   norm_ += rows.size;
   expected_ += expected * elements;
-  worst_ = std::max(worst_, rows.broken > 0 ? infinity : static_cast<double>(rows.worst));
+  const auto worst = static_cast<double>(rows.worst);
+  worst_ = std::max(worst_, rows.broken > 0 || std::isnan(worst) ? infinity : worst);
 }
 
 double deviation::relative_error() const noexcept {
-  if (worst_ == infinity) return infinity;
+  // Sums that are no numbers come from comparisons and expected squares that are none.
+  if (worst_ == infinity || std::isnan(difference_ + norm_ + expected_)) return infinity;
   const double error = difference_ > 0 ? std::sqrt(difference_ / std::max(norm_, expected_)) : 0;
   return worst_ > 1 ? std::max(error, tolerance_ * worst_) : error;
 }

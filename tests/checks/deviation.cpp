@@ -39,6 +39,23 @@ TEST(deviation, keeps_what_is_no_number_whatever_comes_behind_it) {
   EXPECT_EQ(std::max(0.0, d.relative_error()), infinity);
 }
 
+TEST(deviation, is_infinite_where_a_bound_or_a_sum_is_no_number) {
+  deviation unbounded(1e-3);
+  unbounded.add(1, 1 + 1e-6, nan, 1);
+  EXPECT_EQ(unbounded.relative_error(), infinity);
+  deviation unexpected(1e-3);
+  unexpected.add(1, 1 + 1e-6, 1, nan);
+  EXPECT_EQ(unexpected.relative_error(), infinity);
+  for (const gpu::comparison& rows :
+       {gpu::comparison{.difference = nan, .size = 1, .broken = 0, .worst = 0},
+        gpu::comparison{.difference = 0, .size = nan, .broken = 0, .worst = 0},
+        gpu::comparison{.difference = 0, .size = 1, .broken = 0, .worst = NAN}}) {
+    deviation d(1e-3);
+    d.add(rows, 100, 1);
+    EXPECT_EQ(d.relative_error(), infinity);
+  }
+}
+
 TEST(deviation, is_the_frobenius_norm_while_elements_are_within_their_bounds) {
   const std::vector<double> right = {3, 4};
   deviation d(1e-2);
