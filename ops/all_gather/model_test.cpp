@@ -1,6 +1,6 @@
-#include "ops/collectives_common/check_grid.hpp"
 #include "ops/collectives_common/direct_test.hpp"
 #include "ops/collectives_common/registry.hpp"
+#include "ops/collectives_common/workload.hpp"
 #include "ops/common/protocol_test.hpp"
 
 namespace untax::testing {

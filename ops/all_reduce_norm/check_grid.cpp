@@ -7,133 +7,101 @@
 namespace untax {
 namespace {
 
-/// A problem and a plan for it, for a number of ranks.
-struct grid_case {
-  all_reduce_norm_problem problem;
-  protocol_plan plan;  ///< of rank 0
-  /// Rooms lie in two sets at most, so this many epochs use every room twice.
-  std::uint64_t epochs = 4;
-
-  [[nodiscard]] std::string name() const {
-    return fmt::format(
-        "all_reduce_norm {}: {} ranks, {} tokens of {}, {} phases, {} workers, {} senders, tiles "
-        "of {} rows, {} epochs",
-        name_of(plan.how), plan.world, problem.tokens, problem.hidden, plan.phases, plan.workers,
-        plan.senders, plan.tile_m, epochs);
-  }
-  [[nodiscard]] std::vector<schedule::rank_plan> plans() const {
-    std::vector<schedule::rank_plan> all;
-    const extent rows{problem.tokens, problem.hidden};
-    for (int rank = 0; rank < plan.world; ++rank) {
-      protocol_plan own = plan;
-      own.rank = rank;
-      all.emplace_back(program(all_reduce_norm_protocol(problem, own)),
-                       schedule::operand_extents{rows, {}, {rows.rows, 2 * rows.cols}}, epochs);
-    }
-    return all;
-  }
-};
-
-/// One way to carry the operator out.
-struct way {
-  pattern how;
-  int phases;
-};
-
 struct cut {
   int workers;
   int senders;
   std::int64_t tile_m;
 };
 
-grid_case make_case(const way& w, int ranks, std::int64_t tokens, std::int64_t hidden,
-                    const cut& by) {
-  grid_case c;
-  c.problem.tokens = tokens;
-  c.problem.hidden = hidden;
-  c.plan = {.world = ranks,
-            .rank = 0,
-            .how = w.how,
-            .workers = by.workers,
-            .senders = by.senders,
-            .phases = w.phases,
-            .tile_m = by.tile_m,
-            .tile_n = hidden};
-  return c;
-}
+/// A pattern, in one phase or in two.
+struct norm_grid {
+  using norm_case = grid_case<all_reduce_norm_problem, protocol_plan>;
 
-std::vector<grid_case> schedule_grid(const way& w, int ranks, bool quick) {
-  std::vector<std::int64_t> tokens = {1, 13};
-  std::vector<cut> cuts = {{1, 1, 64}, {2, 1, 2}};
-  if (!quick) {
-    tokens.insert(tokens.end(), {3, 8, 40});
-    cuts.insert(cuts.end(), {{3, 2, 1}, {2, 3, 4}, {1, 2, 3}});
+  pattern how;
+  int phases;
+
+  [[nodiscard]] std::string name() const {
+    return fmt::format("{} {}, {}", all_reduce_norm_name, untax::name_of(how),
+                       phases == 1 ? "one phase" : "two phases");
   }
-  std::vector<grid_case> cases;
-  for (const std::int64_t count : tokens) {
-    for (const cut& by : cuts) cases.push_back(make_case(w, ranks, count, 3, by));
+  [[nodiscard]] static std::string name_of(const norm_case& c) {
+    return fmt::format(
+        "all_reduce_norm {}: {} ranks, {} tokens of {}, {} phases, {} workers, {} senders, tiles "
+        "of {} rows, {} epochs",
+        untax::name_of(c.plan.how), c.plan.world, c.problem.tokens, c.problem.hidden, c.plan.phases,
+        c.plan.workers, c.plan.senders, c.plan.tile_m, c.epochs);
   }
-  return cases;
-}
 
-std::vector<grid_case> model_grid(const way& w, int ranks) {
-  const int workers = ranks == 2 ? 2 : 1;
-  std::vector<grid_case> cases = {// One row for each rank.
-                                  make_case(w, ranks, ranks, 2, {1, 1, 1}),
-                                  // Several tiles, and rows that the ranks do not divide.
-                                  make_case(w, ranks, 2 * ranks - 1, 1, {workers, 1, 1})};
-  // The last rank owns nothing.
-  if (ranks > 1) cases.push_back(make_case(w, ranks, ranks - 1, 1, {1, 1, 1}));
-  return cases;
-}
+  [[nodiscard]] norm_case make(int ranks, std::int64_t tokens, std::int64_t hidden,
+                               const cut& by) const {
+    norm_case c;
+    c.problem.tokens = tokens;
+    c.problem.hidden = hidden;
+    c.plan = {.world = ranks,
+              .rank = 0,
+              .how = how,
+              .workers = by.workers,
+              .senders = by.senders,
+              .phases = phases,
+              .tile_m = by.tile_m,
+              .tile_n = hidden};
+    return c;
+  }
+  [[nodiscard]] std::vector<norm_case> schedules(int ranks, bool quick) const {
+    std::vector<std::int64_t> tokens = {1, 13};
+    std::vector<cut> cuts = {{1, 1, 64}, {2, 1, 2}};
+    if (!quick) {
+      tokens.insert(tokens.end(), {3, 8, 40});
+      cuts.insert(cuts.end(), {{3, 2, 1}, {2, 3, 4}, {1, 2, 3}});
+    }
+    return crossed(tokens, cuts,
+                   [&](std::int64_t count, const cut& by) { return make(ranks, count, 3, by); });
+  }
+  [[nodiscard]] std::vector<norm_case> explored(int ranks) const {
+    std::vector<norm_case> cases = {// One row for each rank.
+                                    make(ranks, ranks, 2, {1, 1, 1}),
+                                    // Several tiles, and rows that the ranks do not divide.
+                                    make(ranks, 2 * ranks - 1, 1, {ranks == 2 ? 2 : 1, 1, 1})};
+    // The last rank owns nothing.
+    if (ranks > 1) cases.push_back(make(ranks, ranks - 1, 1, {1, 1, 1}));
+    return cases;
+  }
 
-model::scenario scenario_of(const grid_case& c) {
-  const auto part = [](int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
-    return model::sample(epoch, row * 31 + rank, col);
-  };
-  model::scenario s;
-  s.name = c.name();
-  s.plans = c.plans();
-  s.a = part;
-  s.b = [](int, std::int64_t, std::int64_t) { return std::uint64_t{0}; };
-  s.expected = [=, world = c.plan.world, hidden = c.problem.hidden](
-                   int /*rank*/, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
-    const auto sum = [&](std::int64_t at) {
-      std::uint64_t all = 0;
-      for (int rank = 0; rank < world; ++rank) all += part(rank, epoch, row, at);
-      return all;
+  [[nodiscard]] static schedule::rank_plan steps(const norm_case& c, const protocol_plan& plan) {
+    const extent rows{c.problem.tokens, c.problem.hidden};
+    return {program(all_reduce_norm_protocol(c.problem, plan)),
+            {rows, {}, {rows.rows, 2 * rows.cols}},
+            c.epochs};
+  }
+  [[nodiscard]] static model::scenario values(const norm_case& c) {
+    const auto part = [](int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
+      return model::sample(epoch, row * 31 + rank, col);
     };
-    if (col < hidden) return sum(col);
-    std::uint64_t normed = sum(col - hidden);
-    for (std::int64_t at = 0; at < hidden; ++at) normed += sum(at);
-    return normed;
-  };
-  return s;
-}
+    model::scenario s;
+    s.a = part;
+    s.expected = [=, world = c.plan.world, hidden = c.problem.hidden](
+                     int /*rank*/, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
+      const auto sum = [&](std::int64_t at) {
+        std::uint64_t parts = 0;
+        for (int rank = 0; rank < world; ++rank) parts += part(rank, epoch, row, at);
+        return parts;
+      };
+      if (col < hidden) return sum(col);
+      std::uint64_t normed = sum(col - hidden);
+      for (std::int64_t at = 0; at < hidden; ++at) normed += sum(at);
+      return normed;
+    };
+    return s;
+  }
+};
 
 }  // namespace
 
-std::vector<protocol_variant> variants_of(const norm_entry& entry) {
+std::vector<protocol_variant> variants_of(const norm_entry& /*entry*/) {
   std::vector<protocol_variant> variants;
   for (const pattern how : host_patterns) {
     if (!norm_has_pattern(how)) continue;
-    for (const int phases : {1, 2}) {
-      const way w{how, phases};
-      const auto schedules = [w](int ranks, bool quick) {
-        std::vector<schedule_case> cases;
-        for (const grid_case& c : schedule_grid(w, ranks, quick))
-          cases.push_back({c.name(), [c] { return c.plans(); }});
-        return cases;
-      };
-      const auto scenarios = [w](int ranks) {
-        std::vector<model::scenario> all;
-        for (const grid_case& c : model_grid(w, ranks)) all.push_back(scenario_of(c));
-        return all;
-      };
-      variants.push_back({fmt::format("{} {}, {}", entry.name, name_of(how),
-                                      phases == 1 ? "one phase" : "two phases"),
-                          schedules, scenarios});
-    }
+    for (const int phases : {1, 2}) variants.push_back(checked(norm_grid{how, phases}));
   }
   return variants;
 }

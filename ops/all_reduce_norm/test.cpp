@@ -46,8 +46,9 @@ std::vector<std::byte> check_case(const norm_case& c) {
   SCOPED_TRACE(c.name());
   world_options settings;
   settings.heap_bytes = heap_for(c.problem, c.world, c.options.phases);
-  return check_epochs(c, settings, tolerance_of(c.problem),
-                      [&](world& w) { return norm_workload(w, c.problem, c.options, c.seed); });
+  return same_at_all_ranks(check_epochs(c, settings, tolerance_of(c.problem), [&](world& w) {
+    return norm_workload(w, c.problem, c.options, c.seed);
+  }));
 }
 
 TEST(all_reduce_norm, is_right_for_random_tokens_worlds_and_patterns) {

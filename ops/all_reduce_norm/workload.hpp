@@ -1,66 +1,47 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <untax/core/memory_kind.hpp>
 #include <untax/ops/all_reduce_norm.hpp>
 
-#include "engines/bulk/scratch.hpp"
 #include "ops/all_reduce_norm/reference.hpp"
+#include "ops/common/operator_trial.hpp"
 #include "ops/common/protocol_variant.hpp"
-#include "ops/common/random_matrix.hpp"
-#include "ops/common/trial.hpp"
 
 namespace untax {
 
-/// One rank's all_reduce_norm with inputs, and results that can be checked against fp64.
-class norm_workload final : public trial {
+/// all_reduce_norm as `operator_trial` takes it. Its results are the operator's own.
+class norm_operands {
  public:
-  /// Collective.
-  norm_workload(world& w, const all_reduce_norm_problem& problem, const operator_options& options,
-                std::uint64_t seed);
+  using problem_type = all_reduce_norm_problem;
+  using options_type = operator_options;
+  using operator_type = all_reduce_norm;
+  enum : std::size_t { in, residual, weight, x, out, scales };
 
-  void refresh(std::uint64_t seed) override;
-  void poison_result() override;
-  void run() override { op_.run(inputs_); }
-  /// The larger of the errors of x and of out.
-  [[nodiscard]] double relative_error() const override;
-  /// The same of other results, laid out as `bits()`.
-  [[nodiscard]] double error_of(std::span<const std::byte> bits) const;
-  [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
-  [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
-  /// The bits of all results: of x, of out and, if there are any, of the scales.
-  [[nodiscard]] std::vector<std::byte> bits() const;
+  norm_operands(const all_reduce_norm_problem& problem, int world, int rank)
+      : problem_(problem), world_(world), rank_(rank) {}
+
+  [[nodiscard]] std::vector<trial_operand> operands() const;
+  [[nodiscard]] std::unique_ptr<all_reduce_norm> make(world& w,
+                                                      const operator_options& options) const;
+  static void place_results(const all_reduce_norm& op, operand_set& set);
+  void fill(std::uint64_t seed, operand_set& set) const;
+  void run(all_reduce_norm& op, operand_set& set, stream_ref stream) const;
+  /// The largest of the errors of x, of out and of the scales.
+  [[nodiscard]] double relative_error(std::uint64_t seed, operand_set& set) const;
 
  private:
-  /// The results, in memory of the host.
-  [[nodiscard]] norm_results found() const;
-  /// `data`, or, in a world of GPUs, a copy of it in `memory`.
-  [[nodiscard]] const void* passed_on(const void* data, std::size_t bytes, bulk::scratch& memory);
-  [[nodiscard]] matrix own(std::vector<std::byte>& memory, std::int64_t rows) const;
-  [[nodiscard]] random_matrix part_of(int rank) const noexcept;
-  /// A row of a random matrix as it was passed, in fp64.
-  [[nodiscard]] std::vector<double> passed(const random_matrix& whole, std::int64_t row) const;
-
   all_reduce_norm_problem problem_;
   int world_;
   int rank_;
-  std::uint64_t seed_ = 0;
-  std::vector<std::byte> in_memory_;
-  std::vector<std::byte> residual_memory_;
-  std::vector<std::byte> weight_memory_;
-  bool on_gpu_;
-  bulk::scratch device_in_;
-  bulk::scratch device_residual_;
-  bulk::scratch device_weight_;
-  mutable std::vector<std::byte> found_;  ///< a copy of what lies on the GPU
-  norm_inputs inputs_;
-  all_reduce_norm op_;
 };
+
+/// One rank's all_reduce_norm with inputs, and results that can be checked against fp64.
+using norm_workload = operator_trial<norm_operands>;
 
 /// The operator as a subject of `untax run`.
 [[nodiscard]] trial_subject subject_of(const all_reduce_norm_problem& problem,

@@ -1,11 +1,22 @@
-#include "ops/collectives_common/check_grid.hpp"
+#include "ops/collectives_common/workload.hpp"
 
 #include <fmt/format.h>
 
 namespace untax {
 namespace {
 
-struct collective_variant {
+/// How a problem is split, at a rank.
+struct split {
+  int world;
+  int rank;
+  int workers;
+  std::int64_t chunk;
+  int depth;
+};
+
+struct collective_grid {
+  using collective_case = grid_case<collective_problem, split>;
+
   const collective_entry* entry = nullptr;
   pattern how = pattern::fused_sequential;
   int phases = 1;
@@ -15,7 +26,7 @@ struct collective_variant {
   bool keeps_apart = false;
 
   [[nodiscard]] std::string name() const {
-    std::string text = fmt::format("{} {}", entry->name, name_of(how));
+    std::string text = fmt::format("{} {}", entry->name, untax::name_of(how));
     if (entry->has_phases) text += phases == 1 ? ", one phase" : ", two phases";
     if (uneven) text += ", unequal parts";
     if (direct) text += ", direct";
@@ -23,124 +34,81 @@ struct collective_variant {
     if (keeps_apart) text += ", keepers";
     return text;
   }
-};
+  [[nodiscard]] std::string name_of(const collective_case& c) const {
+    return fmt::format("{}: {} ranks, count {}, root {}, {} workers, chunk {}, depth {}, {} epochs",
+                       name(), c.plan.world, c.problem.count, c.problem.root, c.plan.workers,
+                       c.plan.chunk, c.plan.depth, c.epochs);
+  }
 
-/// How a problem is split.
-struct cut {
-  int workers;
-  std::int64_t chunk;
-  int depth;
-};
+  [[nodiscard]] collective_case make(std::int64_t count, const split& by) const {
+    collective_case c{{.count = count}, by};
+    c.problem.root = static_cast<int>(count % by.world);
+    c.problem.uneven = uneven;
+    return c;
+  }
+  [[nodiscard]] std::vector<collective_case> schedules(int ranks, bool quick) const {
+    std::vector<std::int64_t> counts = {1, 37};
+    std::vector<split> splits = {{ranks, 0, 1, 64, 2}, {ranks, 0, 2, 5, 2}};
+    if (!quick) {
+      counts = {0, 1, 3, 8, 37, 129};
+      splits = {
+          {ranks, 0, 1, 64, 2}, {ranks, 0, 1, 4, 1}, {ranks, 0, 2, 5, 2}, {ranks, 0, 3, 7, 4}};
+    }
+    return crossed(counts, splits,
+                   [&](std::int64_t count, const split& by) { return make(count, by); });
+  }
+  [[nodiscard]] std::vector<collective_case> explored(int ranks) const {
+    // For all_to_all a count is that of a part, for the others that of the whole.
+    const std::int64_t each = entry->has_uneven ? 1 : ranks;
+    std::vector<collective_case> cases = {
+        // One chunk for each pair of ranks, in two rooms in turn.
+        make(uneven ? 2 * each : each, {ranks, 0, 1, 2, 2}),
+        // One room, so that it has to be free again within an epoch.
+        make(2 * each, {ranks, 0, 1, 1, 1}),
+        // More chunks than rooms, and fewer for the last rank.
+        make(3 * each - 1, {ranks, 0, 1, 1, 2})};
+    cases[1].epochs = cases[2].epochs = 2;
+    // The last rank sends nothing that would show its progress.
+    if (ranks > 1) cases.push_back(make(ranks - 1, {ranks, 0, 1, 1, 2}));
+    if (ranks == 2 && how == pattern::fused_sequential)
+      cases.push_back(make(2 * each, {ranks, 0, 2, 1, 2}));
+    return cases;
+  }
 
-/// A variant with a problem and a plan, for a number of ranks.
-struct grid_case {
-  collective_variant what;
-  collective_problem problem;
-  cut by;
-  int ranks;
-  /// With two rooms in turn and one chunk in each epoch, so many epochs use every room twice.
-  std::uint64_t epochs = 4;
-
-  [[nodiscard]] collective_plan plan(int rank) const {
+  [[nodiscard]] schedule::rank_plan steps(const collective_case& c, const split& by) const {
     collective_options options;
-    options.how = what.how;
-    options.phases = what.entry->has_phases ? what.phases : 0;
+    options.how = how;
+    options.phases = entry->has_phases ? phases : 0;
     options.workers = by.workers;
-    options.chunk_bytes = by.chunk * static_cast<std::int64_t>(size_of(problem.type));
+    options.chunk_bytes = by.chunk * static_cast<std::int64_t>(size_of(c.problem.type));
     options.depth = by.depth;
     options.serves = by.workers;
-    options.direct = what.direct;
-    if (what.pushes) options.inputs = input_path::rooms;
-    if (what.keeps_apart) options.keepers = by.workers;
-    return what.entry->plan(problem, ranks, rank, options);
+    options.direct = direct;
+    if (pushes) options.inputs = input_path::rooms;
+    if (keeps_apart) options.keepers = by.workers;
+    return entry->schedule(c.problem, entry->plan(c.problem, by.world, by.rank, options), c.epochs);
   }
-  [[nodiscard]] std::string name() const {
-    return fmt::format("{}: {} ranks, count {}, root {}, {} workers, chunk {}, depth {}, {} epochs",
-                       what.name(), ranks, problem.count, problem.root, by.workers, by.chunk,
-                       by.depth, epochs);
-  }
-  [[nodiscard]] std::vector<schedule::rank_plan> plans() const {
-    std::vector<schedule::rank_plan> all;
-    for (int rank = 0; rank < ranks; ++rank)
-      all.push_back(what.entry->schedule(problem, plan(rank), epochs));
-    return all;
+  [[nodiscard]] model::scenario values(const collective_case& c) const {
+    // The input of a rank is a row of numbers.
+    const auto input = [](int rank, std::uint64_t epoch, std::int64_t i) {
+      return model::sample(epoch, rank, i);
+    };
+    model::scenario s;
+    s.a = [=](int rank, std::uint64_t epoch, std::int64_t /*row*/, std::int64_t col) {
+      return input(rank, epoch, col);
+    };
+    s.expected = [=, entry = entry](int rank, std::uint64_t epoch, std::int64_t /*row*/,
+                                    std::int64_t col) {
+      const origin from = entry->origin_of(c.problem, c.plan.world, rank, col);
+      if (from.from >= 0) return input(from.from, epoch, from.index);
+      std::uint64_t value = input(0, epoch, from.index);
+      for (int peer = 1; peer < c.plan.world; ++peer)
+        value = combined(c.problem.how, value, input(peer, epoch, from.index));
+      return value;
+    };
+    return s;
   }
 };
-
-grid_case make_case(const collective_variant& what, int ranks, std::int64_t count, const cut& by) {
-  grid_case c{what, {.count = count}, by, ranks};
-  c.problem.root = static_cast<int>(count % ranks);
-  c.problem.uneven = what.uneven;
-  return c;
-}
-
-std::vector<grid_case> schedule_cases(const collective_variant& what, int ranks, bool quick) {
-  const std::vector<std::int64_t> counts =
-      quick ? std::vector<std::int64_t>{1, 37} : std::vector<std::int64_t>{0, 1, 3, 8, 37, 129};
-  const std::vector<cut> cuts = quick
-                                    ? std::vector<cut>{{1, 64, 2}, {2, 5, 2}}
-                                    : std::vector<cut>{{1, 64, 2}, {1, 4, 1}, {2, 5, 2}, {3, 7, 4}};
-  std::vector<grid_case> cases;
-  for (const std::int64_t count : counts) {
-    for (const cut& by : cuts) cases.push_back(make_case(what, ranks, count, by));
-  }
-  return cases;
-}
-
-std::vector<grid_case> model_cases(const collective_variant& what, int ranks) {
-  // For all_to_all a count is that of a part, for the others that of the whole.
-  const std::int64_t each = what.entry->has_uneven ? 1 : ranks;
-  std::vector<grid_case> cases = {// One chunk for each pair of ranks, in two rooms in turn.
-                                  make_case(what, ranks, what.uneven ? 2 * each : each, {1, 2, 2}),
-                                  // One room, so that it has to be free again within an epoch.
-                                  make_case(what, ranks, 2 * each, {1, 1, 1}),
-                                  // More chunks than rooms, and fewer for the last rank.
-                                  make_case(what, ranks, 3 * each - 1, {1, 1, 2})};
-  cases[1].epochs = cases[2].epochs = 2;
-  // The last rank sends nothing that would show its progress.
-  if (ranks > 1) cases.push_back(make_case(what, ranks, ranks - 1, {1, 1, 2}));
-  if (ranks == 2 && what.how == pattern::fused_sequential)
-    cases.push_back(make_case(what, ranks, 2 * each, {2, 1, 2}));
-  return cases;
-}
-
-model::scenario scenario_of(const grid_case& c) {
-  // The input of a rank is a row of numbers.
-  const auto input = [](int rank, std::uint64_t epoch, std::int64_t i) {
-    return model::sample(epoch, rank, i);
-  };
-  model::scenario s;
-  s.name = c.name();
-  s.plans = c.plans();
-  s.a = [=](int rank, std::uint64_t epoch, std::int64_t /*row*/, std::int64_t col) {
-    return input(rank, epoch, col);
-  };
-  s.b = [](int, std::int64_t, std::int64_t) { return std::uint64_t{0}; };
-  s.expected = [=](int rank, std::uint64_t epoch, std::int64_t /*row*/, std::int64_t col) {
-    const origin from = c.what.entry->origin_of(c.problem, c.ranks, rank, col);
-    if (from.from >= 0) return input(from.from, epoch, from.index);
-    std::uint64_t all = input(0, epoch, from.index);
-    for (int peer = 1; peer < c.ranks; ++peer)
-      all = combined(c.problem.how, all, input(peer, epoch, from.index));
-    return all;
-  };
-  return s;
-}
-
-protocol_variant checked(const collective_variant& what) {
-  const auto schedules = [what](int ranks, bool quick) {
-    std::vector<schedule_case> cases;
-    for (const grid_case& c : schedule_cases(what, ranks, quick))
-      cases.push_back({c.name(), [c] { return c.plans(); }});
-    return cases;
-  };
-  const auto scenarios = [what](int ranks) {
-    std::vector<model::scenario> all;
-    for (const grid_case& c : model_cases(what, ranks)) all.push_back(scenario_of(c));
-    return all;
-  };
-  return {what.name(), schedules, scenarios};
-}
 
 }  // namespace
 
@@ -151,12 +119,14 @@ std::vector<protocol_variant> variants_of(const collective_entry& entry) {
       if (direct && how != pattern::fused_sequential) continue;
       for (const int phases : {1, 2}) {
         if (phases == 2 && !entry.has_phases) continue;
-        variants.push_back(checked({&entry, how, phases, false, direct}));
+        variants.push_back(checked(collective_grid{&entry, how, phases, false, direct}));
         if (direct && phases == 2 && entry.combines)
-          variants.push_back(checked({&entry, how, phases, false, direct, true}));
+          variants.push_back(checked(collective_grid{&entry, how, phases, false, direct, true}));
         if (direct && !entry.combines)
-          variants.push_back(checked({&entry, how, phases, false, direct, false, true}));
-        if (entry.has_uneven) variants.push_back(checked({&entry, how, phases, true, direct}));
+          variants.push_back(
+              checked(collective_grid{&entry, how, phases, false, direct, false, true}));
+        if (entry.has_uneven)
+          variants.push_back(checked(collective_grid{&entry, how, phases, true, direct}));
       }
     }
   }

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <mutex>
 #include <random>
 #include <string>
 
 #include <untax/world/launch.hpp>
 
 #include "ops/collectives_common/registry.hpp"
+#include "ops/common/epochs_test.hpp"
 
 namespace untax::testing {
 
@@ -32,7 +32,7 @@ inline std::string describe(const collective_entry& entry, const collective_case
       c.options.workers, c.options.chunk_bytes, c.options.depth, c.options.keepers, c.seed);
 }
 
-/// Runs the case with fresh inputs and a poisoned result in every epoch. Every rank compares its
+/// Every rank compares its
 /// result with fp64 and, bit for bit, with a combination in fp32 in rank order. So results are the
 /// same in every run and, if all ranks have the same result, at every rank.
 inline void check_case(const collective_entry& entry, const collective_case& c) {
@@ -40,23 +40,13 @@ inline void check_case(const collective_entry& entry, const collective_case& c) 
   const trial_subject subject = subject_of(entry, c.problem, c.options);
   world_options settings;
   settings.heap_bytes = subject.heap_bytes(c.world);
-  std::mutex mutex;
-  run_threads(
-      c.world,
-      [&](world& w) {
-        collective_workload load(w, entry, c.problem, c.options, c.seed);
-        for (int epoch = 1; epoch <= c.epochs; ++epoch) {
-          load.refresh(c.seed + static_cast<std::uint64_t>(epoch));
-          load.poison_result();
-          load.run();
-          const double error = load.relative_error();
-          const std::int64_t wrong = load.wrong_bits();
-          const std::scoped_lock lock(mutex);
-          EXPECT_LE(error, subject.tolerance) << "rank " << w.rank() << " epoch " << epoch;
-          EXPECT_EQ(wrong, 0) << "rank " << w.rank() << " epoch " << epoch;
-        }
-      },
-      settings);
+  (void)check_epochs(
+      c, settings, subject.tolerance,
+      [&](world& w) { return collective_workload(w, entry, c.problem, c.options, c.seed); },
+      [](collective_workload& load, int epoch) {
+        load.run();
+        EXPECT_EQ(load.wrong_bits(), 0) << "epoch " << epoch;
+      });
 }
 
 /// A random case: odd sizes, every pattern, type and reduction, chunks smaller than the problem.

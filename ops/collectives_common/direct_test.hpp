@@ -8,7 +8,7 @@
 
 #include "engines/schedule/check.hpp"
 #include "engines/schedule/walk.hpp"
-#include "ops/collectives_common/check_grid.hpp"
+#include "ops/collectives_common/workload.hpp"
 
 namespace untax::testing {
 

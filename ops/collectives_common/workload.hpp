@@ -13,11 +13,10 @@
 #include <untax/tile/program.hpp>
 #include <untax/world/world.hpp>
 
-#include "engines/bulk/scratch.hpp"
 #include "engines/schedule/plan.hpp"
 #include "ops/collectives_common/planning.hpp"
-#include "ops/common/random_matrix.hpp"
-#include "ops/common/trial.hpp"
+#include "ops/common/operator_trial.hpp"
+#include "ops/common/protocol_variant.hpp"
 
 namespace untax {
 
@@ -97,69 +96,64 @@ struct collective_entry {
 inline constexpr pattern collective_patterns[] = {
     pattern::bulk_synchronous, pattern::fused_sequential, pattern::fused_specialized};
 
-/// One rank's collective with inputs from N(0, 1), and a result that can be checked. In a world of
-/// GPUs the elements lie in memory of the rank's GPU, and the host keeps a copy: values are made
-/// and results checked on the host.
-class collective_workload final : public trial {
+/// The operands of a collective at a rank, as `operator_trial` takes them: elements from N(0, 1).
+/// If peers touch them, they lie in symmetric memory. Values are made and results checked on the
+/// host.
+class collective_operands {
  public:
-  /// Collective.
-  collective_workload(world& w, const collective_entry& entry, const collective_problem& problem,
-                      const collective_options& options, std::uint64_t seed);
-  /// Collective.
-  ~collective_workload() override;
+  using problem_type = collective_problem;
+  using options_type = collective_options;
+  using operator_type = runnable_collective;
+  enum : std::size_t { in, out };
 
-  void refresh(std::uint64_t seed) override;
-  void poison_result() override;
-  /// Returns when the result is complete.
-  void run() override { op_->run(as_const(in_), out_, {}); }
+  /// `entry` has to outlive it.
+  collective_operands(const collective_entry& entry, const collective_problem& problem, bool direct,
+                      int world, int rank)
+      : entry_(&entry), problem_(problem), direct_(direct), world_(world), rank_(rank) {}
+
+  [[nodiscard]] std::vector<trial_operand> operands() const;
+  [[nodiscard]] std::unique_ptr<runnable_collective> make(world& w,
+                                                          const collective_options& options) const {
+    return entry_->make(w, problem_, options);
+  }
+  void fill(std::uint64_t seed, operand_set& set) const;
+  void run(runnable_collective& op, operand_set& set, stream_ref stream) const {
+    op.run(as_const(elements(set[in])), elements(set[out]), stream);
+  }
   /// The error of sums is relative to at least the norm expected of N(0, 1) inputs.
-  [[nodiscard]] double relative_error() const override;
+  [[nodiscard]] double relative_error(std::uint64_t seed, operand_set& set) const;
   /// How many elements differ by a bit from the contributions combined in fp32 in rank order and
   /// rounded once.
-  [[nodiscard]] std::int64_t wrong_bits() const;
-  /// The result, in memory of the host or of the rank's GPU.
-  [[nodiscard]] const array_view& result() const noexcept { return out_; }
-  [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
-  [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
+  [[nodiscard]] std::int64_t wrong_bits(std::uint64_t seed, operand_set& set) const;
 
  private:
-  /// Memory for elements of the caller: this rank's own or, where peers touch it, symmetric.
-  struct caller_memory {
-    std::vector<std::byte> own;  ///< of the host; empty where `shared` is what the host uses
-    bulk::scratch device;
-    owned_symmetric<std::byte> shared;
-    bool on_gpu = false;
-
-    /// What is passed to the collective.
-    [[nodiscard]] array_view elements(dtype type, std::int64_t count);
-    /// What the host reads and writes: the same, or a copy of what is on a GPU.
-    [[nodiscard]] array_view on_host(dtype type, std::int64_t count);
-  };
-  using count_of_rank = std::function<std::int64_t(const collective_problem&, int world, int rank)>;
-  [[nodiscard]] caller_memory make_memory(const count_of_rank& count) const;
-  /// Element `i` of the input of a rank, rounded to the element type.
-  [[nodiscard]] float input(int rank, std::int64_t i) const;
-  [[nodiscard]] float result_at(std::int64_t i) const;
-  /// Makes the host's copy of a result on a GPU.
-  void fetch_result() const;
+  [[nodiscard]] array_view elements(const operand_memory& memory) const {
+    return {memory.data(), problem_.type, memory.shape().cols};
+  }
+  /// The result in fp32.
+  [[nodiscard]] std::vector<float> result(operand_set& set) const;
   /// What element `i` of the result should be, computed as T, not rounded.
   template <class T>
-  [[nodiscard]] T reference(std::int64_t i) const;
+  [[nodiscard]] T reference(std::uint64_t seed, std::int64_t i) const;
 
   const collective_entry* entry_;
   collective_problem problem_;
-  world* ranks_;
   bool direct_;
   int world_;
   int rank_;
-  random_matrix values_;
-  caller_memory in_memory_;
-  caller_memory out_memory_;
-  array_view in_;
-  array_view out_;
-  array_view host_in_;   ///< `in_`, or the host's copy of it
-  array_view host_out_;  ///< `out_`, or the host's copy of it
-  std::unique_ptr<runnable_collective> op_;
+};
+
+/// One rank's collective with inputs, and a result that can be checked against fp64.
+class collective_workload final : public operator_trial<collective_operands> {
+ public:
+  /// Collective, as the destructor. `entry` has to outlive it.
+  collective_workload(world& w, const collective_entry& entry, const collective_problem& problem,
+                      const collective_options& options, std::uint64_t seed)
+      : operator_trial(w, collective_operands(entry, problem, options.direct, w.size(), w.rank()),
+                       options, seed) {}
+
+  /// As `collective_operands` has it.
+  [[nodiscard]] std::int64_t wrong_bits() { return work_.wrong_bits(seed_, operands_); }
 };
 
 /// "all_reduce, count 1000, bf16, sum".
@@ -171,5 +165,9 @@ class collective_workload final : public trial {
                                        const collective_problem& problem,
                                        const collective_options& options,
                                        memory_kind memory = memory_kind::host);
+
+/// Every pattern of a collective, in one phase and in two and with equal and unequal parts where it
+/// has these. `entry` has to outlive the variants.
+[[nodiscard]] std::vector<protocol_variant> variants_of(const collective_entry& entry);
 
 }  // namespace untax

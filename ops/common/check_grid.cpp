@@ -1,30 +1,9 @@
-#include "ops/common/check_grid.hpp"
+#include "ops/common/workload.hpp"
 
 #include <fmt/format.h>
 
 namespace untax {
 namespace {
-
-/// One way to carry an operator out.
-struct gemm_variant {
-  const operator_entry* entry = nullptr;
-  pattern how = pattern::fused_sequential;
-  gather_axis gather = gather_axis::rows;
-  direction move = direction::push;
-  int phases = 1;
-
-  [[nodiscard]] std::string name() const;
-};
-
-/// A variant with a problem and a plan, for a number of ranks.
-struct grid_case {
-  gemm_variant what;
-  gemm_problem problem;
-  protocol_plan plan;  ///< of rank 0
-  std::uint64_t epochs = 1;
-
-  [[nodiscard]] std::string name() const;
-};
 
 /// How a problem is split.
 struct cut {
@@ -47,20 +26,62 @@ struct shape {
   std::int64_t k;
 };
 
-/// Rooms lie in two sets at most, by epoch parity, so this many epochs use every room twice.
-constexpr std::uint64_t enough_epochs = 4;
-
 bool can_pull(const operator_entry& entry, pattern how) {
   return entry.gathers && (how == pattern::producer_consumer || how == pattern::fused_specialized);
 }
 
+/// One way to carry an operator out.
+struct gemm_grid {
+  using gemm_case = grid_case<gemm_problem, protocol_plan>;
+
+  const operator_entry* entry = nullptr;
+  pattern how = pattern::fused_sequential;
+  gather_axis gather = gather_axis::rows;
+  direction move = direction::push;
+  int phases = 1;
+
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string name_of(const gemm_case& c) const;
+  [[nodiscard]] std::vector<gemm_case> schedules(int ranks, bool quick) const;
+  [[nodiscard]] std::vector<gemm_case> explored(int ranks) const;
+  [[nodiscard]] schedule::rank_plan steps(const gemm_case& c, const protocol_plan& plan) const;
+  [[nodiscard]] model::scenario values(const gemm_case& c) const;
+
+ private:
+  void scale_up(shape& size, cut& by) const;
+  [[nodiscard]] gemm_case make(int ranks, shape size, cut by, bool in_units = false) const;
+};
+
+std::string gemm_grid::name() const {
+  std::string text = fmt::format("{} {}", entry->name, untax::name_of(how));
+  if (entry->gathers) text += fmt::format(", gather {}", untax::name_of(gather));
+  if (can_pull(*entry, how)) text += fmt::format(", {}", untax::name_of(move));
+  if (entry->phases) text += phases == 1 ? ", one phase" : ", two phases";
+  return text;
+}
+
+std::string gemm_grid::name_of(const gemm_case& c) const {
+  const protocol_plan& plan = c.plan;
+  return fmt::format(
+      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} senders, tile {}x{}, panel {}{}{}{}{}{}{}, "
+      "{} "
+      "epochs",
+      name(), plan.world, c.problem.m, c.problem.n, c.problem.k, plan.workers, plan.senders,
+      plan.tile_m, plan.tile_n, plan.panel_k,
+      plan.chunk_cross > 0 ? fmt::format(", chunks across {}", plan.chunk_cross) : "",
+      plan.gather_own ? ", collected" : "", plan.fan_out ? ", spread" : "",
+      plan.raster_rows != 1 ? fmt::format(", raster groups of {}", plan.raster_rows) : "",
+      plan.k_interleave != 1 ? fmt::format(", {} starts", plan.k_interleave) : "",
+      plan.sets != 2 ? fmt::format(", {} sets", plan.sets) : "", c.epochs);
+}
+
 /// Where shards are multiples of `shard_granularity` elements, the sizes that are sharded or split
 /// are multiplied by it: each element becomes such a unit.
-void scale_up(const gemm_variant& variant, shape& size, cut& by) {
+void gemm_grid::scale_up(shape& size, cut& by) const {
   constexpr std::int64_t probe = 16 * shard_granularity;
   gemm_problem problem{.m = probe, .n = probe, .k = probe};
-  problem.gather = variant.gather;
-  const gemm_share share = variant.entry->share(problem, 2, 0);
+  problem.gather = gather;
+  const gemm_share share = entry->share(problem, 2, 0);
   if (share.b_rows.size < probe) {
     size.n *= shard_granularity;
     by.tile_n *= shard_granularity;
@@ -71,22 +92,18 @@ void scale_up(const gemm_variant& variant, shape& size, cut& by) {
   }
 }
 
-grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
-                    bool in_units = false) {
-  if (in_units) scale_up(variant, size, by);
-  // Bulk patterns have no rooms: the barrier and the other set separate one run from the next.
-  if (is_bulk(variant.how)) by.sets = 2;
-  grid_case c;
-  c.what = variant;
+gemm_grid::gemm_case gemm_grid::make(int ranks, shape size, cut by, bool in_units) const {
+  if (in_units) scale_up(size, by);
+  gemm_case c;
   c.problem = {.m = size.m, .n = size.n, .k = size.k};
-  c.problem.gather = variant.gather;
+  c.problem.gather = gather;
   c.plan = {.world = ranks,
             .rank = 0,
-            .how = variant.how,
-            .move = variant.move,
+            .how = how,
+            .move = move,
             .workers = by.workers,
             .senders = by.senders,
-            .phases = variant.phases,
+            .phases = phases,
             .tile_m = by.tile_m,
             .tile_n = by.tile_n,
             .panel_k = by.panel_k,
@@ -95,118 +112,85 @@ grid_case make_case(const gemm_variant& variant, int ranks, shape size, cut by,
             .fan_out = by.fan_out,
             .raster_rows = by.raster_rows,
             .k_interleave = by.k_interleave,
-            .sets = by.sets};
-  c.epochs = enough_epochs;
+            // Bulk patterns have no rooms: the barrier and the other set separate one run from the
+            // next.
+            .sets = is_bulk(how) ? 2 : by.sets};
   return c;
 }
 
-std::vector<grid_case> make_cases(const gemm_variant& variant, int ranks,
-                                  const std::vector<shape>& shapes, const std::vector<cut>& cuts) {
-  std::vector<grid_case> cases;
-  for (const shape& size : shapes) {
-    for (const cut& by : cuts) {
-      if (variant.entry->gathers ||
-          (by.chunk_cross == 0 && !by.gather_own && !by.fan_out && by.sets == 2))
-        cases.push_back(make_case(variant, ranks, size, by));
-    }
+std::vector<gemm_grid::gemm_case> gemm_grid::schedules(int ranks, bool quick) const {
+  std::vector<shape> shapes = {{1, 1, 1}, {37, 53, 72}};
+  std::vector<cut> cuts = {{1, 1, 512, 512, 512},
+                           {2, 1, 8, 16, 9},
+                           {1, 2, 8, 16, 9, 0, false, false, 2, 2},
+                           {1, 2, 8, 16, 9, 16, true},
+                           {2, 2, 8, 16, 9, 24, false, true, 1, 2, 3}};
+  if (!quick) {
+    shapes = {{1, 1, 1},    {3, 5, 2},    {8, 8, 8},      {16, 24, 40},
+              {37, 53, 72}, {64, 7, 129}, {333, 257, 130}};
+    cuts = {{1, 1, 512, 512, 2048},
+            {1, 1, 16, 32, 16},
+            {2, 1, 24, 20, 33},
+            {3, 2, 40, 64, 50},
+            {2, 3, 24, 20, 33, 0, false, false, 2, 3},
+            {1, 3, 16, 32, 16, 48, false},
+            {2, 2, 20, 32, 64, 40, true},
+            {2, 3, 16, 32, 24, 32, true, true, 2, 100},
+            {1, 2, 16, 32, 24, 32, false, false, 2, 2},
+            {2, 2, 20, 32, 64, 40, false, true, 1, 3, 2}};
   }
-  return cases;
-}
-
-std::string gemm_variant::name() const {
-  std::string text = fmt::format("{} {}", entry->name, name_of(how));
-  if (entry->gathers) text += fmt::format(", gather {}", name_of(gather));
-  if (can_pull(*entry, how)) text += fmt::format(", {}", name_of(move));
-  if (entry->phases) text += phases == 1 ? ", one phase" : ", two phases";
-  return text;
-}
-
-std::string grid_case::name() const {
-  return fmt::format(
-      "{}: {} ranks, m {}, n {}, k {}, {} workers, {} senders, tile {}x{}, panel {}{}{}{}{}{}{}, "
-      "{} "
-      "epochs",
-      what.name(), plan.world, problem.m, problem.n, problem.k, plan.workers, plan.senders,
-      plan.tile_m, plan.tile_n, plan.panel_k,
-      plan.chunk_cross > 0 ? fmt::format(", chunks across {}", plan.chunk_cross) : "",
-      plan.gather_own ? ", collected" : "", plan.fan_out ? ", spread" : "",
-      plan.raster_rows != 1 ? fmt::format(", raster groups of {}", plan.raster_rows) : "",
-      plan.k_interleave != 1 ? fmt::format(", {} starts", plan.k_interleave) : "",
-      plan.sets != 2 ? fmt::format(", {} sets", plan.sets) : "", epochs);
-}
-
-std::vector<grid_case> schedule_cases(const gemm_variant& variant, int ranks, bool quick) {
-  if (quick) {
-    return make_cases(variant, ranks, {{1, 1, 1}, {37, 53, 72}},
-                      {{1, 1, 512, 512, 512},
-                       {2, 1, 8, 16, 9},
-                       {1, 2, 8, 16, 9, 0, false, false, 2, 2},
-                       {1, 2, 8, 16, 9, 16, true},
-                       {2, 2, 8, 16, 9, 24, false, true, 1, 2, 3}});
+  if (!entry->gathers) {
+    std::erase_if(cuts, [](const cut& by) {
+      return by.chunk_cross != 0 || by.gather_own || by.fan_out || by.sets != 2;
+    });
   }
-  return make_cases(
-      variant, ranks,
-      {{1, 1, 1}, {3, 5, 2}, {8, 8, 8}, {16, 24, 40}, {37, 53, 72}, {64, 7, 129}, {333, 257, 130}},
-      {{1, 1, 512, 512, 2048},
-       {1, 1, 16, 32, 16},
-       {2, 1, 24, 20, 33},
-       {3, 2, 40, 64, 50},
-       {2, 3, 24, 20, 33, 0, false, false, 2, 3},
-       {1, 3, 16, 32, 16, 48, false},
-       {2, 2, 20, 32, 64, 40, true},
-       {2, 3, 16, 32, 24, 32, true, true, 2, 100},
-       {1, 2, 16, 32, 24, 32, false, false, 2, 2},
-       {2, 2, 20, 32, 64, 40, false, true, 1, 3, 2}});
+  return crossed(shapes, cuts,
+                 [&](const shape& size, const cut& by) { return make(ranks, size, by); });
 }
 
-std::vector<grid_case> model_cases(const gemm_variant& variant, int ranks) {
+std::vector<gemm_grid::gemm_case> gemm_grid::explored(int ranks) const {
   const auto size = static_cast<std::int64_t>(ranks);
   const auto cube = [](std::int64_t side) { return shape{side, side, side}; };
   const cut plain{1, 1, 1, 1, 1};
   const cut shared{ranks == 2 ? 2 : 1, 1, 1, 1, 1};
   const cut high{1, 1, size, 1, 1};
-  std::vector<grid_case> cases = {
+  std::vector<gemm_case> cases = {
       // One tile for each pair of ranks.
-      make_case(variant, ranks, cube(size), plain, true),
+      make(ranks, cube(size), plain, true),
       // Sizes that the ranks do not divide; two workers, where the threads suffice.
-      make_case(variant, ranks, cube(2 * size - 1), shared, true),
+      make(ranks, cube(2 * size - 1), shared, true),
       // All rows in one tile, and enough tiles to fill a ring of them more than once.
-      make_case(variant, ranks, {size, 3, size}, high, true)};
+      make(ranks, {size, 3, size}, high, true)};
   // A shard in several chunks, and the rank's own one is copied, too: within a rank that matters
   // only with two workers.
-  if (variant.entry->gathers && ranks == 2) {
-    cases.push_back(make_case(variant, ranks, cube(size), {2, 1, 1, 1, 1, 1, true}));
+  if (entry->gathers && ranks == 2) {
+    cases.push_back(make(ranks, cube(size), {2, 1, 1, 1, 1, 1, true}));
     // Each chunk goes to all peers in turn, and a room is used again in the very next run.
-    cases.push_back(make_case(variant, ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1, 2}));
+    cases.push_back(make(ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1, 2}));
   }
   if (ranks > 1) {
     // The last rank owns nothing and sends nothing that shows its progress. So only here the others
     // are held back by rooms alone.
-    cases.push_back(make_case(variant, ranks, cube(size - 1), plain, true));
+    cases.push_back(make(ranks, cube(size - 1), plain, true));
     // The same where the rows of all owners are computed together, through a ring that is too
     // small.
-    cases.push_back(make_case(variant, ranks, {size - 1, 3, size - 1}, high, true));
+    cases.push_back(make(ranks, {size - 1, 3, size - 1}, high, true));
   }
   return cases;
 }
 
-std::vector<schedule::rank_plan> plans_of(const grid_case& c) {
-  std::vector<schedule::rank_plan> plans;
-  for (int rank = 0; rank < c.plan.world; ++rank) {
-    protocol_plan plan = c.plan;
-    plan.rank = rank;
-    const gemm_share share = c.what.entry->share(c.problem, plan.world, rank);
-    const schedule::operand_extents operands = {{share.a_rows.size, share.a_cols.size},
-                                                {share.b_rows.size, share.b_cols.size},
-                                                {share.c_rows.size, share.c_cols.size}};
-    plans.emplace_back(c.what.entry->protocol(c.problem, plan), operands, c.epochs);
-  }
-  return plans;
+schedule::rank_plan gemm_grid::steps(const gemm_case& c, const protocol_plan& plan) const {
+  const gemm_share share = entry->share(c.problem, plan.world, plan.rank);
+  return {entry->protocol(c.problem, plan),
+          {{share.a_rows.size, share.a_cols.size},
+           {share.b_rows.size, share.b_cols.size},
+           {share.c_rows.size, share.c_cols.size}},
+          c.epochs};
 }
 
-model::scenario scenario_of(const grid_case& c) {
-  const auto share = [entry = c.what.entry, problem = c.problem, ranks = c.plan.world](int rank) {
-    return entry->share(problem, ranks, rank);
+model::scenario gemm_grid::values(const gemm_case& c) const {
+  const auto share = [entry = entry, c](int rank) {
+    return entry->share(c.problem, c.plan.world, rank);
   };
   // The whole A and B, of which each rank has its part.
   const auto whole_a = [](std::uint64_t epoch, std::int64_t row, std::int64_t col) {
@@ -216,8 +200,6 @@ model::scenario scenario_of(const grid_case& c) {
     return model::sample(1000 + of_rank, col, k);
   };
   model::scenario s;
-  s.name = c.name();
-  s.plans = plans_of(c);
   s.a = [=](int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
     const gemm_share part = share(rank);
     return whole_a(epoch, part.a_rows.begin + row, part.a_cols.begin + col);
@@ -239,21 +221,6 @@ model::scenario scenario_of(const grid_case& c) {
   return s;
 }
 
-protocol_variant checked(const gemm_variant& what) {
-  const auto schedules = [what](int ranks, bool quick) {
-    std::vector<schedule_case> cases;
-    for (const grid_case& c : schedule_cases(what, ranks, quick))
-      cases.push_back({c.name(), [c] { return plans_of(c); }});
-    return cases;
-  };
-  const auto scenarios = [what](int ranks) {
-    std::vector<model::scenario> all;
-    for (const grid_case& c : model_cases(what, ranks)) all.push_back(scenario_of(c));
-    return all;
-  };
-  return {what.name(), schedules, scenarios};
-}
-
 }  // namespace
 
 std::vector<protocol_variant> variants_of(const operator_entry& entry) {
@@ -266,9 +233,10 @@ std::vector<protocol_variant> variants_of(const operator_entry& entry) {
       if (gather == gather_axis::k && !entry.gathers) continue;
       for (const int phases : {1, 2}) {
         if (phases == 1 || entry.phases)
-          variants.push_back(checked({&entry, how, gather, direction::push, phases}));
+          variants.push_back(checked(gemm_grid{&entry, how, gather, direction::push, phases}));
       }
-      if (can_pull(entry, how)) variants.push_back(checked({&entry, how, gather, direction::pull}));
+      if (can_pull(entry, how))
+        variants.push_back(checked(gemm_grid{&entry, how, gather, direction::pull}));
     }
   }
   return variants;

@@ -5,13 +5,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
 
-#include <untax/world/launch.hpp>
-
+#include "ops/common/epochs_test.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/common/workload.hpp"
 
@@ -44,29 +42,12 @@ inline world_options options_for(const operator_case& c) {
   return options;
 }
 
-/// Runs the case with fresh inputs and a poisoned result in every epoch; every rank checks its own
-/// result. Returns the fingerprints of the last epoch, by rank.
-inline std::vector<std::uint64_t> check_case(const operator_entry& entry, const operator_case& c) {
+/// Every rank checks its own result. Returns the bits of the last epoch, by rank.
+inline std::vector<std::vector<std::byte>> check_case(const operator_entry& entry,
+                                                      const operator_case& c) {
   SCOPED_TRACE(entry.name + ": " + c.describe());
-  std::vector<std::uint64_t> prints(static_cast<std::size_t>(c.world));
-  std::mutex mutex;
-  run_threads(
-      c.world,
-      [&](world& w) {
-        workload load(w, entry, c.problem, c.options, c.seed);
-        for (int epoch = 1; epoch <= c.epochs; ++epoch) {
-          load.refresh(c.seed + static_cast<std::uint64_t>(epoch));
-          load.poison_result();
-          load.run();
-          const double error = load.relative_error();
-          const std::scoped_lock lock(mutex);
-          EXPECT_LE(error, tolerance_of(entry, c.problem))
-              << "rank " << w.rank() << " epoch " << epoch;
-          prints[static_cast<std::size_t>(w.rank())] = load.fingerprint();
-        }
-      },
-      options_for(c));
-  return prints;
+  return check_epochs(c, options_for(c), tolerance_of(entry, c.problem),
+                      [&](world& w) { return workload(w, entry, c.problem, c.options, c.seed); });
 }
 
 /// A random case: odd shapes, every pattern, tiles smaller than the problem.

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/common/check_grid.hpp"
 #include "ops/common/model_check.hpp"
 
 namespace untax::testing {

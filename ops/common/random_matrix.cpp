@@ -57,6 +57,11 @@ host::tile_memory tile_of(const matrix& m) {
 
 }  // namespace
 
+matrix row_of(const matrix& m, std::int64_t row) noexcept {
+  auto* const first = static_cast<std::byte*>(m.data);
+  return {first + row * m.stride * static_cast<std::int64_t>(size_of(m.type)), m.type, 1, m.cols};
+}
+
 float random_matrix::at(std::int64_t row, std::int64_t col) const {
   return normal_quantiles()[pick(row_seed(seed, row), col)];
 }
@@ -68,9 +73,7 @@ void random_matrix::fill(const matrix& to, range rows, range cols) const {
     const std::uint64_t row = row_seed(seed, rows.begin + i);
     for (std::int64_t j = 0; j < cols.size; ++j)
       line[static_cast<std::size_t>(j)] = normal[pick(row, cols.begin + j)];
-    host::tile_memory tile = tile_of(to);
-    tile.data += i * to.stride * static_cast<std::int64_t>(size_of(to.type));
-    host::narrow(line.data(), cols.size, 1, cols.size, tile);
+    host::narrow(line.data(), cols.size, 1, cols.size, tile_of(row_of(to, i)));
   }
 }
 

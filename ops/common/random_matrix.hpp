@@ -19,6 +19,9 @@ struct random_matrix {
   void fill(const matrix& to, range rows, range cols) const;
 };
 
+/// Row `row` of a matrix.
+[[nodiscard]] matrix row_of(const matrix& m, std::int64_t row) noexcept;
+
 /// Sets every element to NaN, which shows elements that are never written.
 void poison(const matrix& m);
 

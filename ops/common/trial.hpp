@@ -51,8 +51,8 @@ struct trial_subject {
   memory_kind memory = memory_kind::host;  ///< of the worlds that it is for
   double tolerance = 0;                    ///< the largest relative error of a correct result
 
-  std::string rate_unit;  ///< "GFLOP/s": what 1e9 units of work a second are
-  std::string rate_name;  ///< "flops_per_second", in JSON
+  std::string rate_unit = "GB/s";              ///< what 1e9 units of work a second are
+  std::string rate_name = "bytes_per_second";  ///< in JSON
   /// Units of work in one run.
   std::function<double(int ranks)> work;
   /// An upper bound on the bytes of symmetric heap for each rank and pattern.

@@ -17,9 +17,9 @@
 #include <untax/tile/shard.hpp>
 #include <untax/world/world.hpp>
 
-#include "ops/common/random_matrix.hpp"
+#include "ops/common/operator_trial.hpp"
+#include "ops/common/protocol_variant.hpp"
 #include "ops/common/reduce_target.hpp"
-#include "ops/common/trial.hpp"
 
 namespace untax {
 
@@ -91,44 +91,65 @@ struct operator_entry {
   std::function<int(const gemm_problem&, int world, memory_kind)> phases = nullptr;
 };
 
-/// One rank's GEMM operator in host memory with inputs, and a result that can be checked against
-/// fp64.
-class workload final : public trial {
+class device_reference;
+
+/// The operands of a GEMM operator at a rank, as `operator_trial` takes them. In a world of GPUs
+/// they are made and checked there, on the current device.
+class gemm_shards {
  public:
-  /// Collective.
-  workload(world& w, const operator_entry& entry, const gemm_problem& problem,
-           const operator_options& options, std::uint64_t seed);
+  using problem_type = gemm_problem;
+  using options_type = operator_options;
+  using operator_type = runnable;
+  enum : std::size_t { a, weights, c };
 
-  void refresh(std::uint64_t seed) override;
-  void poison_result() override;
-  void run() override { op_->run(as_const(a_), as_const(b_), c_, {}); }
+  /// `entry` has to outlive it.
+  gemm_shards(const operator_entry& entry, const gemm_problem& problem, int world, int rank,
+              memory_kind memory = memory_kind::host);
+  gemm_shards(gemm_shards&&) noexcept;
+  gemm_shards& operator=(gemm_shards&&) = delete;
+  ~gemm_shards();
+
+  [[nodiscard]] std::vector<trial_operand> operands() const;
+  [[nodiscard]] std::unique_ptr<runnable> make(world& w, const operator_options& options) const {
+    return entry_->make(w, problem_, options);
+  }
+  static void place_results(const runnable& op, operand_set& set);
+  void fill(std::uint64_t seed, operand_set& set) const;
+  /// The same in a world of GPUs, asynchronously on a stream.
+  void fill_on(stream_ref stream, std::uint64_t seed, operand_set& set) const;
+  void run(runnable& op, operand_set& set, stream_ref stream) const;
   /// || reference || counts as at least the norm expected of N(0, 1) inputs.
-  [[nodiscard]] double relative_error() const override;
-  [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
-  [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
-  /// A hash of the bits of the result.
-  [[nodiscard]] std::uint64_t fingerprint() const;
-
-  [[nodiscard]] const matrix& a() const noexcept { return a_; }
-  [[nodiscard]] const matrix& weights() const noexcept { return b_; }
-  [[nodiscard]] const matrix& result() const noexcept { return c_; }
+  [[nodiscard]] double relative_error(std::uint64_t seed, operand_set& set) const;
+  [[nodiscard]] matrix elements(const operand_memory& memory) const noexcept {
+    return memory.elements(problem_.type);
+  }
 
  private:
-  [[nodiscard]] matrix own(std::vector<std::byte>& memory, range rows, range cols) const;
-
+  const operator_entry* entry_;
   gemm_problem problem_;
   gemm_share share_;
-  double tolerance_;
-  double element_share_;
-  random_matrix whole_a_;
-  random_matrix whole_b_;
-  std::vector<std::byte> a_memory_;
-  std::vector<std::byte> b_memory_;
-  std::vector<std::byte> c_memory_;
-  matrix a_;
-  matrix b_;
-  matrix c_;
-  std::unique_ptr<runnable> op_;
+  int world_;
+  std::unique_ptr<device_reference> right_;  ///< in a world of GPUs
+};
+
+/// One rank's GEMM operator with inputs, and a result that can be checked: on the host against
+/// fp64, on GPUs against fp32.
+class workload final : public operator_trial<gemm_shards> {
+ public:
+  /// Collective. `entry` has to outlive it.
+  workload(world& w, const operator_entry& entry, const gemm_problem& problem,
+           const operator_options& options, std::uint64_t seed)
+      : operator_trial(w, gemm_shards(entry, problem, w.size(), w.rank(), w.memory()), options,
+                       seed) {}
+
+  /// New inputs, asynchronously on a stream of the rank's GPU.
+  void refresh_on(stream_ref stream, std::uint64_t seed) {
+    seed_ = seed;
+    work_.fill_on(stream, seed, operands_);
+  }
+  [[nodiscard]] matrix a() const { return work_.elements(operands_[gemm_shards::a]); }
+  [[nodiscard]] matrix weights() const { return work_.elements(operands_[gemm_shards::weights]); }
+  [[nodiscard]] matrix result() const { return work_.elements(operands_[gemm_shards::c]); }
 };
 
 /// The largest relative error of a correct result: rounding of the result, and of partial results,
@@ -162,5 +183,13 @@ class workload final : public trial {
 [[nodiscard]] trial_subject subject_of(const operator_entry& entry, const gemm_problem& problem,
                                        const operator_options& options,
                                        memory_kind memory = memory_kind::host);
+
+/// Every pattern (but `automatic`, which is one of the others), gather axis and direction that a
+/// GEMM operator has.
+///
+/// Schedules are proved for a single element, shapes that no number of ranks divides, and shapes
+/// with fewer rows or columns than ranks, each cut into one tile, several, and many, for one worker
+/// and for several. `entry` has to outlive the variants.
+[[nodiscard]] std::vector<protocol_variant> variants_of(const operator_entry& entry);
 
 }  // namespace untax

@@ -66,12 +66,6 @@ class rounded_row {
   std::vector<float> values_;
 };
 
-matrix row_of(const matrix& m, std::int64_t row) {
-  auto* data =
-      static_cast<std::byte*>(m.data) + row * m.stride * static_cast<std::int64_t>(size_of(m.type));
-  return {data, m.type, 1, m.cols};
-}
-
 }  // namespace
 
 std::int32_t attention_inputs::length(int rank, std::int64_t sequence) const {

@@ -36,8 +36,9 @@ std::vector<std::byte> check_case(const attention_case& c) {
   const trial_subject subject = subject_of(c.work, c.options, memory_kind::host);
   world_options settings;
   settings.heap_bytes = subject.heap_bytes(c.world);
-  return check_epochs(c, settings, subject.tolerance,
-                      [&](world& w) { return attention_workload(w, c.work, c.options, c.seed); });
+  return same_at_all_ranks(check_epochs(c, settings, subject.tolerance, [&](world& w) {
+    return attention_workload(w, c.work, c.options, c.seed);
+  }));
 }
 
 attention_case random_case(std::uint64_t seed) {

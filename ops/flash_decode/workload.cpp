@@ -4,61 +4,90 @@
 
 #include <algorithm>
 
-#include "ops/flash_decode/device_workload.hpp"
 #include "ops/flash_decode/planning.hpp"
 
 namespace untax {
-
-attention_workload::attention_workload(world& w, const attention_work& work,
-                                       const flash_decode_options& options, std::uint64_t seed)
-    : work_(work),
-      world_(w.size()),
-      rank_(w.rank()),
-      inputs_(work, w.size(), seed),
-      memory_(work.problem),
-      op_(w, work.problem, options) {
-  refresh(seed);
-  poison_result();
-}
-
-void attention_workload::refresh(std::uint64_t seed) {
-  inputs_ = attention_inputs(work_, world_, seed);
-  memory_.fill(inputs_, rank_);
-}
-
-void attention_workload::poison_result() { memory_.poison_result(); }
-
-void attention_workload::run() { memory_.run(op_); }
-
-double attention_workload::relative_error() const {
-  return untax::relative_error(memory_.result(), inputs_.result());
-}
-
 namespace {
 
-memory_need attention_need(const flash_decode_problem& p, double heap, memory_kind memory,
-                           int ranks, std::size_t patterns, bool verify) {
-  const auto times = static_cast<double>(patterns);
+/// An upper bound on the bytes of symmetric heap of a rank on GPUs, in any pattern.
+std::size_t device_heap_for(const flash_decode_problem& p, int world) {
+  // Two sets of packets, gathered partial results, and packets of an all_gather, which have twice
+  // the bytes of their data.
+  constexpr std::size_t copies = 8;
+  constexpr std::size_t of_blocks = std::size_t{64} << 20U;
+  const auto rows = static_cast<std::size_t>(p.batch * p.heads) * static_cast<std::size_t>(world);
+  const auto row = static_cast<std::size_t>(p.head_dim + 2) * sizeof(float);
+  return copies * rows * row + of_blocks;
+}
+
+/// A rank's need for one pattern.
+memory_need need_of_rank(const flash_decode_problem& p, const flash_decode_options& options,
+                         memory_kind memory, int ranks, bool verify) {
   memory_need need = operands_need(p);
-  need.weights *= times;
-  need.activations *= times;
-  need.heaps = need.heap_of_rank = heap * times;
-  if (memory == memory_kind::cuda) return need;
+  if (memory == memory_kind::cuda) {
+    need.heaps = need.heap_of_rank = static_cast<double>(device_heap_for(p, ranks));
+    return need;
+  }
+  const int splits = options.splits > 0 ? options.splits : usual_splits(p, ranks);
+  need.heaps = static_cast<double>(heap_for(p, ranks, splits));
+  const double elements = static_cast<double>(p.batch) * static_cast<double>(p.heads * p.head_dim);
   // A lower bound: one partial result of each rank.
-  need.heap_of_rank = times * sizeof(float) * static_cast<double>(p.batch) *
-                      static_cast<double>(p.heads * p.head_dim) * ranks;
+  need.heap_of_rank = sizeof(float) * elements * ranks;
   // The reference has all of the result in fp64.
-  const double check = verify ? sizeof(double) * static_cast<double>(p.batch) *
-                                    static_cast<double>(p.heads * p.head_dim)
-                              : 0;
-  need.weights *= ranks;
-  need.activations *= ranks;
-  need.heaps *= ranks;
-  need.work_space = check * ranks;
+  if (verify) need.work_space = sizeof(double) * elements;
   return need;
 }
 
 }  // namespace
+
+std::vector<trial_operand> attention_operands::operands() const {
+  const flash_decode_problem& p = work_.problem;
+  const extent cache = cache_extent(p);
+  const std::int64_t entries = std::max<std::int64_t>(p.batch * pages_of_sequence(p), 1);
+  const std::size_t element = size_of(p.type);
+  return {{"q", operand_role::input, p.batch * p.heads, p.head_dim, element},
+          {"keys", operand_role::weight, cache.rows, cache.cols, element},
+          {"values", operand_role::weight, cache.rows, cache.cols, element},
+          {"lengths", operand_role::input, p.batch, 1, sizeof(std::int32_t)},
+          {"page_table", operand_role::input, entries, 1, sizeof(std::int32_t)},
+          {"out", operand_role::result, p.batch * p.heads, p.head_dim, element}};
+}
+
+std::unique_ptr<flash_decode> attention_operands::make(world& w,
+                                                       const flash_decode_options& options) const {
+  return std::make_unique<flash_decode>(w, work_.problem, options);
+}
+
+void attention_operands::fill(std::uint64_t seed, operand_set& set) const {
+  const dtype type = work_.problem.type;
+  const attention_inputs inputs(work_, world_, seed);
+  std::vector<std::int32_t> numbers;
+  std::vector<std::int32_t> pages;
+  inputs.fill_queries(set[q].host_elements(type));
+  inputs.fill_cache(rank_, set[keys].host_elements(type), set[values].host_elements(type), numbers,
+                    pages);
+  std::ranges::copy(numbers, static_cast<std::int32_t*>(set[lengths].host()));
+  std::ranges::copy(pages, static_cast<std::int32_t*>(set[page_table].host()));
+}
+
+void attention_operands::run(flash_decode& op, operand_set& set, stream_ref stream) const {
+  const dtype type = work_.problem.type;
+  const auto integers = [&](std::size_t i) {
+    return static_cast<const std::int32_t*>(set[i].data());
+  };
+  const attention_shard shard{
+      .keys = as_const(set[keys].elements(type)),
+      .values = as_const(set[values].elements(type)),
+      .lengths = integers(lengths),
+      .page_table = work_.problem.page_size > 0 ? integers(page_table) : nullptr};
+  op.run(as_const(set[q].elements(type)), shard, set[out].elements(type), stream);
+}
+
+double attention_operands::relative_error(std::uint64_t seed, operand_set& set) const {
+  const trial_operand& shape = set[out].shape();
+  return untax::relative_error({set[out].fetched(), work_.problem.type, shape.rows, shape.cols},
+                               attention_inputs(work_, world_, seed).result());
+}
 
 trial_subject subject_of(const attention_work& work, const flash_decode_options& options,
                          memory_kind memory) {
@@ -82,8 +111,6 @@ trial_subject subject_of(const attention_work& work, const flash_decode_options&
       subject.patterns.push_back(how);
   }
   subject.tolerance = tolerance_of(p);
-  subject.rate_unit = "GB/s";
-  subject.rate_name = "bytes_per_second";
   // The keys and values that all ranks read, if every sequence has its greatest length.
   subject.work = [p](int ranks) {
     return 2.0 * ranks * static_cast<double>(p.batch * p.keys) *
@@ -93,21 +120,14 @@ trial_subject subject_of(const attention_work& work, const flash_decode_options&
     if (memory == memory_kind::cuda) return device_heap_for(p, ranks);
     return heap_for(p, ranks, std::max(options.splits, 64));
   };
-  subject.need = [p, options, memory](int ranks, const std::vector<pattern>& patterns,
-                                      bool verify) {
-    const int splits = options.splits > 0 ? options.splits : usual_splits(p, ranks);
-    const std::size_t heap =
-        memory == memory_kind::cuda ? device_heap_for(p, ranks) : heap_for(p, ranks, splits);
-    return attention_need(p, static_cast<double>(heap), memory, ranks, patterns.size(), verify);
-  };
-  subject.make = [work, options](world& w, pattern how,
-                                 std::uint64_t seed) -> std::unique_ptr<trial> {
-    flash_decode_options chosen = options;
-    chosen.how = how;
-    if (w.memory() == memory_kind::cuda)
-      return std::make_unique<device_attention_workload>(w, work, chosen, seed);
-    return std::make_unique<attention_workload>(w, work, chosen, seed);
-  };
+  subject.need = need_of_ranks(
+      memory, [=](int ranks, int /*rank*/, const std::vector<pattern>& patterns, bool verify) {
+        memory_need need;
+        for (std::size_t i = 0; i < patterns.size(); ++i)
+          need += need_of_rank(work.problem, options, memory, ranks, verify && i == 0);
+        return need;
+      });
+  subject.make = maker_of_trials<attention_workload>(options, work);
   return subject;
 }
 

@@ -8,37 +8,38 @@
 
 #include <untax/ops/flash_decode.hpp>
 
+#include "ops/common/operator_trial.hpp"
 #include "ops/common/protocol_variant.hpp"
-#include "ops/common/trial.hpp"
 #include "ops/flash_decode/inputs.hpp"
-#include "ops/flash_decode/rank_memory.hpp"
 
 namespace untax {
 
-/// One rank's flash_decode with inputs, and a result that can be checked against fp64.
-class attention_workload final : public trial {
+/// The operands of flash_decode at a rank, as `operator_trial` takes them.
+class attention_operands {
  public:
-  /// Collective.
-  attention_workload(world& w, const attention_work& work, const flash_decode_options& options,
-                     std::uint64_t seed);
+  using problem_type = attention_work;
+  using options_type = flash_decode_options;
+  using operator_type = flash_decode;
+  enum : std::size_t { q, keys, values, lengths, page_table, out };
 
-  void refresh(std::uint64_t seed) override;
-  void poison_result() override;
-  void run() override;
-  [[nodiscard]] double relative_error() const override;
-  [[nodiscard]] pattern chosen() const override { return op_.plan().how; }
-  [[nodiscard]] const std::string& explain() const override { return op_.explain(); }
-  /// The bits of the result.
-  [[nodiscard]] const std::vector<std::byte>& bits() const noexcept { return memory_.bits(); }
+  attention_operands(const attention_work& work, int world, int rank)
+      : work_(work), world_(world), rank_(rank) {}
+
+  [[nodiscard]] std::vector<trial_operand> operands() const;
+  [[nodiscard]] std::unique_ptr<flash_decode> make(world& w,
+                                                   const flash_decode_options& options) const;
+  void fill(std::uint64_t seed, operand_set& set) const;
+  void run(flash_decode& op, operand_set& set, stream_ref stream) const;
+  [[nodiscard]] double relative_error(std::uint64_t seed, operand_set& set) const;
 
  private:
   attention_work work_;
   int world_;
   int rank_;
-  attention_inputs inputs_;
-  attention_memory memory_;
-  flash_decode op_;
 };
+
+/// One rank's flash_decode with inputs, and a result that can be checked against fp64.
+using attention_workload = operator_trial<attention_operands>;
 
 /// The operator as a subject of `untax run`.
 [[nodiscard]] trial_subject subject_of(const attention_work& work,

@@ -13,7 +13,7 @@ namespace {
 TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_in_both_ways) {
   for (const dtype partials : {dtype::f32, dtype::bf16}) {
     for (const std::int64_t m : {1, 3, 64, 100}) {
-      std::set<std::uint64_t> bits;
+      std::set<std::vector<std::byte>> bits;
       for (const pattern how :
            {pattern::producer_consumer, pattern::fused_sequential, pattern::fused_specialized}) {
         for (const int phases : {1, 2}) {
@@ -22,7 +22,7 @@ TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_in_both_ways) {
           c.problem = {.m = m, .n = 40, .k = 64, .type = dtype::bf16, .partials = partials};
           c.options = {
               .how = how, .workers = 2, .senders = 2, .phases = phases, .tile_m = 1, .tile_n = 8};
-          for (const auto print : check_case(gemm_all_reduce_entry(), c)) bits.insert(print);
+          for (const auto& of_rank : check_case(gemm_all_reduce_entry(), c)) bits.insert(of_rank);
         }
       }
       EXPECT_EQ(bits.size(), 1U) << "m " << m << ", partials " << name_of(partials);

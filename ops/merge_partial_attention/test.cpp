@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include <untax/core/error.hpp>
 #include <untax/world/launch.hpp>
 
+#include "ops/common/epochs_test.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
 #include "ops/merge_partial_attention/workload.hpp"
 
@@ -23,6 +23,7 @@ struct merge_case {
   merge_partial_attention_problem problem;
   merge_partial_attention_options options;
   int world = 1;
+  int epochs = 5;
   std::uint64_t seed = 1;
 
   [[nodiscard]] std::string name() const {
@@ -31,33 +32,22 @@ struct merge_case {
   }
 };
 
-/// Three epochs with new inputs, and between them epochs with fewer tokens where tokens vary.
-/// Returns the bits of each rank in the last one.
+/// Epochs with new inputs, every other one with fewer tokens where tokens vary. Returns the bits of
+/// each rank in the last one.
 std::vector<std::vector<std::byte>> check_case(const merge_case& c) {
   SCOPED_TRACE(c.name());
-  std::mutex mutex;
-  std::vector<std::vector<std::byte>> bits(static_cast<std::size_t>(c.world));
+  merge_case seeded = c;
+  seeded.seed *= 8;
   world_options settings;
   settings.heap_bytes = heap_for(c.problem, c.world);
-  run_threads(
-      c.world,
-      [&](world& w) {
-        merge_workload load(w, c.problem, c.options, c.seed);
-        for (std::uint64_t epoch = 1; epoch <= 5; ++epoch) {
-          load.refresh(c.seed * 8 + epoch);
-          load.poison_result();
-          const bool fewer = c.options.varying_tokens && epoch % 2 == 0;
-          load.run(fewer ? (c.problem.tokens * static_cast<std::int64_t>(epoch) - 1) / 5
-                         : c.problem.tokens);
-          const double error = load.relative_error();
-          const std::scoped_lock lock(mutex);
-          EXPECT_LE(error, tolerance_of(c.problem)) << "rank " << w.rank() << " epoch " << epoch;
-          bits[static_cast<std::size_t>(w.rank())] = load.bits();
-        }
-      },
-      settings);
-  if (c.problem.get == merged_heads::own) return bits;
-  for (const auto& of_rank : bits) EXPECT_EQ(of_rank, bits.front());
+  const auto bits = check_epochs(
+      seeded, settings, tolerance_of(c.problem),
+      [&](world& w) { return merge_workload(w, c.problem, c.options, c.seed); },
+      [&](merge_workload& load, int epoch) {
+        const bool fewer = c.options.varying_tokens && epoch % 2 == 0;
+        load.run(fewer ? (c.problem.tokens * epoch - 1) / 5 : c.problem.tokens);
+      });
+  if (c.problem.get == merged_heads::all) (void)same_at_all_ranks(bits);
   return bits;
 }
 

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <span>
 
-#include "engines/host/convert.hpp"
 #include "ops/common/deviation.hpp"
 #include "ops/common/random_matrix.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
@@ -34,137 +33,101 @@ bool is_empty(std::uint64_t seed, int rank, std::int64_t row) {
 
 }  // namespace
 
-merge_workload::merge_workload(world& w, const merge_partial_attention_problem& problem,
-                               const merge_partial_attention_options& options, std::uint64_t seed)
-    : problem_(problem),
-      world_(w.size()),
-      rank_(w.rank()),
-      tokens_(problem.tokens),
-      heads_(merge_partial_attention::heads_of(problem, w.size(), w.rank())),
-      out_(static_cast<std::size_t>(problem.tokens * heads_.size * problem.head_dim) *
-           size_of(problem.type)),
-      lse_(static_cast<std::size_t>(problem.tokens * heads_.size)),
-      op_(w, problem, options) {
-  if (w.memory() == memory_kind::cuda) {
-    const auto rows = static_cast<std::size_t>(problem.tokens * problem.heads);
-    const auto row = static_cast<std::size_t>(problem.head_dim) * size_of(problem.type);
-    gpu_.emplace(gpu_memory{bulk::scratch(rows * row), bulk::scratch(rows * sizeof(float)),
-                            bulk::scratch(out_.size()),
-                            bulk::scratch(lse_.size() * sizeof(float))});
-  }
-  refresh(seed);
-  poison_result();
-  // No rank may run while another one still allocates GPU memory.
-  if (gpu_) w.barrier();
-}
+merge_operands::merge_operands(const merge_partial_attention_problem& problem, int world, int rank)
+    : tokens(problem.tokens),
+      problem_(problem),
+      world_(world),
+      rank_(rank),
+      heads_(merge_partial_attention::heads_of(problem, world, rank)) {}
 
-matrix merge_workload::rows_in(void* memory, std::int64_t rows) const {
-  return {memory, problem_.type, rows, problem_.head_dim};
-}
-
-merge_workload::inputs merge_workload::inputs_of(int rank) const {
+std::vector<trial_operand> merge_operands::operands() const {
   const std::int64_t rows = problem_.tokens * problem_.heads;
-  inputs made;
-  made.partial_o.resize(static_cast<std::size_t>(rows * problem_.head_dim) *
-                        size_of(problem_.type));
-  const random_matrix elements{seed_ * 64 + static_cast<std::uint64_t>(rank)};
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const auto bytes = static_cast<std::int64_t>(size_of(problem_.type)) * problem_.head_dim;
-    const matrix line{made.partial_o.data() + row * bytes, problem_.type, 1, problem_.head_dim};
-    if (is_empty(seed_, rank, row)) {
+  const std::int64_t own = problem_.tokens * heads_.size;
+  const std::size_t element = size_of(problem_.type);
+  return {{"partial_o", operand_role::input, rows, problem_.head_dim, element},
+          {"partial_lse", operand_role::input, problem_.tokens, problem_.heads},
+          {"out", operand_role::result, own, problem_.head_dim, element},
+          {"lse", operand_role::result, problem_.tokens, heads_.size}};
+}
+
+std::unique_ptr<merge_partial_attention> merge_operands::make(
+    world& w, const merge_partial_attention_options& options) const {
+  return std::make_unique<merge_partial_attention>(w, problem_, options);
+}
+
+void merge_operands::fill(std::uint64_t seed, int rank, const matrix& elements,
+                          float* log_sums) const {
+  const random_matrix values{seed * 64 + static_cast<std::uint64_t>(rank)};
+  for (std::int64_t row = 0; row < elements.rows; ++row) {
+    const matrix line = row_of(elements, row);
+    if (is_empty(seed, rank, row)) {
       poison(line);
-      made.partial_lse.push_back(empty);
+      log_sums[row] = empty;
       continue;
     }
-    elements.fill(line, {row, 1}, {0, problem_.head_dim});
-    made.partial_lse.push_back(20 + 4 * elements.at(row, problem_.head_dim));
+    values.fill(line, {row, 1}, {0, line.cols});
+    log_sums[row] = 20 + 4 * values.at(row, line.cols);
   }
-  return made;
 }
 
-void merge_workload::refresh(std::uint64_t seed) {
-  seed_ = seed;
-  own_ = inputs_of(rank_);
-  if (!gpu_) return;
-  bulk::copy_and_wait(gpu_->partial_o.data(), own_.partial_o.data(), own_.partial_o.size());
-  bulk::copy_and_wait(gpu_->partial_lse.data(), own_.partial_lse.data(),
-                      own_.partial_lse.size() * sizeof(float));
+void merge_operands::fill(std::uint64_t seed, operand_set& set) const {
+  fill(seed, rank_, set[partial_o].host_elements(problem_.type),
+       static_cast<float*>(set[partial_lse].host()));
 }
 
-void merge_workload::poison_result() {
-  poison(rows_in(out_.data(), problem_.tokens * heads_.size));
-  std::ranges::fill(lse_, std::numeric_limits<float>::quiet_NaN());
-  if (!gpu_) return;
-  bulk::copy_and_wait(gpu_->out.data(), out_.data(), out_.size());
-  bulk::copy_and_wait(gpu_->lse.data(), lse_.data(), lse_.size() * sizeof(float));
+void merge_operands::run(merge_partial_attention& op, operand_set& set, stream_ref stream) const {
+  const auto rows = [&](std::size_t i, std::int64_t heads) {
+    return matrix(set[i].data(), problem_.type, tokens * heads, problem_.head_dim);
+  };
+  const auto logarithms = [&](std::size_t i, std::int64_t heads) {
+    return matrix(set[i].data(), dtype::f32, tokens, heads);
+  };
+  op.run(as_const(rows(partial_o, problem_.heads)),
+         as_const(logarithms(partial_lse, problem_.heads)), rows(out, heads_.size),
+         logarithms(lse, heads_.size), stream);
 }
 
-void merge_workload::run() { run(problem_.tokens); }
-
-void merge_workload::run(std::int64_t tokens, stream_ref stream) {
-  tokens_ = tokens;
-  op_.run(as_const(rows_in(gpu_ ? gpu_->partial_o.data() : own_.partial_o.data(),
-                           tokens * problem_.heads)),
-          {gpu_ ? gpu_->partial_lse.data() : own_.partial_lse.data(), dtype::f32, tokens,
-           problem_.heads},
-          rows_in(gpu_ ? gpu_->out.data() : out_.data(), tokens * heads_.size),
-          {gpu_ ? gpu_->lse.data() : lse_.data(), dtype::f32, tokens, heads_.size}, stream);
-}
-
-void merge_workload::fetch() const {
-  if (!gpu_) return;
-  bulk::copy_and_wait(out_.data(), gpu_->out.data(), out_.size());
-  bulk::copy_and_wait(lse_.data(), gpu_->lse.data(), lse_.size() * sizeof(float));
-}
-
-std::vector<float> merge_workload::found() const {
-  fetch();
-  std::vector<float> floats(static_cast<std::size_t>(tokens_ * heads_.size * problem_.head_dim));
-  host::widen({out_.data(), problem_.head_dim, problem_.type}, tokens_ * heads_.size,
-              problem_.head_dim, floats.data(), problem_.head_dim);
-  return floats;
-}
-
-double merge_workload::relative_error() const {
-  return error_of(found(), std::span<const float>(lse_));
-}
-
-double merge_workload::error_of(std::span<const float> elements,
-                                std::span<const float> log_sums) const {
-  std::vector<inputs> all;
-  for (int rank = 0; rank < world_; ++rank) all.push_back(inputs_of(rank));
-  std::vector<std::vector<float>> parts;
-  for (inputs& of : all) {
-    parts.emplace_back(static_cast<std::size_t>(tokens_ * problem_.heads * problem_.head_dim));
-    host::widen({of.partial_o.data(), problem_.head_dim, problem_.type}, tokens_ * problem_.heads,
-                problem_.head_dim, parts.back().data(), problem_.head_dim);
+double merge_operands::relative_error(std::uint64_t seed, operand_set& set) const {
+  const std::int64_t rows = problem_.tokens * problem_.heads;
+  std::vector<std::vector<double>> parts;
+  std::vector<std::vector<float>> part_logs;
+  std::vector<std::byte> part(static_cast<std::size_t>(rows * problem_.head_dim) *
+                              size_of(problem_.type));
+  for (int rank = 0; rank < world_; ++rank) {
+    part_logs.emplace_back(static_cast<std::size_t>(rows));
+    fill(seed, rank, {part.data(), problem_.type, rows, problem_.head_dim},
+         part_logs.back().data());
+    parts.push_back(widened(part.data(), rows * problem_.head_dim, problem_.type));
   }
   const double base = problem_.log2 ? log_of_2 : 1;
   const double tolerance = tolerance_of(problem_);
   deviation merged(tolerance);
   deviation logarithms(tolerance);
+  const std::int64_t own_rows = tokens * heads_.size;
+  const std::vector<double> elements =
+      widened(set[out].fetched(), own_rows * problem_.head_dim, problem_.type);
+  const auto log_sums = set[lse].values<float>();
   const auto width = static_cast<std::size_t>(problem_.head_dim);
   std::vector<double> right(width);
-  for (std::int64_t i = 0; i < tokens_ * heads_.size; ++i) {
-    const std::int64_t row = i / heads_.size * problem_.heads + heads_.begin + i % heads_.size;
+  for (std::int64_t i = 0; i < own_rows; ++i) {
+    const auto row =
+        static_cast<std::size_t>(i / heads_.size * problem_.heads + heads_.begin + i % heads_.size);
     std::vector<double> weights;
     double total = 0;
     double squares = 0;
-    for (const inputs& of : all) {
-      weights.push_back(
-          std::exp(static_cast<double>(of.partial_lse[static_cast<std::size_t>(row)]) * base));
+    for (const std::vector<float>& logs : part_logs) {
+      weights.push_back(std::exp(static_cast<double>(logs[row]) * base));
       total += weights.back();
       squares += weights.back() * weights.back();
     }
     for (std::size_t j = 0; j < width; ++j) {
-      const std::size_t at = static_cast<std::size_t>(row) * width + j;
       right[j] = 0;
-      for (std::size_t r = 0; r < all.size(); ++r)
-        if (weights[r] > 0) right[j] += weights[r] / total * static_cast<double>(parts[r][at]);
+      for (std::size_t r = 0; r < parts.size(); ++r)
+        if (weights[r] > 0) right[j] += weights[r] / total * parts[r][row * width + j];
     }
     const auto index = static_cast<std::size_t>(i);
     // Weights are computed in fp32, and an element is rounded once.
-    merged.add_row(elements.subspan(index * width, width), right,
+    merged.add_row(std::span<const double>(elements).subspan(index * width, width), right,
                    roundoff_of(problem_.type) + weights_share,
                    total > 0 ? squares / (total * total) : 0);
     const double log_sum = std::log(total) / base;
@@ -172,14 +135,6 @@ double merge_workload::error_of(std::span<const float> elements,
                    logarithm_share * std::max(1.0, std::abs(log_sum)), 1);
   }
   return std::max(merged.relative_error(), logarithms.relative_error());
-}
-
-std::vector<std::byte> merge_workload::bits() const {
-  fetch();
-  std::vector<std::byte> all = out_;
-  const auto bytes = std::as_bytes(std::span(lse_));
-  all.insert(all.end(), bytes.begin(), bytes.end());
-  return all;
 }
 
 double tolerance_of(const merge_partial_attention_problem& problem) noexcept {
@@ -203,8 +158,6 @@ trial_subject subject_of(const merge_partial_attention_problem& problem,
     subject.patterns.assign(merge_patterns.begin(), merge_patterns.end());
   }
   subject.tolerance = tolerance_of(problem);
-  subject.rate_unit = "GB/s";
-  subject.rate_name = "bytes_per_second";
   const double rows = static_cast<double>(problem.tokens) * static_cast<double>(problem.heads);
   const double row =
       static_cast<double>(problem.head_dim) * static_cast<double>(size_of(problem.type)) +
@@ -212,25 +165,19 @@ trial_subject subject_of(const merge_partial_attention_problem& problem,
   // The bytes that all ranks pass.
   subject.work = [rows, row](int ranks) { return ranks * rows * row; };
   subject.heap_bytes = [problem](int ranks) { return heap_for(problem, ranks); };
-  subject.need = [problem, rows, row, memory](int ranks, const std::vector<pattern>& patterns,
-                                              bool verify) {
-    const bool on_gpu = memory == memory_kind::cuda;
-    const auto times = static_cast<double>(patterns.size()) * (on_gpu ? 1 : ranks);
-    const double packed = rows * static_cast<double>(problem.head_dim + 2) * sizeof(float);
-    memory_need need;
-    // Inputs and results; on the host both in fp32, too.
-    need.activations = times * 2 * (rows * row + (on_gpu ? 0 : packed));
-    need.heaps = times * static_cast<double>(heap_for(problem, ranks));
-    need.heap_of_rank = on_gpu ? need.heaps : need.heaps / ranks;
-    need.work_space = verify ? 2.0 * ranks * ranks * packed : 0;
-    return need;
-  };
-  subject.make = [problem, options](world& w, pattern how,
-                                    std::uint64_t seed) -> std::unique_ptr<trial> {
-    merge_partial_attention_options chosen = options;
-    chosen.how = how;
-    return std::make_unique<merge_workload>(w, problem, chosen, seed);
-  };
+  subject.need = need_of_ranks(
+      memory, [=](int ranks, int rank, const std::vector<pattern>& patterns, bool verify) {
+        const auto times = static_cast<double>(patterns.size());
+        memory_need need = need_of(merge_operands(problem, ranks, rank).operands());
+        const double packed = rows * static_cast<double>(problem.head_dim + 2) * sizeof(float);
+        // On the host inputs and results are kept in fp32, too.
+        if (memory == memory_kind::host) need.activations += 2 * packed;
+        need.activations *= times;
+        need.heaps = need.heap_of_rank = times * static_cast<double>(heap_for(problem, ranks));
+        need.work_space = verify ? 2.0 * ranks * packed : 0;
+        return need;
+      });
+  subject.make = maker_of_trials<merge_workload>(options, problem);
   return subject;
 }
 

@@ -8,7 +8,7 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/flash_decode/planning.hpp"
-#include "ops/flash_decode/rank_memory.hpp"
+#include "ops/flash_decode/workload.hpp"
 #include "src/taxes/backends.hpp"
 #include "src/taxes/timed_row.hpp"
 #include "src/taxes/transfer_alone.hpp"
@@ -85,8 +85,10 @@ tax_row measure_host_attention(const layer_operation& op, const ablation_options
   run_threads(
       options.ranks,
       [&](world& w) {
-        attention_memory memory(work.problem);
-        memory.fill(attention_inputs(work, w.size(), options.seed), w.rank());
+        const attention_operands operands(work, w.size(), w.rank());
+        operand_set memory(w, operands.operands());
+        operands.fill(options.seed, memory);
+        const auto run = [&](flash_decode& decode) { operands.run(decode, memory, {}); };
         std::vector<std::unique_ptr<flash_decode>> ops;
         timed_row steps(options);
         for (const variant& v : variants) {
@@ -95,14 +97,14 @@ tax_row measure_host_attention(const layer_operation& op, const ablation_options
           if (!is_there(v, w.size())) continue;
           const trace_label label(label_of(op, v.step, v.name));
           ops.push_back(std::make_unique<flash_decode>(w, work.problem, how));
-          steps.add(v.step, v.name, [&memory, one = ops.back().get()] { memory.run(*one); });
+          steps.add(v.step, v.name, [&run, one = ops.back().get()] { run(*one); });
         }
         const flash_decode_plan& fused = ops.back()->plan();
         std::vector<std::unique_ptr<attention_alone>> alone;
         const trace_label label(label_of(op, "compute", "alone"));
         for (const pattern how : alone_patterns) {
           alone.push_back(std::make_unique<attention_alone>(work.problem, alone_like(fused, how)));
-          steps.add_compute([&memory, one = alone.back().get()] { memory.run(one->op()); });
+          steps.add_compute([&run, one = alone.back().get()] { run(one->op()); });
         }
         transfer_alone link(w, attention_bytes_sent(op, w.size()));
         steps.time(

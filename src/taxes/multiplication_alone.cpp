@@ -4,6 +4,8 @@
 
 #include <untax/tile/shard.hpp>
 
+#include "ops/common/random_matrix.hpp"
+
 namespace untax {
 
 multiplication_alone::multiplication_alone(const gemm_problem& problem, const gemm_share& share,

@@ -14,6 +14,7 @@
 #include <untax/core/error.hpp>
 #include <untax/world/launch.hpp>
 
+#include "ops/common/random_matrix.hpp"
 #include "ops/common/registry.hpp"
 #include "tests/batches.hpp"
 

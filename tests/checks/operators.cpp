@@ -112,8 +112,7 @@ TEST(check_of_collectives, sees_a_wrong_word) {
         collective_workload load(w, entry, p, {}, 5);
         load.run();
         if (!checks) return;
-        const array_view& out = load.result();
-        expect_seen(std::span(static_cast<bf16*>(out.data), static_cast<std::size_t>(out.count)),
+        expect_seen(elements_of<bf16>(load.operand(collective_operands::out).elements(p.type)),
                     tolerance, [&] { return load.relative_error(); });
       });
     }
@@ -127,16 +126,8 @@ TEST(check_of_merges, sees_a_wrong_word) {
     merge_workload load(w, p, {}, 3);
     load.run();
     if (!checks) return;
-    const double tolerance = tolerance_of(p);
-    const std::vector<float> right = load.found();
-    const std::vector<float> logs = load.log_sums();
-    ASSERT_LE(load.error_of(right, logs), tolerance);
-    std::vector<float> wrong = right;
-    std::copy_n(right.end() - 8, 8, wrong.begin() + 4096);
-    EXPECT_GT(load.error_of(wrong, logs), tolerance);
-    wrong = right;
-    wrong[77777] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_GT(load.error_of(wrong, logs), tolerance);
+    expect_seen(elements_of<bf16>(load.operand(merge_operands::out).elements(p.type)),
+                tolerance_of(p), [&] { return load.relative_error(); });
   });
 }
 
@@ -148,27 +139,29 @@ TEST(check_of_merges, sees_logarithms_that_are_wrong_or_never_written) {
       merge_workload load(w, p, {}, 3);
       load.run();
       if (!checks) return;
-      const double tolerance = tolerance_of(p);
-      const std::vector<float> right = load.found();
-      const std::vector<float> logs = load.log_sums();
-      ASSERT_LE(load.error_of(right, logs), tolerance);
-      const std::vector<float> never(logs.size(), std::numeric_limits<float>::quiet_NaN());
-      EXPECT_EQ(load.error_of(right, never), std::numeric_limits<double>::infinity());
-      std::vector<float> wrong = logs;
-      wrong[500] = never[0];
-      EXPECT_GT(load.error_of(right, wrong), tolerance);
+      const std::span<float> logs =
+          elements_of<float>(load.operand(merge_operands::lse).elements(dtype::f32));
+      const std::vector<float> right(logs.begin(), logs.end());
+      ASSERT_LE(load.relative_error(), tolerance_of(p));
+      const auto error_after = [&](const auto& change) {
+        change();
+        const double error = load.relative_error();
+        std::ranges::copy(right, logs.begin());
+        return error;
+      };
+      constexpr float never = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_EQ(error_after([&] { std::ranges::fill(logs, never); }),
+                std::numeric_limits<double>::infinity());
+      EXPECT_GT(error_after([&] { logs[500] = never; }), tolerance_of(p));
       // Rows that no rank has anything for.
-      std::vector<float> some = logs;
-      std::ranges::replace(some, -std::numeric_limits<float>::infinity(), 0.0F);
-      ASSERT_NE(some, logs);
-      EXPECT_GT(load.error_of(right, some), tolerance);
-      wrong = logs;
-      for (float& one : wrong) {
-        if (!std::isfinite(one)) continue;
-        one += 0.01F;
-        break;
-      }
-      EXPECT_GT(load.error_of(right, wrong), tolerance);
+      const float empty = -std::numeric_limits<float>::infinity();
+      ASSERT_NE(std::ranges::find(right, empty), right.end());
+      EXPECT_GT(error_after([&] { std::ranges::replace(logs, empty, 0.0F); }), tolerance_of(p));
+      EXPECT_GT(error_after([&] {
+                  *std::ranges::find_if(logs, [](float log) { return std::isfinite(log); }) +=
+                      0.01F;
+                }),
+                tolerance_of(p));
     });
   }
 }

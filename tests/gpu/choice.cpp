@@ -12,7 +12,6 @@
 #include "engines/bulk/library_gemm.hpp"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
-#include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
 
 namespace {
@@ -44,7 +43,7 @@ void each_automatic(bool varying_rows, const Check& check) {
           [&](world& w) {
             const operator_options by{.varying_rows = varying_rows};
             SCOPED_TRACE(fmt::format("rank {}: {}", w.rank(), text_of(entry, p, by)));
-            device_workload load(w, entry, p, by, 3);
+            workload load(w, entry, p, by, 3);
             load.run();
             EXPECT_LE(load.relative_error(), tolerance_of(entry, p));
             w.agree("the choice", load.explain());

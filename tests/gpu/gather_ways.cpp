@@ -49,7 +49,7 @@ TEST(gpu_gather_ways, are_all_right) {
               const operator_options by{.how = how, .constant_weights = true};
               SCOPED_TRACE(fmt::format("seed {}, rank {} of {}: {}", seed, w.rank(), gpus(),
                                        text_of(entry, p, by)));
-              device_workload load(w, entry, p, by, seed);
+              workload load(w, entry, p, by, seed);
               plans += load.explain() + "\n";
               expect_right(w, s, load, tolerance_of(entry, p), seed, stalls);
             }
@@ -85,7 +85,7 @@ TEST(gpu_gather_ways, a_rank_without_a_part_is_not_overtaken) {
             const operator_options by{.how = how};
             SCOPED_TRACE(fmt::format("seed {}, rank {} of {}: {}", seed, w.rank(), w.size(),
                                      text_of(entry, p, by)));
-            device_workload load(w, entry, p, by, seed);
+            workload load(w, entry, p, by, seed);
             for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
               load.refresh(seed + epoch);
               load.poison_result();

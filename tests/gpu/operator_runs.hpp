@@ -9,18 +9,17 @@
 #include <fmt/format.h>
 
 #include "gpus.hpp"
-#include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
 
 namespace gpu_test {
 
-using untax::device_workload;
 using untax::dtype;
 using untax::gather_axis;
 using untax::gemm_problem;
 using untax::operator_entry;
 using untax::operator_options;
 using untax::pattern;
+using untax::workload;
 using untax::world;
 
 /// Heaps for operators of any shape that tests take.
@@ -46,7 +45,7 @@ inline void stall(const stream& s, std::int64_t microseconds) {
 
 /// Three times other values, one run of the first, two of the next, each rank behind stalls of its
 /// own.
-inline void expect_right(world& w, const stream& s, device_workload& load, double tolerance,
+inline void expect_right(world& w, const stream& s, workload& load, double tolerance,
                          std::uint64_t seed, std::mt19937_64& stalls) {
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
     load.refresh(seed + epoch);

@@ -19,7 +19,6 @@
 #include "engines/bulk/slab_gather.hpp"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
-#include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
 
 namespace {
@@ -53,11 +52,11 @@ class case_maker {
 };
 
 /// The operator, or null where it refuses the pattern; what it says then.
-std::unique_ptr<device_workload> made(world& w, const operator_entry& entry, const gemm_problem& p,
-                                      const operator_options& options, std::uint64_t seed,
-                                      std::string& refusal) {
+std::unique_ptr<workload> made(world& w, const operator_entry& entry, const gemm_problem& p,
+                               const operator_options& options, std::uint64_t seed,
+                               std::string& refusal) {
   try {
-    return std::make_unique<device_workload>(w, entry, p, options, seed);
+    return std::make_unique<workload>(w, entry, p, options, seed);
   } catch (const untax::error& e) {
     if (e.code() != errc::unsupported) throw;
     refusal = e.what();
@@ -272,7 +271,7 @@ TEST(gpu_operators, automatic_chooses_by_timing) {
         for (const operator_entry& entry :
              {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
           const gemm_problem p{.m = 100, .n = 1032, .k = 520, .type = dtype::bf16};
-          device_workload load(w, entry, p, {.how = pattern::automatic}, 3);
+          workload load(w, entry, p, {.how = pattern::automatic}, 3);
           EXPECT_NE(load.explain().find("chosen by timing it here: " +
                                         std::string(name_of(load.chosen()))),
                     std::string::npos)

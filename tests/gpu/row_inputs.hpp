@@ -16,7 +16,7 @@
 #include "engines/gpu/matrix/matrix.hpp"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
-#include "ops/common/device_workload.hpp"
+#include "ops/common/device_reference.hpp"
 #include "ops/common/registry.hpp"
 
 namespace gpu_test {

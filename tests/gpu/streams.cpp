@@ -12,7 +12,6 @@
 
 #include "gpus.hpp"
 #include "operator_runs.hpp"
-#include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
 
 namespace {
@@ -29,7 +28,7 @@ TEST(gpu_streams, without_one_a_run_is_complete_when_it_returns) {
         for (const operator_entry& entry :
              {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
           const gemm_problem p{.m = 100, .n = 256, .k = 512, .type = dtype::f16};
-          device_workload load(w, entry, p, {.how = pattern::bulk_library}, 3);
+          workload load(w, entry, p, {.how = pattern::bulk_library}, 3);
           load.run();
           EXPECT_LE(load.relative_error(), tolerance_of(entry, p)) << entry.name;
         }
@@ -48,7 +47,7 @@ TEST(gpu_streams, runs_begin_behind_the_default_one) {
              {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry(),
               untax::gemm_reduce_scatter_entry(), untax::gemm_all_reduce_entry()}) {
           const gemm_problem p{.m = 100, .n = 256, .k = 512, .type = dtype::f16};
-          device_workload load(w, entry, p, {.how = pattern::fused_sequential}, 3);
+          workload load(w, entry, p, {.how = pattern::fused_sequential}, 3);
           load.run();
           w.barrier();
           hold(cudaStreamLegacy, 20ms);

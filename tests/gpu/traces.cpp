@@ -78,7 +78,7 @@ trace_record traced(
         try {
           std::optional<untax::gpu::signal_taps> taps;
           if (w.rank() == 1 && tap_of_rank_1 != nullptr) taps.emplace(*tap_of_rank_1);
-          device_workload load(w, entry, p, {.how = c.how}, 1);
+          workload load(w, entry, p, {.how = c.how}, 1);
           for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
             w.barrier();
             before(w.rank(), epoch, s);
@@ -297,8 +297,8 @@ TEST(gpu_traces, a_build_without_them_says_so) {
         gpus(),
         [](world& w) {
           const gemm_problem p{.m = 64, .n = 256, .k = 256, .type = dtype::bf16};
-          device_workload load(w, untax::operator_named("all_gather_gemm"), p,
-                               {.how = pattern::fused_specialized}, 1);
+          workload load(w, untax::operator_named("all_gather_gemm"), p,
+                        {.how = pattern::fused_specialized}, 1);
         },
         roomy_world());
   });

@@ -15,7 +15,6 @@
 #include <untax/memory/host_memory.hpp>
 
 #include "gpus.hpp"
-#include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
 #include "tests/multi/ranks.hpp"
 
@@ -114,7 +113,7 @@ const rank_body multiplying("gpu operators", [] {
   world w = world::from_environment(options);
   const untax::gemm_problem p{.m = 200, .n = 1000, .k = 520, .type = untax::dtype::bf16};
   for (const auto& entry : {untax::all_gather_gemm_entry(), untax::gemm_all_scatter_entry()}) {
-    untax::device_workload load(w, entry, p, {}, 1);
+    untax::workload load(w, entry, p, {}, 1);
     load.run();
     EXPECT_LE(load.relative_error(), untax::tolerance_of(entry, p)) << load.explain();
   }

@@ -16,9 +16,7 @@
 
 #include "engines/schedule/check.hpp"
 #include "ops/all_reduce_norm/workload.hpp"
-#include "ops/collectives_common/check_grid.hpp"
 #include "ops/collectives_common/registry.hpp"
-#include "ops/common/check_grid.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
 #include "ops/merge_partial_attention/workload.hpp"

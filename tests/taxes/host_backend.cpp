@@ -11,6 +11,7 @@
 #include <untax/taxes/ablation.hpp>
 #include <untax/world/launch.hpp>
 
+#include "ops/common/random_matrix.hpp"
 #include "ops/common/registry.hpp"
 #include "sample.hpp"
 #include "src/taxes/backends.hpp"

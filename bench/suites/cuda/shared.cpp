@@ -16,7 +16,6 @@
 #include <untax/world/devices.hpp>
 #include <untax/world/launch.hpp>
 
-#include "ops/common/device_workload.hpp"
 #include "ops/common/registry.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
 
@@ -37,7 +36,7 @@ void hold_stream(cudaStream_t stream) {
 
 /// Seconds of one run at this rank. The run before the first that is timed brings the ranks
 /// together.
-double timed_run(device_workload& load, const gpu::stopwatch& watch) {
+double timed_run(workload& load, const gpu::stopwatch& watch) {
   hold_stream(watch.stream());
   load.launch({watch.stream()});
   watch.start();
@@ -46,7 +45,7 @@ double timed_run(device_workload& load, const gpu::stopwatch& watch) {
 }
 
 /// Of a result that was never there before.
-double checked_run(device_workload& load, const gpu::stopwatch& watch, std::uint64_t seed) {
+double checked_run(workload& load, const gpu::stopwatch& watch, std::uint64_t seed) {
   load.refresh(seed);
   load.poison_result();
   load.launch({watch.stream()});
@@ -109,7 +108,7 @@ std::string time_world(const shared_trial& trial, bool recorded, gathered_figure
         const gpu::stopwatch watch;
         std::optional<trace_pause> pause;
         if (!recorded) pause.emplace();
-        device_workload load(w, trial.entry, trial.problem, {.how = trial.how}, options.seed);
+        workload load(w, trial.entry, trial.problem, {.how = trial.how}, options.seed);
         watch.start();
         double error = checked_run(load, watch, options.seed);
         std::vector<double> seconds;

@@ -15,7 +15,7 @@
 #include "engines/bulk/scratch.hpp"
 #include "engines/bulk/slab_gather.hpp"
 #include "engines/gpu/gemm_alone/gemm.hpp"
-#include "ops/common/device_workload.hpp"
+#include "ops/common/device_reference.hpp"
 #include "ops/common/timed_operands.hpp"
 #include "ops/common/workload.hpp"
 

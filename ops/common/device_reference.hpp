@@ -1,17 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include <untax/core/matrix.hpp>
 
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/bulk/scratch.hpp"
-#include "ops/common/own_stream.hpp"
+#include "ops/common/random_matrix.hpp"
 #include "ops/common/workload.hpp"
 
 namespace untax {
+
+/// The whole A of a problem, of which each rank has its part.
+[[nodiscard]] random_matrix whole_a(std::uint64_t seed) noexcept;
+/// The whole B of a rank with such a part.
+[[nodiscard]] random_matrix whole_b(std::uint64_t seed, const gemm_share& share) noexcept;
 
 /// Fills a rank's part of the inputs of a problem with N(0, 1), the same for the same seed at any
 /// rank. Asynchronous on a stream of the current device.
@@ -44,45 +48,6 @@ class device_reference {
   matrix b_;
   matrix right_;
   std::optional<bulk::library_gemm> product_;  ///< for large problems
-};
-
-/// One rank's GEMM operator with inputs in memory of its GPU, which is the current device, and a
-/// result that can be checked there.
-class device_workload final : public trial {
- public:
-  /// Collective.
-  device_workload(world& w, const operator_entry& entry, const gemm_problem& problem,
-                  const operator_options& options, std::uint64_t seed);
-
-  void refresh(std::uint64_t seed) override;
-  /// The same as `refresh`, asynchronously on a stream.
-  void refresh_on(stream_ref stream, std::uint64_t seed);
-  void poison_result() override;
-  /// Returns when the result is complete.
-  void run() override { launch({}); }
-  /// Asynchronous, with a stream.
-  void launch(stream_ref stream) { op_->run(as_const(a_), as_const(b_), c_, stream); }
-  [[nodiscard]] double relative_error() const override;
-  [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
-  [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
-
-  [[nodiscard]] const matrix& result() const noexcept { return c_; }
-
- private:
-  [[nodiscard]] matrix own(bulk::scratch& memory, range rows, range cols) const;
-
-  gemm_problem problem_;
-  gemm_share share_;
-  std::uint64_t seed_ = 0;
-  own_stream stream_;
-  mutable device_reference right_;  ///< of the seed that it was last computed for
-  bulk::scratch a_memory_;
-  bulk::scratch b_memory_;
-  bulk::scratch c_memory_;
-  matrix a_;
-  matrix b_;
-  matrix c_;
-  std::unique_ptr<runnable> op_;
 };
 
 }  // namespace untax

@@ -1,4 +1,4 @@
-#include "ops/common/device_workload.hpp"
+#include "ops/common/device_reference.hpp"
 
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
@@ -10,21 +10,21 @@ namespace {
 /// Additions and multiplications for which a plain loop takes some tenths of a second.
 constexpr double most_plain_operations = 1e12;
 
-std::uint64_t seed_of_a(std::uint64_t seed) { return seed * 2; }
-std::uint64_t seed_of_b(std::uint64_t seed, const gemm_share& share) {
-  return seed * 2 + 1 + (share.b_of_rank << 40U);
-}
-
 std::size_t bytes_of(range rows, range cols, dtype type) {
   return static_cast<std::size_t>(rows.size * cols.size) * size_of(type);
 }
 
 }  // namespace
 
+random_matrix whole_a(std::uint64_t seed) noexcept { return {seed * 2}; }
+random_matrix whole_b(std::uint64_t seed, const gemm_share& share) noexcept {
+  return {seed * 2 + 1 + (share.b_of_rank << 40U)};
+}
+
 void fill_device_inputs(const gemm_share& share, std::uint64_t seed, const matrix& a,
                         const matrix& weights, stream_ref stream) {
-  gpu::fill_normal(a, seed_of_a(seed), share.a_rows, share.a_cols, stream);
-  gpu::fill_normal(weights, seed_of_b(seed, share), share.b_rows, share.b_cols, stream);
+  gpu::fill_normal(a, whole_a(seed).seed, share.a_rows, share.a_cols, stream);
+  gpu::fill_normal(weights, whole_b(seed, share).seed, share.b_rows, share.b_cols, stream);
 }
 
 device_reference::device_reference(const operator_entry& entry, const gemm_problem& problem,
@@ -51,8 +51,8 @@ device_reference::device_reference(const operator_entry& entry, const gemm_probl
 void device_reference::compute(std::uint64_t seed, stream_ref stream) {
   if (right_.empty()) return;
   const range depth{0, problem_.k};
-  gpu::fill_normal(a_, seed_of_a(seed), share_.c_rows, depth, stream);
-  gpu::fill_normal(b_, seed_of_b(seed, share_), share_.c_cols, depth, stream);
+  gpu::fill_normal(a_, whole_a(seed).seed, share_.c_rows, depth, stream);
+  gpu::fill_normal(b_, whole_b(seed, share_).seed, share_.c_cols, depth, stream);
   if (product_) return product_->run(a_.data, b_.data, right_.data, stream);
   gpu::multiply_plainly(as_const(a_), as_const(b_), right_, stream);
 }
@@ -64,47 +64,6 @@ double device_reference::error_of(const const_matrix& c, stream_ref stream) cons
   found.add(gpu::compare(c, as_const(right_), element_share_, square, sums_.data(), stream),
             static_cast<double>(right_.rows * right_.cols), square);
   return found.relative_error();
-}
-
-device_workload::device_workload(world& w, const operator_entry& entry, const gemm_problem& problem,
-                                 const operator_options& options, std::uint64_t seed)
-    : problem_(problem),
-      share_(entry.share(problem, w.size(), w.rank())),
-      right_(entry, problem, w.size(), w.rank()) {
-  a_ = own(a_memory_, share_.a_rows, share_.a_cols);
-  b_ = own(b_memory_, share_.b_rows, share_.b_cols);
-  op_ = entry.make(w, problem, options);
-  c_ = op_->result();
-  if (c_.data == nullptr) c_ = own(c_memory_, share_.c_rows, share_.c_cols);
-  refresh(seed);
-  poison_result();
-  // No rank may run while another one still allocates.
-  w.barrier();
-}
-
-matrix device_workload::own(bulk::scratch& memory, range rows, range cols) const {
-  memory = bulk::scratch(bytes_of(rows, cols, problem_.type));
-  return {memory.data(), problem_.type, rows.size, cols.size};
-}
-
-void device_workload::refresh(std::uint64_t seed) {
-  refresh_on(stream_.get(), seed);
-  stream_.wait("making inputs failed");
-}
-
-void device_workload::refresh_on(stream_ref stream, std::uint64_t seed) {
-  seed_ = seed;
-  fill_device_inputs(share_, seed, a_, b_, stream);
-}
-
-void device_workload::poison_result() {
-  gpu::fill_nan(c_.data, c_.span_bytes(), stream_.get());
-  stream_.wait("poisoning the result failed");
-}
-
-double device_workload::relative_error() const {
-  right_.compute(seed_, stream_.get());
-  return right_.error_of(as_const(c_), stream_.get());
 }
 
 }  // namespace untax
