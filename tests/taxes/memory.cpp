@@ -6,9 +6,11 @@
 
 #include "bench/suites/gpu_need.hpp"
 #include "bench/suites/pattern_runs.hpp"
+#include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "ops/merge_partial_attention/workload.hpp"
 #include "sample.hpp"
 #include "src/taxes/memory_room.hpp"
 #include "src/taxes/taxes_need.hpp"
@@ -109,6 +111,22 @@ TEST(memory_need, collectives_hold_what_goes_in_and_comes_out) {
     EXPECT_GT(what.need(8, {pattern::fused_sequential}, false).activations, 4.0 * most_of_any)
         << entry.name;
   }
+}
+
+TEST(memory_need, of_a_gpu_is_that_of_one_rank) {
+  const all_reduce_norm_problem norm{.tokens = 8, .hidden = 64, .type = dtype::bf16};
+  const merge_partial_attention_problem merge{.tokens = 8, .heads = 2, .head_dim = 64};
+  for (const trial_subject& what :
+       {subject_of(norm, {}, memory_kind::cuda), subject_of(merge, {}, memory_kind::cuda)}) {
+    const memory_need alone = what.need(1, what.patterns, false);
+    EXPECT_EQ(what.need(4, what.patterns, false).activations, alone.activations) << what.name;
+    EXPECT_EQ(alone.heap_of_rank, static_cast<double>(what.heap_bytes(1))) << what.name;
+  }
+  // in and residual, x and out, and the weight.
+  EXPECT_EQ(subject_of(norm, {}, memory_kind::host)
+                .need(2, {pattern::fused_sequential}, false)
+                .activations,
+            2.0 * 2 * (4 * 8 * 64 + 64));
 }
 
 TEST(memory_room, is_that_of_the_machine) {
