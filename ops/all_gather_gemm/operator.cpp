@@ -7,8 +7,8 @@
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
-#include "ops/common/gemm_runner.hpp"
 #include "ops/common/own_columns_first.hpp"
+#include "ops/common/planned_gemm.hpp"
 #include "ops/common/registry.hpp"
 
 namespace untax {
@@ -28,7 +28,7 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
                                  const operator_options& options)
     : problem_(problem), rank_(w.rank()) {
   require_sizes(name, rank_, problem.m, problem.n, problem.k);
-  runner_ = std::make_unique<gemm_runner>(w, name);
+  planned_ = std::make_unique<planned_gemm>(w, name);
   if (w.memory() == memory_kind::cuda) {
     plan_on_device(options);
     return;
@@ -40,24 +40,24 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
       });
   plan_ = made.plan;
   explanation_ = made.explanation;
-  runner_->plans = made.plans;
+  planned_->plans = made.plans;
   const bool in_order = options.invariant && problem.gather == gather_axis::k;
   const sharding own_first = in_order ? a_sharding(problem, w.size()) : sharding{};
-  runner_->engine =
-      engine_on_host(w, made, host_options(name, problem.type, problem.type, options), problem.m, 0,
-                     [problem, own_first](std::int64_t rows, const protocol_plan& plan) {
-                       return own_columns_first(
-                           all_gather_gemm_protocol(with_rows(problem, rows), plan), own_first);
-                     });
+  planned_->backend = backend_on_host(
+      *planned_, made, host_options(name, problem.type, problem.type, options), problem.m, 0,
+      [problem, own_first](std::int64_t rows, const protocol_plan& plan) {
+        return own_columns_first(all_gather_gemm_protocol(with_rows(problem, rows), plan),
+                                 own_first);
+      });
 }
 
 void all_gather_gemm::plan_on_device(const operator_options& options) {
-  world& w = runner_->ranks;
+  world& w = planned_->ranks;
   const operator_entry entry = all_gather_gemm_entry();
   const auto& [m, n, k, type, gather] = problem_;
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type, .gather = gather};
   plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_, options), options);
-  if (options.varying_rows) runner_->plans = rows_on_device(name, rank_, options, plan_, m);
+  if (options.varying_rows) planned_->plans = rows_on_device(name, rank_, options, plan_, m);
   const auto rooms = options.varying_rows ? gpu::make_room_pool(w, name) : nullptr;
   const auto by_library = [&] {
     return all_gather_gemm_by_library(w, problem_, options.varying_rows);
@@ -68,7 +68,7 @@ void all_gather_gemm::plan_on_device(const operator_options& options) {
   auto made = make_on_device(w, entry, problem, options, {by_library, by_kernels}, nullptr);
   plan_.how = made.how;
   explanation_ = std::move(made.explanation);
-  runner_->device = std::move(made.runner);
+  planned_->backend = std::move(made.runner);
 }
 
 all_gather_gemm::all_gather_gemm(all_gather_gemm&&) noexcept = default;
@@ -82,12 +82,13 @@ extent all_gather_gemm::a_shard(const all_gather_gemm_problem& problem, int worl
 void all_gather_gemm::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                           stream_ref stream) {
   const argument_check check{name, rank_};
-  check.is_whole(runner_ != nullptr);
-  const std::int64_t rows = rows_of_run(name, rank_, "c", c.rows, problem_.m, runner_->plans.get());
+  check.is_whole(planned_ != nullptr);
+  const std::int64_t rows =
+      rows_of_run(name, rank_, "c", c.rows, problem_.m, planned_->plans.get());
   const auto& [m, n, k, type, gather] = problem_;
   check.gemm(a, a_shard(with_rows(problem_, rows), plan_.world, rank_), weights, {n, k}, c,
              {rows, n}, type);
-  (*runner_->turns)(stream, [&] { runner_->run(rows, a, weights, c, stream); });
+  (*planned_->turns)(stream, [&] { planned_->backend->run(rows, a, weights, c, stream); });
 }
 
 }  // namespace untax

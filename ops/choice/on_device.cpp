@@ -38,7 +38,7 @@ made_on_device made_of(world& w, const operator_entry& entry, chosen_operators p
                                    most.rows, plans.by_rows.size(), made.explanation);
   }
   if (!plans.reason.empty()) made.explanation += "; " + plans.reason;
-  made.runner = make_process_owned<device_runner>(w, entry.name, std::move(plans.by_rows),
+  made.runner = make_process_owned<device_runner>(w, entry.name, std::move(plans.by_rows), varies,
                                                   std::move(plans.libraries));
   w.agree(entry.name, fmt::format("made {}", name_of(made.how)));
   return made;

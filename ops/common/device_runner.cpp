@@ -37,11 +37,12 @@ void require_device_problem(std::string_view operator_name, int rank, dtype type
 }
 
 device_runner::device_runner(world& w, std::string_view operator_name,
-                             std::vector<operator_up_to> plans,
+                             std::vector<operator_up_to> plans, bool rows_vary,
                              std::shared_ptr<const void> libraries)
     : world_(&w.stable_view()),
       name_(operator_name),
       arguments_(operator_name, w),
+      rows_vary_(rows_vary),
       plans_(std::move(plans)),
       current_(plans_.back().op.get()),
       libraries_(std::move(libraries)) {}
@@ -70,8 +71,12 @@ void device_runner::set_rows(std::int64_t rows, stream_ref stream) {
   current_->set_rows(rows);
 }
 
-void device_runner::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
-                        stream_ref stream) {
+void device_runner::run(std::int64_t rows, const const_matrix& a, const const_matrix& weights,
+                        const matrix& c, stream_ref stream) {
+  if (rows_vary_) {
+    set_rows(rows, stream);
+    if (rows == 0) return;
+  }
   world_->check();
   require_usable("a", a);
   require_usable("weights", weights);

@@ -12,6 +12,7 @@
 
 #include "ops/common/device_arguments.hpp"
 #include "ops/common/device_operator.hpp"
+#include "ops/common/gemm_backend.hpp"
 #include "ops/common/own_stream.hpp"
 
 namespace untax {
@@ -34,33 +35,34 @@ void note_rows(world& w, std::string_view operator_name, std::int64_t rows, stre
 /// same operator for several. Each plan has its own kernel, lists, counters and rooms, so a run of
 /// one does not affect the others, and what is proved of each by itself holds in any sequence. A
 /// run uses the first plan that was made for at least as many rows.
-class device_runner {
+class device_runner final : public gemm_backend {
  public:
-  /// `plans`: by ascending rows, the last one for the capacity; one if rows do not vary.
+  /// `plans`: by ascending rows, the last one for the capacity. One if rows do not vary.
   /// `libraries` is kept as long as this is: NCCL takes long to connect ranks, so the next operator
   /// that is timed finds them connected. `w` has to outlive it.
   device_runner(world& w, std::string_view operator_name, std::vector<operator_up_to> plans,
-                std::shared_ptr<const void> libraries = nullptr);
+                bool rows_vary, std::shared_ptr<const void> libraries = nullptr);
   device_runner(const device_runner&) = delete;
   device_runner& operator=(const device_runner&) = delete;
   /// Collective, as the ends of the plans are. Waits for what runs on the GPU.
-  ~device_runner();
+  ~device_runner() override;
 
-  /// Sets the number of rows of the next runs, up to the planned one; only if that was planned for
-  /// `varying_rows`. A new number is recorded in the ledger, which finds ranks that have others;
-  /// not while `stream` is captured.
-  void set_rows(std::int64_t rows, stream_ref stream);
-
-  /// One epoch. Throws `invalid_argument` for rows with gaps between them, addresses that are not
-  /// multiples of 16 bytes, and memory that the GPU cannot reach; what stopped the world.
-  void run(const const_matrix& a, const const_matrix& weights, const matrix& c, stream_ref stream);
+  /// A run without rows launches nothing, where rows vary. Throws `invalid_argument` for rows with
+  /// gaps between them, addresses that are not multiples of 16 bytes, and memory that the GPU
+  /// cannot reach; what stopped the world.
+  void run(std::int64_t rows, const const_matrix& a, const const_matrix& weights, const matrix& c,
+           stream_ref stream) override;
 
  private:
+  /// Sets the number of rows of the next runs, up to the planned one. A new number is recorded in
+  /// the ledger, which finds ranks that have others; not while `stream` is captured.
+  void set_rows(std::int64_t rows, stream_ref stream);
   void require_usable(std::string_view what, const const_matrix& m);
 
   world* world_;
   std::string name_;
   device_arguments arguments_;
+  bool rows_vary_;
   std::int64_t rows_ = -1;  ///< rows of runs, where they vary
   own_stream stream_;
   std::vector<operator_up_to> plans_;

@@ -31,14 +31,14 @@ std::string choose_phases(const world& w, const gemm_all_reduce_problem& problem
 
 gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& problem,
                                  const operator_options& options)
-    : problem_(problem), runner_(std::make_unique<gemm_runner>(w, name)) {
+    : problem_(problem), planned_(std::make_unique<planned_gemm>(w, name)) {
   const auto make_result = [&] {
-    runner_->result = allocate_result(w, name, {problem.m, problem.n}, problem.type);
+    planned_->result = allocate_result(w, name, {problem.m, problem.n}, problem.type);
   };
   if (w.memory() == memory_kind::cuda) {
     require_phases(name, w.rank(), options.phases);
     make_result();
-    const symmetric<std::byte>& own = runner_->result.get();
+    const symmetric<std::byte>& own = planned_->result.get();
     const auto phases = [&](std::int64_t rows) {
       return options.phases > 0 ? options.phases
                                 : phases_for(with_rows(problem, rows), w.size(), w.memory());
@@ -49,9 +49,9 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
                                       .phases = phases},
                                      options);
     plan_ = all.plan;
-    runner_->plans = std::move(all.plans);
+    planned_->plans = std::move(all.plans);
     explanation_ = std::move(all.made.explanation) + choose_phases(w, problem, options, plan_);
-    runner_->device = std::move(all.made.runner);
+    planned_->backend = std::move(all.made.runner);
     return;
   }
   const planned_on_host made =
@@ -60,13 +60,13 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
       });
   plan_ = made.plan;
   explanation_ = made.explanation;
-  runner_->plans = made.plans;
+  planned_->plans = made.plans;
   make_result();
-  runner_->engine =
-      engine_on_host(w, made, host_options(name, problem.type, partials_type(problem), options),
-                     problem.m, problem.n, [problem](std::int64_t rows, const protocol_plan& plan) {
-                       return protocol_for(with_rows(problem, rows), plan);
-                     });
+  planned_->backend = backend_on_host(
+      *planned_, made, host_options(name, problem.type, partials_type(problem), options), problem.m,
+      problem.n, [problem](std::int64_t rows, const protocol_plan& plan) {
+        return protocol_for(with_rows(problem, rows), plan);
+      });
 }
 
 gemm_all_reduce::gemm_all_reduce(gemm_all_reduce&&) noexcept = default;
@@ -78,19 +78,19 @@ std::int64_t gemm_all_reduce::k_shard(const gemm_all_reduce_problem& problem, in
 }
 
 matrix gemm_all_reduce::result() const {
-  argument_check{name, plan_.rank}.is_whole(runner_ != nullptr);
-  return {runner_->result->local(), problem_.type, problem_.m, problem_.n};
+  argument_check{name, plan_.rank}.is_whole(planned_ != nullptr);
+  return {planned_->result->local(), problem_.type, problem_.m, problem_.n};
 }
 
 matrix gemm_all_reduce::rows_of(matrix c, std::int64_t rows) const {
-  if (runner_->plans) c.rows = rows;
+  if (planned_->plans) c.rows = rows;
   return c;
 }
 
 void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                           stream_ref stream) {
   const matrix all = result();
-  const row_plans* const plans = runner_->plans.get();
+  const row_plans* const plans = planned_->plans.get();
   const std::int64_t rows = rows_of_run(name, plan_.rank, "a", a.rows, problem_.m, plans);
   const matrix own = rows_of(all, rows);
   check_summed(summed(with_rows(problem_, rows)), plan_, a, weights, c, {rows, problem_.n});
@@ -103,9 +103,9 @@ void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, co
     check.apart("weights", weights, as_const(own));
     check.apart("c, which is not result(),", as_const(c), as_const(own));
   }
-  const bool is_copied = by_way_of_own && runner_->engine;
-  (*runner_->turns)(stream, [&] {
-    runner_->run(rows, a, weights, is_copied ? own : c, stream);
+  const bool is_copied = by_way_of_own && !planned_->on_gpus();
+  (*planned_->turns)(stream, [&] {
+    planned_->backend->run(rows, a, weights, is_copied ? own : c, stream);
     if (!is_copied) return;
     host::copy_tile({static_cast<std::byte*>(own.data), own.stride, own.type}, own.rows, own.cols,
                     {static_cast<std::byte*>(c.data), c.stride, c.type});

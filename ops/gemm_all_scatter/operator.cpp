@@ -6,7 +6,7 @@
 
 #include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
-#include "ops/common/gemm_runner.hpp"
+#include "ops/common/planned_gemm.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
@@ -26,7 +26,7 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
                                    const operator_options& options)
     : world_(&w.stable_view()), problem_(problem) {
   require_sizes(name, w.rank(), problem.m, problem.n, problem.k);
-  runner_ = std::make_unique<gemm_runner>(w, name);
+  planned_ = std::make_unique<planned_gemm>(w, name);
   if (w.memory() == memory_kind::cuda) {
     plan_on_device(options);
     return;
@@ -38,18 +38,18 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
       });
   plan_ = made.plan;
   explanation_ = made.explanation;
-  runner_->plans = made.plans;
+  planned_->plans = made.plans;
   make_result();
-  runner_->engine =
-      engine_on_host(w, made, host_options(name, problem.type, problem.type, options), problem.m,
-                     cols, [problem](std::int64_t rows, const protocol_plan& plan) {
-                       return gemm_all_scatter_protocol(with_rows(problem, rows), plan);
-                     });
+  planned_->backend =
+      backend_on_host(*planned_, made, host_options(name, problem.type, problem.type, options),
+                      problem.m, cols, [problem](std::int64_t rows, const protocol_plan& plan) {
+                        return gemm_all_scatter_protocol(with_rows(problem, rows), plan);
+                      });
 }
 
 void gemm_all_scatter::make_result() {
-  runner_->result = allocate_result(*world_, name, {problem_.m, problem_.n}, problem_.type);
-  agreed_ = runner_->result->local();
+  planned_->result = allocate_result(*world_, name, {problem_.m, problem_.n}, problem_.type);
+  agreed_ = planned_->result->local();
 }
 
 void gemm_all_scatter::plan_on_device(const operator_options& options) {
@@ -59,8 +59,8 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   const gemm_problem problem{.m = m, .n = n, .k = k, .type = type};
   plan_ = untax::plan_on_device(w, entry, problem, text_of(problem_, options), options);
   make_result();
-  const symmetric<std::byte>& own = runner_->result.get();
-  if (options.varying_rows) runner_->plans = rows_on_device(name, w.rank(), options, plan_, m);
+  const symmetric<std::byte>& own = planned_->result.get();
+  if (options.varying_rows) planned_->plans = rows_on_device(name, w.rank(), options, plan_, m);
   auto made = make_on_device(
       w, entry, problem, options,
       {.by_library = [&] { return gemm_all_scatter_by_library(w, problem_, options.varying_rows); },
@@ -72,7 +72,7 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
       own.local());
   plan_.how = made.how;
   explanation_ = std::move(made.explanation);
-  runner_->device = std::move(made.runner);
+  planned_->backend = std::move(made.runner);
 }
 
 gemm_all_scatter::gemm_all_scatter(gemm_all_scatter&&) noexcept = default;
@@ -85,12 +85,12 @@ extent gemm_all_scatter::weights_shard(const gemm_all_scatter_problem& problem, 
 }
 
 matrix gemm_all_scatter::result() const {
-  argument_check{name, world_->rank()}.is_whole(runner_ != nullptr);
-  return {runner_->result->local(), problem_.type, problem_.m, problem_.n};
+  argument_check{name, world_->rank()}.is_whole(planned_ != nullptr);
+  return {planned_->result->local(), problem_.type, problem_.m, problem_.n};
 }
 
 matrix gemm_all_scatter::rows_of(matrix c, std::int64_t rows) const {
-  if (runner_->plans) c.rows = rows;
+  if (planned_->plans) c.rows = rows;
   return c;
 }
 
@@ -105,9 +105,9 @@ void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
                             rank, name, fmt::ptr(c.data), c.span_bytes()));
   }
   // A capture cannot contain a wait for other ranks.
-  if (runner_->device && is_captured(stream)) return;
+  if (planned_->on_gpus() && is_captured(stream)) return;
   // A peer writes to the offset of its own C, so all ranks must have the same offset.
-  const auto offset = static_cast<const std::byte*>(c.data) - runner_->result->local();
+  const auto offset = static_cast<const std::byte*>(c.data) - planned_->result->local();
   world_->agree(name, fmt::format("c at offset {} from result(), row stride {}", offset, c.stride));
   agreed_ = c.stride == problem_.n ? c.data : nullptr;
 }
@@ -115,13 +115,13 @@ void gemm_all_scatter::agree_on(const matrix& c, stream_ref stream) {
 void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                            stream_ref stream) {
   const argument_check check{name, world_->rank()};
-  check.is_whole(runner_ != nullptr);
-  const auto rows = rows_of_run(name, check.rank, "a", a.rows, problem_.m, runner_->plans.get());
+  check.is_whole(planned_ != nullptr);
+  const auto rows = rows_of_run(name, check.rank, "a", a.rows, problem_.m, planned_->plans.get());
   check.gemm(a, {rows, problem_.k}, weights, weights_shard(problem_, plan_.world, check.rank), c,
              {rows, problem_.n}, problem_.type);
-  (*runner_->turns)(stream, [&] {
+  (*planned_->turns)(stream, [&] {
     agree_on(rows_of(c, problem_.m), stream);  // a rank with more rows may write there
-    runner_->run(rows, a, weights, c, stream);
+    planned_->backend->run(rows, a, weights, c, stream);
   });
 }
 

@@ -12,7 +12,7 @@
 #include <untax/world/world.hpp>
 
 #include "ops/choice/on_device.hpp"
-#include "ops/common/gemm_runner.hpp"
+#include "ops/common/planned_gemm.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/reduce_target.hpp"
 #include "ops/common/row_plans.hpp"

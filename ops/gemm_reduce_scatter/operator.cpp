@@ -20,24 +20,24 @@ summed_problem summed(const gemm_reduce_scatter_problem& p) {
 
 gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_problem& problem,
                                          const operator_options& options)
-    : problem_(problem), rank_(w.rank()), runner_(std::make_unique<gemm_runner>(w, name)) {
+    : problem_(problem), rank_(w.rank()), planned_(std::make_unique<planned_gemm>(w, name)) {
   if (w.memory() == memory_kind::cuda) {
     auto all = make_summed_on_device(w, gemm_reduce_scatter_entry(), summed(problem), {}, options);
     plan_ = all.plan;
-    runner_->plans = std::move(all.plans);
+    planned_->plans = std::move(all.plans);
     explanation_ = std::move(all.made.explanation);
-    runner_->device = std::move(all.made.runner);
+    planned_->backend = std::move(all.made.runner);
     return;
   }
   const planned_on_host made = plan_summed_on_host(w, summed(problem), options);
   plan_ = made.plan;
   explanation_ = made.explanation;
-  runner_->plans = made.plans;
-  runner_->engine =
-      engine_on_host(w, made, host_options(name, problem.type, partials_type(problem), options),
-                     problem.m, problem.n, [problem](std::int64_t rows, const protocol_plan& plan) {
-                       return protocol_for(with_rows(problem, rows), plan);
-                     });
+  planned_->plans = made.plans;
+  planned_->backend = backend_on_host(
+      *planned_, made, host_options(name, problem.type, partials_type(problem), options), problem.m,
+      problem.n, [problem](std::int64_t rows, const protocol_plan& plan) {
+        return protocol_for(with_rows(problem, rows), plan);
+      });
 }
 
 gemm_reduce_scatter::gemm_reduce_scatter(gemm_reduce_scatter&&) noexcept = default;
@@ -56,11 +56,12 @@ extent gemm_reduce_scatter::c_shard(const gemm_reduce_scatter_problem& problem, 
 
 void gemm_reduce_scatter::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                               stream_ref stream) {
-  argument_check{name, rank_}.is_whole(runner_ != nullptr);
-  const std::int64_t rows = rows_of_run(name, rank_, "a", a.rows, problem_.m, runner_->plans.get());
+  argument_check{name, rank_}.is_whole(planned_ != nullptr);
+  const std::int64_t rows =
+      rows_of_run(name, rank_, "a", a.rows, problem_.m, planned_->plans.get());
   const auto problem = with_rows(problem_, rows);
   check_summed(summed(problem), plan_, a, weights, c, c_shard(problem, plan_.world, rank_));
-  (*runner_->turns)(stream, [&] { runner_->run(rows, a, weights, c, stream); });
+  (*planned_->turns)(stream, [&] { planned_->backend->run(rows, a, weights, c, stream); });
 }
 
 }  // namespace untax

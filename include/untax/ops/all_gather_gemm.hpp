@@ -12,7 +12,7 @@
 
 namespace untax {
 
-struct gemm_runner;
+struct planned_gemm;
 
 /// C_r = gather(A) x B_r^T. Every rank has a shard of A (rows, or columns with `gather = k`) and
 /// its own weights. It is planned once and run many times. The algorithm is that of arXiv
@@ -67,7 +67,7 @@ class all_gather_gemm {
   protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
-  std::unique_ptr<gemm_runner> runner_;  ///< null if this was moved from
+  std::unique_ptr<planned_gemm> planned_;  ///< null if this was moved from
 };
 
 }  // namespace untax

@@ -12,7 +12,7 @@
 
 namespace untax {
 
-struct gemm_runner;
+struct planned_gemm;
 
 /// C = sum over ranks of A_r x B_r^T, complete at every rank, where k is sharded over the ranks.
 /// Partial results are added in fp32 in rank order, so the result has the same bits at every rank,
@@ -72,7 +72,7 @@ class gemm_all_reduce {
   gemm_all_reduce_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
-  std::unique_ptr<gemm_runner> runner_;  ///< null if this was moved from
+  std::unique_ptr<planned_gemm> planned_;  ///< null if this was moved from
 };
 
 }  // namespace untax

@@ -12,7 +12,7 @@
 
 namespace untax {
 
-struct gemm_runner;
+struct planned_gemm;
 
 /// C = A x B^T, complete at every rank. B is sharded by rows (columns of C) over the ranks. It is
 /// planned once and run many times. The pattern is that of arXiv 2511.12500;
@@ -87,7 +87,7 @@ class gemm_all_scatter {
   gemm_all_scatter_problem problem_;
   protocol_plan plan_;
   std::string explanation_;
-  std::unique_ptr<gemm_runner> runner_;  ///< null if this was moved from
+  std::unique_ptr<planned_gemm> planned_;  ///< null if this was moved from
   const void* agreed_ = nullptr;
 };
 

@@ -12,7 +12,7 @@
 
 namespace untax {
 
-struct gemm_runner;
+struct planned_gemm;
 
 /// Rows of C = sum over ranks of A_r x B_r^T, where k is sharded over the ranks. Partial results
 /// are added in fp32 in rank order, so the result has the same bits for any timing. It is planned
@@ -63,7 +63,7 @@ class gemm_reduce_scatter {
   protocol_plan plan_;
   std::string explanation_;
   int rank_ = 0;
-  std::unique_ptr<gemm_runner> runner_;  ///< null if this was moved from
+  std::unique_ptr<planned_gemm> planned_;  ///< null if this was moved from
 };
 
 }  // namespace untax

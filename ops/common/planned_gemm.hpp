@@ -9,45 +9,40 @@
 
 #include <untax/core/matrix.hpp>
 #include <untax/core/process_owned.hpp>
-#include <untax/core/stream_ref.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/symmetric/owned_symmetric.hpp>
 #include <untax/tile/program.hpp>
 #include <untax/world/world.hpp>
 
 #include "engines/host/engine.hpp"
-#include "ops/common/device_runner.hpp"
+#include "ops/common/gemm_backend.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/row_plans.hpp"
 #include "ops/common/run_turns.hpp"
 
 namespace untax {
 
-/// Runs a GEMM operator for its class: by an engine of the host, or by kernels in a world of GPUs.
-struct gemm_runner {
+/// What the class of a GEMM operator keeps.
+struct planned_gemm {
   /// `operator_name` is for errors, and has to outlive this.
-  gemm_runner(world& w, std::string_view operator_name)
+  planned_gemm(world& w, std::string_view operator_name)
       : ranks(w.stable_view()),
         name(operator_name),
         turns(make_process_owned<run_turns>(w, operator_name)) {}
-  gemm_runner(const gemm_runner&) = delete;
-  gemm_runner& operator=(const gemm_runner&) = delete;
+  planned_gemm(const planned_gemm&) = delete;
+  planned_gemm& operator=(const planned_gemm&) = delete;
   /// After an exception it does not wait for its kernels, which may still write the result. The
   /// result is then left to the world.
-  ~gemm_runner();
+  ~planned_gemm();
 
-  /// Runs with so many rows, within a turn of `turns`; the arguments have been checked. If peers
-  /// write C, the Cs of neighbouring ranks are as far apart as their results.
-  void run(std::int64_t rows, const const_matrix& a, const const_matrix& weights, const matrix& c,
-           stream_ref stream);
+  [[nodiscard]] bool on_gpus() const { return ranks.memory() == memory_kind::cuda; }
 
   world& ranks;
   std::string_view name;
   process_owned<run_turns> turns;
   owned_symmetric<std::byte> result;       ///< its own, if peers write it; destroyed last
   std::shared_ptr<const row_plans> plans;  ///< where runs have different numbers of rows
-  process_owned<host::engine> engine;
-  process_owned<device_runner> device;  ///< instead, in a world of GPUs
+  process_owned<gemm_backend> backend;     ///< runs it, within a turn; destroyed first
 };
 
 /// The operator's own C. Collective.
@@ -80,16 +75,21 @@ template <class Make>
   return all;
 }
 
-/// Its engine. `protocol(rows, plan)` is the protocol for so many rows, at most `most`. Results
-/// that pass through rings (tile_ring.hpp) have `ring_columns` columns at a rank. Collective.
+/// Its backend, for a `planned` that has its result, if peers write it: the Cs of neighbouring
+/// ranks are as far apart as their results. `protocol(rows, plan)` is the protocol for so many
+/// rows, at most `most`. Results that pass through rings (tile_ring.hpp) have `ring_columns`
+/// columns at a rank. Collective.
 template <class ProtocolFor>
-[[nodiscard]] auto engine_on_host(world& w, const planned_on_host& made,
-                                  const host::engine_options& how, std::int64_t most,
-                                  std::int64_t ring_columns, const ProtocolFor& protocol) {
-  if (!made.plans)
-    return make_process_owned<host::engine>(w, program(protocol(most, made.plan)), how);
-  return make_process_owned<host::engine>(
-      w, programs_of(made.plans, most_ring_uses(*made.plans, ring_columns), protocol), how);
+[[nodiscard]] process_owned<gemm_backend> backend_on_host(
+    const planned_gemm& planned, const planned_on_host& made, const host::engine_options& how,
+    std::int64_t most, std::int64_t ring_columns, const ProtocolFor& protocol) {
+  const auto backend = [&](auto&& programs) {
+    return make_process_owned<host_gemm>(planned.ranks, planned.name, made.plans,
+                                         planned.result ? planned.result->span() : 0,
+                                         std::forward<decltype(programs)>(programs), how);
+  };
+  if (!made.plans) return backend(program(protocol(most, made.plan)));
+  return backend(programs_of(made.plans, most_ring_uses(*made.plans, ring_columns), protocol));
 }
 
 }  // namespace untax
