@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/all_reduce_norm/planning.hpp"
+#include "ops/all_reduce_norm/spec.hpp"
 #include "ops/common/random_matrix.hpp"
 
 namespace untax {
@@ -19,29 +20,18 @@ random_matrix part_of(std::uint64_t seed, int rank) noexcept {
 }  // namespace
 
 std::vector<trial_operand> norm_operands::operands() const {
-  const auto& [tokens, hidden, type, output, epsilon] = problem_;
-  const std::size_t element = size_of(type);
-  const bool scaled = output == norm_output::e4m3_per_token;
-  return {{"in", operand_role::input, tokens, hidden, element},
-          {"residual", operand_role::input, tokens, hidden, element},
-          {"weight", operand_role::input, 1, hidden, element},
-          {.name = "x",
-           .role = operand_role::result,
-           .rows = tokens,
-           .cols = hidden,
-           .element_bytes = element,
-           .in_operator = true},
-          {.name = "out",
-           .role = operand_role::result,
-           .rows = tokens,
-           .cols = hidden,
-           .element_bytes = normed_size(problem_),
-           .in_operator = true},
-          {.name = "scales",
-           .role = operand_role::result,
-           .rows = scaled ? tokens : 0,
-           .cols = 1,
-           .in_operator = true}};
+  auto operands = trial_operands(spec_of<all_reduce_norm>::operands(problem_, world_, rank_));
+  operands[x].in_operator = true;
+  trial_operand normed = operands[x];
+  normed.name = "out";
+  normed.element_bytes = normed_size(problem_);
+  operands.push_back(normed);
+  operands.push_back({.name = "scales",
+                      .role = operand_role::result,
+                      .rows = problem_.output == norm_output::e4m3_per_token ? problem_.tokens : 0,
+                      .cols = 1,
+                      .in_operator = true});
+  return operands;
 }
 
 std::unique_ptr<all_reduce_norm> norm_operands::make(world& w,

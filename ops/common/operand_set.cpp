@@ -6,6 +6,15 @@
 
 namespace untax {
 
+std::vector<trial_operand> trial_operands(std::span<const operand_shape> shapes) {
+  std::vector<trial_operand> operands;
+  for (const operand_shape& shape : shapes) {
+    operands.push_back({shape.name, shape.written ? operand_role::result : operand_role::input,
+                        shape.rows, shape.cols, size_of(shape.type)});
+  }
+  return operands;
+}
+
 memory_need need_of(const std::vector<trial_operand>& operands) noexcept {
   memory_need need;
   for (const trial_operand& operand : operands) {

@@ -13,6 +13,7 @@
 #include "engines/bulk/scratch.hpp"
 #include "ops/common/memory_need.hpp"
 #include "ops/common/own_stream.hpp"
+#include "ops/common/spec.hpp"
 
 namespace untax {
 
@@ -34,6 +35,9 @@ struct trial_operand {
     return static_cast<std::size_t>(rows * cols) * element_bytes;
   }
 };
+
+/// Operands as a spec describes them: inputs, and what is written.
+[[nodiscard]] std::vector<trial_operand> trial_operands(std::span<const operand_shape> shapes);
 
 /// The memory that operands take, and in `heap_of_rank` that of those in the symmetric heap.
 [[nodiscard]] memory_need need_of(const std::vector<trial_operand>& operands) noexcept;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/flash_decode/planning.hpp"
+#include "ops/flash_decode/spec.hpp"
 
 namespace untax {
 namespace {
@@ -42,15 +43,14 @@ memory_need need_of_rank(const flash_decode_problem& p, const flash_decode_optio
 
 std::vector<trial_operand> attention_operands::operands() const {
   const flash_decode_problem& p = work_.problem;
-  const extent cache = cache_extent(p);
-  const std::int64_t entries = std::max<std::int64_t>(p.batch * pages_of_sequence(p), 1);
-  const std::size_t element = size_of(p.type);
-  return {{"q", operand_role::input, p.batch * p.heads, p.head_dim, element},
-          {"keys", operand_role::weight, cache.rows, cache.cols, element},
-          {"values", operand_role::weight, cache.rows, cache.cols, element},
-          {"lengths", operand_role::input, p.batch, 1, sizeof(std::int32_t)},
-          {"page_table", operand_role::input, entries, 1, sizeof(std::int32_t)},
-          {"out", operand_role::result, p.batch * p.heads, p.head_dim, element}};
+  auto operands = trial_operands(spec_of<flash_decode>::operands(p, world_, rank_));
+  operands[keys].role = operands[values].role = operand_role::weight;
+  const auto integers = [&](std::string_view name, std::int64_t count) {
+    operands.push_back({name, operand_role::input, count, 1, sizeof(std::int32_t)});
+  };
+  integers("lengths", p.batch);
+  integers("page_table", std::max<std::int64_t>(p.batch * pages_of_sequence(p), 1));
+  return operands;
 }
 
 std::unique_ptr<flash_decode> attention_operands::make(world& w,

@@ -20,7 +20,7 @@ class attention_operands {
   using problem_type = attention_work;
   using options_type = flash_decode_options;
   using operator_type = flash_decode;
-  enum : std::size_t { q, keys, values, lengths, page_table, out };
+  enum : std::size_t { q, keys, values, out, lengths, page_table };
 
   attention_operands(const attention_work& work, int world, int rank)
       : work_(work), world_(world), rank_(rank) {}

@@ -10,6 +10,7 @@
 #include "ops/common/deviation.hpp"
 #include "ops/common/random_matrix.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
+#include "ops/merge_partial_attention/spec.hpp"
 
 namespace untax {
 namespace {
@@ -41,13 +42,7 @@ merge_operands::merge_operands(const merge_partial_attention_problem& problem, i
       heads_(merge_partial_attention::heads_of(problem, world, rank)) {}
 
 std::vector<trial_operand> merge_operands::operands() const {
-  const std::int64_t rows = problem_.tokens * problem_.heads;
-  const std::int64_t own = problem_.tokens * heads_.size;
-  const std::size_t element = size_of(problem_.type);
-  return {{"partial_o", operand_role::input, rows, problem_.head_dim, element},
-          {"partial_lse", operand_role::input, problem_.tokens, problem_.heads},
-          {"out", operand_role::result, own, problem_.head_dim, element},
-          {"lse", operand_role::result, problem_.tokens, heads_.size}};
+  return trial_operands(spec_of<merge_partial_attention>::operands(problem_, world_, rank_));
 }
 
 std::unique_ptr<merge_partial_attention> merge_operands::make(
