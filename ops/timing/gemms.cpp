@@ -156,8 +156,9 @@ predicted simulate_words(predictor& p, const device_sum& sum, int ranks, pattern
   add.move_pace = n.block_rate;
   add.way = signal_way::inside;
   if (plan.beside || plan.comm_ctas > 0) {
+    constexpr int warps = gpu::block_threads / 32;
     add.added_together = words_together;
-    add.add_seconds = seconds_of_words / (gpu::block_threads / 32);
+    add.add_seconds = seconds_of_words / warps;
   } else {
     add.local_pace = n.block_rate;
   }
