@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include <untax/tile/shard.hpp>
 
@@ -12,9 +13,11 @@ namespace {
 
 /// A copy within a rank reads and writes each byte.
 constexpr double only_writes = 0.5;
+/// Additions that wait for nothing are one activity, up to so many bytes.
+constexpr double most_added = 1 << 18;
 
 /// Turns the steps of one worker into activities. Steps that have to wait for nothing new become
-/// one: k-blocks of a tile, words of a tile for the same rank. So do the additions of a sum.
+/// one: k-blocks of a tile, words of a tile for the same rank. So do additions.
 class step_reader {
  public:
   /// `leaves_sums`: whether a counter is a flag of `lane_program::add_sums_flag`.
@@ -40,6 +43,12 @@ class step_reader {
   void end() {
     if (work_.pending() || has_work()) work_.act(current_);
     current_ = {};
+    for (const auto& [rank, bytes] : sums_) {
+      move(bytes, {operand::sum, rank_, 0, 0}, {operand::c, rank, 0, 0});
+      current_.detached = costs_.detached;
+      next();
+    }
+    sums_.clear();
     kind_ = action::none;
     acts_ = signals_ = false;
   }
@@ -56,7 +65,7 @@ class step_reader {
     if (s.what != kind_) return false;
     switch (s.what) {
       case action::add:
-        return !s.first;
+        return !s.first || (!waits && current_.bytes < most_added);
       case action::multiply:
         return !waits && !signals_;
       case action::store:
@@ -65,15 +74,25 @@ class step_reader {
         return false;
     }
   }
-  /// Whether a step stores, within the rank, what the current activity adds.
+  /// Whether a step stores what the current activity adds, without a signal.
   [[nodiscard]] bool stores_sum(const step& s) const {
-    return s.what == action::store && kind_ == action::add && s.to.rank == rank_;
+    return s.what == action::store && kind_ == action::add && !s.publish.named();
+  }
+  /// What is stored within the rank is only written; the rest follows the additions.
+  void store_sum(const step& s, double bytes) {
+    if (s.to.rank == rank_) return local(bytes * only_writes);
+    const auto known = std::ranges::find(sums_, s.to.rank, &sent_sums::rank);
+    if (known == sums_.end()) {
+      sums_.push_back({s.to.rank, bytes});
+    } else {
+      known->bytes += bytes;
+    }
   }
 
   void act(const step& s) {
     const double bytes =
         static_cast<double>(s.rows) * static_cast<double>(s.cols) * costs_.element_bytes;
-    if (stores_sum(s)) return local(bytes * only_writes);
+    if (stores_sum(s)) return store_sum(s, bytes);
     if (s.what != action::none) {
       kind_ = s.what;
       acts_ = true;
@@ -185,6 +204,11 @@ class step_reader {
     if (costs_.detached && current_.bytes == 0) current_.posted = true;
   }
 
+  struct sent_sums {
+    int rank = 0;
+    double bytes = 0;
+  };
+
   workload& work_;
   int rank_;
   const step_costs& costs_;
@@ -193,6 +217,7 @@ class step_reader {
   action kind_ = action::none;  // of the current activity
   bool acts_ = false;           // whether it does more than wait
   bool signals_ = false;
+  std::vector<sent_sums> sums_;  // that the current activity is followed by
   bool multiplied_ = false;  // whether another lane has multiplied what this one multiplies next
 };
 

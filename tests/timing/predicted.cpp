@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ctime>
 #include <random>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -111,6 +112,32 @@ TEST(predicted, no_quicker_than_the_bound_and_no_slower_for_a_faster_link) {
       EXPECT_LE(faster.predict(c).seconds, seconds * 1.01) << c.text() << ", seed " << seed;
       EXPECT_EQ(p.predict(c).seconds, seconds) << "not the same again";
     }
+  }
+}
+
+/// A rank that owns a part of a sum gets that part from each other rank, and passes it on to all of
+/// them where all are to have it. A gather, or a scatter, moves every element to all other ranks.
+TEST(predicted, links_carry_what_operators_move) {
+  const timing::machine m = sample_machine();
+  predictor p(m, {});
+  constexpr int ranks = 4;
+  constexpr double others = ranks - 1;
+  const auto carried = [&](const char* op, const char* by) {
+    const timed_case c{.op = op, .by = by, .ranks = ranks, .m = 4096, .n = 4096, .k = 4096};
+    double bytes = 0;
+    for (const timing::lane& l : p.simulate(c).detail.lanes) bytes += l.what == 'o' ? l.bytes : 0;
+    return bytes;
+  };
+  constexpr double matrix = 2.0 * 4096 * 4096;
+  for (const char* by : gemm_ways) {
+    if (std::string(by).starts_with("bulk_library")) continue;
+    EXPECT_NEAR(carried("all_gather_gemm", by), others * matrix, 1) << by;
+    EXPECT_NEAR(carried("gemm_all_scatter", by), others * matrix, 1) << by;
+  }
+  for (const char* by : sum_ways) {
+    if (std::string(by).starts_with("bulk_library")) continue;
+    EXPECT_NEAR(carried("gemm_reduce_scatter", by), others * matrix, 1) << by;
+    EXPECT_NEAR(carried("gemm_all_reduce", by), 2 * others * matrix, 1) << by;
   }
 }
 
