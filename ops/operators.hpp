@@ -1,6 +1,8 @@
 #pragma once
 
+#include <concepts>
 #include <span>
+#include <vector>
 
 #include "ops/all_gather/spec.hpp"
 #include "ops/all_gather_gemm/spec.hpp"
@@ -34,6 +36,19 @@ using library_operators =
     operator_types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, gemm_all_reduce,
                    flash_attention, flash_decode, merge_partial_attention, all_reduce_norm,
                    all_gather, reduce_scatter, all_reduce, all_to_all, broadcast>;
+
+/// What the specs of the library have as `entry()`, of those whose entry is of this kind.
+template <class Entry>
+[[nodiscard]] std::vector<Entry> entries_of() {
+  std::vector<Entry> entries;
+  library_operators::for_each([&]<class Operator>() {
+    if constexpr (requires {
+                    { spec_of<Operator>::entry() } -> std::same_as<Entry>;
+                  })
+      entries.push_back(spec_of<Operator>::entry());
+  });
+  return entries;
+}
 
 /// The specs of the library's operators, in the same order.
 [[nodiscard]] std::span<const operator_spec> operator_specs();

@@ -1,7 +1,7 @@
 #include "ops/_skeleton/skeleton.hpp"
 
 #include "ops/_skeleton/protocol.hpp"
-#include "ops/common/registry.hpp"
+#include "ops/_skeleton/spec.hpp"
 #include "ops/common/runnable_operator.hpp"
 
 namespace untax {
@@ -28,8 +28,8 @@ double bytes_sent(const gemm_problem& p, int world, int rank) {
 }  // namespace
 
 operator_entry skeleton_entry() {
-  return {.name = "skeleton",
-          .summary = "C = A x B^T complete at every rank: A is sharded by rows",
+  return {.name = std::string(spec<skeleton>.name),
+          .summary = std::string(spec<skeleton>.summary),
           .gathers = false,
           .reproducible = true,
           .make = [](world& w, const gemm_problem& p,

@@ -1,12 +1,6 @@
+#include "ops/_skeleton/spec.hpp"
 #include "ops/common/protocol_test.hpp"
 #include "ops/common/workload.hpp"
-
-namespace untax {
-
-// Operators that are registered are declared in ops/common/registry.hpp instead.
-[[nodiscard]] operator_entry skeleton_entry();
-
-}  // namespace untax
 
 namespace untax::testing {
 namespace {

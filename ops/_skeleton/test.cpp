@@ -5,16 +5,9 @@
 #include <vector>
 
 #include <untax/world/launch.hpp>
-#include "ops/_skeleton/skeleton.hpp"
 
+#include "ops/_skeleton/spec.hpp"
 #include "ops/common/operator_test.hpp"
-
-namespace untax {
-
-// Operators that are registered are declared in ops/common/registry.hpp instead.
-[[nodiscard]] operator_entry skeleton_entry();
-
-}  // namespace untax
 
 namespace untax::testing {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <untax/ops/collectives.hpp>
 
+#include "ops/all_gather/spec.hpp"
 #include "ops/collectives_common/collective_test.hpp"
 
 namespace untax::testing {

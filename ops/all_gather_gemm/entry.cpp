@@ -2,7 +2,6 @@
 
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/all_gather_gemm/spec.hpp"
-#include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
 #include "ops/plan_check/gather.hpp"
 

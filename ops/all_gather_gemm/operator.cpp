@@ -5,6 +5,7 @@
 
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
+#include "ops/all_gather_gemm/spec.hpp"
 #include "ops/choice/on_device.hpp"
 #include "ops/common/arguments.hpp"
 #include "ops/common/own_columns_first.hpp"

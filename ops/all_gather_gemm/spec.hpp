@@ -4,10 +4,14 @@
 
 #include <untax/ops/all_gather_gemm.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/option_fields.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
+
+struct operator_entry;
+[[nodiscard]] operator_entry all_gather_gemm_entry();
 
 template <>
 struct spec_of<all_gather_gemm> {
@@ -18,6 +22,7 @@ struct spec_of<all_gather_gemm> {
       "C_r = gather(A) x B_r^T: A is sharded by rows or by k";
   static constexpr problem example{.m = 512, .n = 1024, .k = 768, .type = dtype::f32};
   static constexpr std::array<std::string_view, 1> without = {"phases"};
+  static constexpr auto* entry = &all_gather_gemm_entry;
   static constexpr field_word gather_words[] = {{"rows", 0}, {"k", 1}};
   static constexpr field problem_fields[] = {
       fields::integer<&problem::m>("m", "rows of the gathered A").positive(),
@@ -35,7 +40,11 @@ struct spec_of<all_gather_gemm> {
     const extent a = all_gather_gemm::a_shard(p, world, rank);
     return {{{"a", a.rows, a.cols, p.type},
              {"weights", p.n, p.k, p.type},
-             {"c", p.m, p.n, p.type, true}}};
+             {"c", p.m, p.n, p.type, operand_use::written}}};
+  }
+
+  static void run(all_gather_gemm& op, const operand_values& v, stream_ref stream) {
+    op.run(v.read("a"), v.read("weights"), v.written("c"), stream);
   }
 };
 

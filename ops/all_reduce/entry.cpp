@@ -3,7 +3,6 @@
 #include "ops/all_reduce/protocol.hpp"
 #include "ops/all_reduce/spec.hpp"
 #include "ops/collectives_common/entry.hpp"
-#include "ops/collectives_common/registry.hpp"
 
 namespace untax {
 

@@ -6,6 +6,7 @@
 
 #include <untax/ops/collectives.hpp>
 
+#include "ops/all_reduce/spec.hpp"
 #include "ops/collectives_common/collective_test.hpp"
 
 namespace untax::testing {

@@ -4,6 +4,7 @@
 
 #include <untax/ops/all_reduce_norm.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/option_fields.hpp"
 #include "ops/common/spec.hpp"
 
@@ -30,12 +31,27 @@ struct spec_of<all_reduce_norm> {
   static constexpr std::span<const field> option_fields = operator_option_fields;
   static constexpr bool sends = true;
 
-  [[nodiscard]] static std::array<operand_shape, 4> operands(const problem& p, int /*world*/,
+  [[nodiscard]] static std::array<operand_shape, 7> operands(const problem& p, int /*world*/,
                                                              int /*rank*/) {
+    const element normalised =
+        p.output == norm_output::same ? static_cast<element>(p.type) : element::e4m3;
     return {{{"in", p.tokens, p.hidden, p.type},
              {"residual", p.tokens, p.hidden, p.type},
              {"weight", 1, p.hidden, p.type},
-             {"x", p.tokens, p.hidden, p.type, true}}};
+             {"x", p.tokens, p.hidden, p.type, operand_use::optional_written},
+             {"out", p.tokens, p.hidden, normalised, operand_use::optional_written},
+             {"scales", 1, p.tokens, dtype::f32, operand_use::optional_written},
+             {"scale", 1, 1, dtype::f32, operand_use::optional_read}}};  // in host memory
+  }
+
+  static void run(all_reduce_norm& op, const operand_values& v, stream_ref stream) {
+    const auto* scale = v.elements<const float>("scale");
+    const norm_inputs inputs{v.read("in"), v.read("residual"), v.elements<const void>("weight"),
+                             scale == nullptr ? 1 : *scale};
+    const norm_results results{v.elements<void>("x"), v.elements<void>("out"),
+                               v.elements<float>("scales")};
+    const bool own = results.x == nullptr && results.out == nullptr;
+    op.run(inputs, own ? op.result() : results, stream);
   }
 };
 

@@ -5,7 +5,6 @@
 #include "ops/all_to_all/protocol.hpp"
 #include "ops/all_to_all/spec.hpp"
 #include "ops/collectives_common/entry.hpp"
-#include "ops/collectives_common/registry.hpp"
 
 namespace untax {
 namespace {

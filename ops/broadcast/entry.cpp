@@ -3,7 +3,6 @@
 #include "ops/broadcast/protocol.hpp"
 #include "ops/broadcast/spec.hpp"
 #include "ops/collectives_common/entry.hpp"
-#include "ops/collectives_common/registry.hpp"
 
 namespace untax {
 

@@ -1,3 +1,4 @@
+#include "ops/broadcast/spec.hpp"
 #include "ops/collectives_common/direct_test.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/collectives_common/workload.hpp"

@@ -3,6 +3,7 @@
 
 #include <untax/ops/collectives.hpp>
 
+#include "ops/broadcast/spec.hpp"
 #include "ops/collectives_common/collective_test.hpp"
 
 namespace untax::testing {

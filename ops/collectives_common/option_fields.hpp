@@ -2,6 +2,7 @@
 
 #include <untax/ops/collective_problems.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
@@ -37,7 +38,7 @@ inline constexpr field collective_option_fields[] = {
 };
 
 /// The part of a spec that all collectives have in common.
-template <class Operator, class Problem>
+template <class Operator, class Problem, operand_use input_use = operand_use::read>
 struct collective_spec {
   using problem = Problem;
   using options = collective_options;
@@ -45,8 +46,11 @@ struct collective_spec {
   static constexpr bool sends = true;
   [[nodiscard]] static std::array<operand_shape, 2> operands(const problem& p, int world,
                                                              int rank) {
-    return {{{"in", 1, Operator::in_count(p, world, rank), p.type},
-             {"out", 1, Operator::out_count(p, world, rank), p.type, true}}};
+    return {{{"in", 1, Operator::in_count(p, world, rank), p.type, input_use},
+             {"out", 1, Operator::out_count(p, world, rank), p.type, operand_use::written}}};
+  }
+  static void run(Operator& op, const operand_values& v, stream_ref stream) {
+    op.run(v.has("in") ? v.read_array("in") : const_array_view{}, v.written_array("out"), stream);
   }
 };
 

@@ -4,13 +4,13 @@
 
 #include <untax/core/error.hpp>
 
+#include "ops/operators.hpp"
+
 namespace untax {
 
 const std::vector<collective_entry>& collectives() {
-  static const std::vector<collective_entry> all = {all_gather_entry(), reduce_scatter_entry(),
-                                                    all_reduce_entry(), all_to_all_entry(),
-                                                    broadcast_entry()};
-  return all;
+  static const std::vector<collective_entry> entries = entries_of<collective_entry>();
+  return entries;
 }
 
 const collective_entry& collective_named(std::string_view name) {

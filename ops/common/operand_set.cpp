@@ -9,7 +9,7 @@ namespace untax {
 std::vector<trial_operand> trial_operands(std::span<const operand_shape> shapes) {
   std::vector<trial_operand> operands;
   for (const operand_shape& shape : shapes) {
-    operands.push_back({shape.name, shape.written ? operand_role::result : operand_role::input,
+    operands.push_back({shape.name, shape.is_written() ? operand_role::result : operand_role::input,
                         shape.rows, shape.cols, size_of(shape.type)});
   }
   return operands;

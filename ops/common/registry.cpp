@@ -6,13 +6,13 @@
 
 #include <untax/core/error.hpp>
 
+#include "ops/operators.hpp"
+
 namespace untax {
 
 const std::vector<operator_entry>& operators() {
-  static const std::vector<operator_entry> all = {all_gather_gemm_entry(), gemm_all_scatter_entry(),
-                                                  gemm_reduce_scatter_entry(),
-                                                  gemm_all_reduce_entry()};
-  return all;
+  static const std::vector<operator_entry> entries = entries_of<operator_entry>();
+  return entries;
 }
 
 const operator_entry* find_operator(std::string_view name) {

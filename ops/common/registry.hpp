@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// All operators, in the order in which people learn them.
+/// The entries of the GEMM operators of the library, in its order.
 [[nodiscard]] const std::vector<operator_entry>& operators();
 
 /// Null if there is none of that name.
@@ -15,11 +15,5 @@ namespace untax {
 
 /// Throws `invalid_argument` that lists the operators if there is none of that name.
 [[nodiscard]] const operator_entry& operator_named(std::string_view name);
-
-// One function an operator, in its own folder.
-[[nodiscard]] operator_entry all_gather_gemm_entry();
-[[nodiscard]] operator_entry gemm_all_scatter_entry();
-[[nodiscard]] operator_entry gemm_reduce_scatter_entry();
-[[nodiscard]] operator_entry gemm_all_reduce_entry();
 
 }  // namespace untax

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -10,14 +11,50 @@
 
 namespace untax {
 
+/// Elements of operands, by their numbers in the C ABI: those that operators compute with, and
+/// those of arrays of lengths and of quantised results.
+enum class element : std::int32_t { f32 = 0, f16 = 1, bf16 = 2, i32 = 16, e4m3 = 17 };
+
+/// The name of `e` in messages.
+[[nodiscard]] constexpr std::string_view name_of(element e) noexcept {
+  if (e == element::i32) return "int32";
+  return e == element::e4m3 ? "e4m3" : name_of(static_cast<dtype>(e));
+}
+
+/// Bytes of one element.
+[[nodiscard]] constexpr std::size_t size_of(element e) noexcept {
+  if (e == element::i32) return sizeof(std::int32_t);
+  return e == element::e4m3 ? 1 : size_of(static_cast<dtype>(e));
+}
+
+/// The use that a run makes of an operand. Optional ones may be missing.
+enum class operand_use : std::uint8_t { read, written, optional_read, optional_written };
+
 /// An operand of a run as one rank passes it. Arrays have one row; for operators whose runs differ,
 /// rows or elements are those of the capacity.
 struct operand_shape {
+  constexpr operand_shape(std::string_view operand_name, std::int64_t row_count,
+                          std::int64_t col_count, element elements,
+                          operand_use operand_is = operand_use::read)
+      : name(operand_name), rows(row_count), cols(col_count), type(elements), use(operand_is) {}
+  constexpr operand_shape(std::string_view operand_name, std::int64_t row_count,
+                          std::int64_t col_count, dtype elements,
+                          operand_use operand_is = operand_use::read)
+      : operand_shape(operand_name, row_count, col_count, static_cast<element>(elements),
+                      operand_is) {}
+
+  [[nodiscard]] constexpr bool is_optional() const {
+    return use == operand_use::optional_read || use == operand_use::optional_written;
+  }
+  [[nodiscard]] constexpr bool is_written() const {
+    return use == operand_use::written || use == operand_use::optional_written;
+  }
+
   std::string_view name;
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  dtype type = dtype::f32;
-  bool written = false;
+  std::int64_t rows;
+  std::int64_t cols;
+  element type;
+  operand_use use;
 };
 
 /// Describes an operator to the C ABI, Python, the command and the tests: a specialisation in
@@ -29,7 +66,9 @@ struct operand_shape {
 ///   option_fields            their order there, and those of its options
 ///   example                  a problem that the command runs unless it is told another
 ///   without                  fields of options that it shares with others and does not have
-///   operands(p, world, rank) the operands of a run that are matrices or arrays of elements
+///   entry()                  an operator_entry or a collective_entry, if it is of their kind
+///   operands(p, world, rank) the operands of a run, with shapes in terms of fields
+///   run(op, values, stream)  a run with operands by their names
 ///   sends                    false if ranks work each for itself, so that planning is not
 ///   collective
 template <class Operator>

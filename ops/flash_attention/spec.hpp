@@ -4,6 +4,7 @@
 
 #include <untax/ops/flash_attention.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
@@ -44,14 +45,28 @@ struct spec_of<flash_attention> {
   };
   static constexpr bool sends = false;
 
-  [[nodiscard]] static std::array<operand_shape, 4> operands(const problem& p, int /*world*/,
+  [[nodiscard]] static std::array<operand_shape, 7> operands(const problem& p, int /*world*/,
                                                              int /*rank*/) {
     const std::int64_t queries = p.batch * p.queries;
     const std::int64_t keys = p.batch * p.keys;
     return {{{"q", queries, p.heads * p.head_dim, p.type},
              {"keys", keys, p.kv_heads * p.head_dim, p.type},
              {"values", keys, p.kv_heads * p.head_dim, p.type},
-             {"out", queries, p.heads * p.head_dim, p.type, true}}};
+             {"log_sums", queries, p.heads, dtype::f32, operand_use::optional_written},
+             {"query_begins", 1, p.batch + 1, element::i32, operand_use::optional_read},
+             {"key_begins", 1, p.batch + 1, element::i32, operand_use::optional_read},
+             {"out", queries, p.heads * p.head_dim, p.type, operand_use::written}}};
+  }
+
+  static void run(flash_attention& op, const operand_values& v, stream_ref stream) {
+    op.run({.q = v.read("q"),
+            .keys = v.read("keys"),
+            .values = v.read("values"),
+            .out = v.written("out"),
+            .log_sums = v.elements<float>("log_sums"),
+            .query_begins = v.elements<std::int32_t>("query_begins"),
+            .key_begins = v.elements<std::int32_t>("key_begins")},
+           stream);
   }
 };
 

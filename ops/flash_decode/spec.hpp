@@ -4,6 +4,7 @@
 
 #include <untax/ops/flash_decode.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 #include "ops/flash_decode/planning.hpp"
 
@@ -50,14 +51,24 @@ struct spec_of<flash_decode> {
   };
   static constexpr bool sends = true;
 
-  [[nodiscard]] static std::array<operand_shape, 4> operands(const problem& p, int /*world*/,
+  [[nodiscard]] static std::array<operand_shape, 6> operands(const problem& p, int /*world*/,
                                                              int /*rank*/) {
     const extent cache = cache_extent(p);
     const std::int64_t rows = p.batch * p.heads;
-    return {{{"q", rows, p.head_dim, p.type},
-             {"keys", cache.rows, cache.cols, p.type},
-             {"values", cache.rows, cache.cols, p.type},
-             {"out", rows, p.head_dim, p.type, true}}};
+    return {
+        {{"q", rows, p.head_dim, p.type},
+         {"keys", cache.rows, cache.cols, p.type},
+         {"values", cache.rows, cache.cols, p.type},
+         {"out", rows, p.head_dim, p.type, operand_use::written},
+         {"lengths", 1, p.batch, element::i32},
+         {"page_table", p.batch, pages_of_sequence(p), element::i32, operand_use::optional_read}}};
+  }
+
+  static void run(flash_decode& op, const operand_values& v, stream_ref stream) {
+    const attention_shard cache{v.read("keys"), v.read("values"),
+                                v.elements<std::int32_t>("lengths"),
+                                v.elements<std::int32_t>("page_table")};
+    op.run(v.read("q"), cache, v.written("out"), stream);
   }
 };
 

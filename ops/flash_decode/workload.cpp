@@ -45,11 +45,8 @@ std::vector<trial_operand> attention_operands::operands() const {
   const flash_decode_problem& p = work_.problem;
   auto operands = trial_operands(spec_of<flash_decode>::operands(p, world_, rank_));
   operands[keys].role = operands[values].role = operand_role::weight;
-  const auto integers = [&](std::string_view name, std::int64_t count) {
-    operands.push_back({name, operand_role::input, count, 1, sizeof(std::int32_t)});
-  };
-  integers("lengths", p.batch);
-  integers("page_table", std::max<std::int64_t>(p.batch * pages_of_sequence(p), 1));
+  trial_operand& table = operands[page_table];
+  if (table.cols == 0) table.rows = table.cols = 1;  // it has a place, which no page needs
   return operands;
 }
 

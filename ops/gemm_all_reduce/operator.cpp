@@ -6,6 +6,7 @@
 #include "ops/common/arguments.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/gemm_all_reduce/protocol.hpp"
+#include "ops/gemm_all_reduce/spec.hpp"
 #include "ops/gemm_reduce_common/planning.hpp"
 
 namespace untax {

@@ -4,10 +4,14 @@
 
 #include <untax/ops/gemm_all_reduce.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/option_fields.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
+
+struct operator_entry;
+[[nodiscard]] operator_entry gemm_all_reduce_entry();
 
 template <>
 struct spec_of<gemm_all_reduce> {
@@ -18,6 +22,7 @@ struct spec_of<gemm_all_reduce> {
       "sum_r A_r x B_r^T complete at every rank, the same bits everywhere: k is sharded";
   static constexpr problem example{.m = 512, .n = 1024, .k = 768, .type = dtype::f32};
   static constexpr std::array<std::string_view, 2> without = {"pull", "panel_k"};
+  static constexpr auto* entry = &gemm_all_reduce_entry;
   static constexpr field problem_fields[] = {
       fields::integer<&problem::m>("m", "rows of A and of the result").positive(),
       fields::integer<&problem::n>("n", "columns of the result").positive(),
@@ -31,7 +36,13 @@ struct spec_of<gemm_all_reduce> {
   [[nodiscard]] static std::array<operand_shape, 3> operands(const problem& p, int world,
                                                              int rank) {
     const std::int64_t k = gemm_all_reduce::k_shard(p, world, rank);
-    return {{{"a", p.m, k, p.type}, {"weights", p.n, k, p.type}, {"c", p.m, p.n, p.type, true}}};
+    return {{{"a", p.m, k, p.type},
+             {"weights", p.n, k, p.type},
+             {"c", p.m, p.n, p.type, operand_use::optional_written}}};
+  }
+
+  static void run(gemm_all_reduce& op, const operand_values& v, stream_ref stream) {
+    op.run(v.read("a"), v.read("weights"), v.has("c") ? v.written("c") : op.result(), stream);
   }
 };
 

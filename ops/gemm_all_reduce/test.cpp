@@ -4,6 +4,7 @@
 #include <untax/ops/gemm_all_reduce.hpp>
 
 #include "ops/common/operator_test.hpp"
+#include "ops/gemm_all_reduce/spec.hpp"
 
 namespace untax::testing {
 namespace {

@@ -1,6 +1,5 @@
 #include <untax/ops/gemm_all_scatter.hpp>
 
-#include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 #include "ops/gemm_all_scatter/spec.hpp"

@@ -10,6 +10,7 @@
 #include "ops/common/registry.hpp"
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
+#include "ops/gemm_all_scatter/spec.hpp"
 
 namespace untax {
 namespace {

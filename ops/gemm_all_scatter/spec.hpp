@@ -4,10 +4,14 @@
 
 #include <untax/ops/gemm_all_scatter.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/option_fields.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
+
+struct operator_entry;
+[[nodiscard]] operator_entry gemm_all_scatter_entry();
 
 template <>
 struct spec_of<gemm_all_scatter> {
@@ -18,6 +22,7 @@ struct spec_of<gemm_all_scatter> {
       "C = A x B^T complete at every rank: B is sharded by columns of C";
   static constexpr problem example{.m = 512, .n = 1024, .k = 768, .type = dtype::f32};
   static constexpr std::array<std::string_view, 3> without = {"pull", "panel_k", "phases"};
+  static constexpr auto* entry = &gemm_all_scatter_entry;
   static constexpr field problem_fields[] = {
       fields::integer<&problem::m>("m", "rows of A").positive(),
       fields::integer<&problem::n>("n", "columns of the whole result").positive(),
@@ -32,7 +37,11 @@ struct spec_of<gemm_all_scatter> {
     const extent weights = gemm_all_scatter::weights_shard(p, world, rank);
     return {{{"a", p.m, p.k, p.type},
              {"weights", weights.rows, weights.cols, p.type},
-             {"c", p.m, p.n, p.type, true}}};
+             {"c", p.m, p.n, p.type, operand_use::optional_written}}};
+  }
+
+  static void run(gemm_all_scatter& op, const operand_values& v, stream_ref stream) {
+    op.run(v.read("a"), v.read("weights"), v.has("c") ? v.written("c") : op.result(), stream);
   }
 };
 

@@ -1,6 +1,5 @@
 #include <untax/ops/gemm_reduce_scatter.hpp>
 
-#include "ops/common/registry.hpp"
 #include "ops/common/runnable_operator.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/gemm_reduce_scatter/protocol.hpp"

@@ -6,6 +6,7 @@
 #include "ops/common/registry.hpp"
 #include "ops/gemm_reduce_common/planning.hpp"
 #include "ops/gemm_reduce_scatter/protocol.hpp"
+#include "ops/gemm_reduce_scatter/spec.hpp"
 
 namespace untax {
 namespace {

@@ -4,10 +4,14 @@
 
 #include <untax/ops/gemm_reduce_scatter.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/option_fields.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
+
+struct operator_entry;
+[[nodiscard]] operator_entry gemm_reduce_scatter_entry();
 
 template <>
 struct spec_of<gemm_reduce_scatter> {
@@ -18,6 +22,7 @@ struct spec_of<gemm_reduce_scatter> {
       "rows of sum_r A_r x B_r^T: k is sharded, the sum is bitwise reproducible";
   static constexpr problem example{.m = 512, .n = 1024, .k = 768, .type = dtype::f32};
   static constexpr std::array<std::string_view, 3> without = {"pull", "panel_k", "phases"};
+  static constexpr auto* entry = &gemm_reduce_scatter_entry;
   static constexpr field problem_fields[] = {
       fields::integer<&problem::m>("m", "rows of A, of all ranks").positive(),
       fields::integer<&problem::n>("n", "columns of the result").positive(),
@@ -32,8 +37,13 @@ struct spec_of<gemm_reduce_scatter> {
                                                              int rank) {
     const std::int64_t k = gemm_reduce_scatter::k_shard(p, world, rank);
     const extent c = gemm_reduce_scatter::c_shard(p, world, rank);
-    return {
-        {{"a", p.m, k, p.type}, {"weights", p.n, k, p.type}, {"c", c.rows, c.cols, p.type, true}}};
+    return {{{"a", p.m, k, p.type},
+             {"weights", p.n, k, p.type},
+             {"c", c.rows, c.cols, p.type, operand_use::written}}};
+  }
+
+  static void run(gemm_reduce_scatter& op, const operand_values& v, stream_ref stream) {
+    op.run(v.read("a"), v.read("weights"), v.written("c"), stream);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <untax/ops/merge_partial_attention.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
@@ -43,8 +44,12 @@ struct spec_of<merge_partial_attention> {
     const std::int64_t own = merge_partial_attention::heads_of(p, world, rank).size;
     return {{{"partial_o", p.tokens * p.heads, p.head_dim, p.type},
              {"partial_lse", p.tokens, p.heads, dtype::f32},
-             {"out", p.tokens * own, p.head_dim, p.type, true},
-             {"lse", p.tokens, own, dtype::f32, true}}};
+             {"out", p.tokens * own, p.head_dim, p.type, operand_use::written},
+             {"lse", p.tokens, own, dtype::f32, operand_use::written}}};
+  }
+
+  static void run(merge_partial_attention& op, const operand_values& v, stream_ref stream) {
+    op.run(v.read("partial_o"), v.read("partial_lse"), v.written("out"), v.written("lse"), stream);
   }
 };
 

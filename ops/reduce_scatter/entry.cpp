@@ -1,7 +1,6 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/collectives_common/entry.hpp"
-#include "ops/collectives_common/registry.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
 #include "ops/reduce_scatter/spec.hpp"
 

@@ -2,6 +2,7 @@
 #include "ops/collectives_common/registry.hpp"
 #include "ops/collectives_common/workload.hpp"
 #include "ops/common/protocol_test.hpp"
+#include "ops/reduce_scatter/spec.hpp"
 
 namespace untax::testing {
 namespace {

@@ -3,6 +3,7 @@
 #include <untax/ops/collectives.hpp>
 
 #include "ops/collectives_common/collective_test.hpp"
+#include "ops/reduce_scatter/spec.hpp"
 
 namespace untax::testing {
 namespace {

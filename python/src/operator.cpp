@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,18 +84,25 @@ void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle valu
         [&](untax_operator* op) { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, on); });
 }
 
-void run_merge(const planned& p, nb::handle partial_o, nb::handle partial_lse, nb::handle out,
-               nb::handle lse, std::uintptr_t stream) {
-  read_array keepers[2];
-  written_array out_keepers[2];
+/// A run with operands by their names: those that it reads, and those that it writes.
+void run_named(const planned& p, const nb::dict& reads, const nb::dict& writes,
+               std::uintptr_t stream) {
+  std::deque<std::string> names;
+  std::deque<read_array> read_keepers;
+  std::deque<written_array> written_keepers;
+  std::vector<untax_operand> operands;
   const bool gpu = p.on_gpu();
-  const auto o = matrix_of("partial_o", partial_o, gpu, keepers[0]);
-  const auto sums = matrix_of("partial_lse", partial_lse, gpu, keepers[1]);
-  const auto to = matrix_of("out", out, gpu, out_keepers[0]);
-  const auto sums_to = matrix_of("lse", lse, gpu, out_keepers[1]);
+  for (const auto [key, value] : reads) {
+    const std::string& name = names.emplace_back(nb::cast<std::string>(key));
+    operands.push_back(operand_of(name.c_str(), value, gpu, read_keepers.emplace_back()));
+  }
+  for (const auto [key, value] : writes) {
+    const std::string& name = names.emplace_back(nb::cast<std::string>(key));
+    operands.push_back(operand_of(name.c_str(), value, gpu, written_keepers.emplace_back()));
+  }
   void* const on = stream_at(stream);
   p.run(on, [&](untax_operator* op) {
-    return untax_merge_partial_attention_run(op, &o, &sums, &to, &sums_to, on);
+    return untax_operator_run(op, operands.data(), static_cast<std::int32_t>(operands.size()), on);
   });
 }
 
@@ -199,6 +207,7 @@ void bind_operator(nb::module_& m) {
   m.def("operator_names", operator_names);
   m.def("version", untax_version);
   m.def("fields", fields_of);
+  m.def("shapes", shapes_of);
   // An operator without its world would be closed.
   m.def("plan", plan, nb::keep_alive<0, 1>());
   nb::class_<view_pin>(m, "Pin");
@@ -223,8 +232,7 @@ void bind_operator(nb::module_& m) {
       .def("run_decode", run_decode, nb::arg("q"), nb::arg("keys"), nb::arg("values"),
            nb::arg("lengths").none(), nb::arg("page_table").none(), nb::arg("out"),
            nb::arg("numbers"), nb::arg("stream"))
-      .def("run_merge", run_merge, nb::arg("partial_o"), nb::arg("partial_lse"), nb::arg("out"),
-           nb::arg("lse"), nb::arg("stream"));
+      .def("run", run_named, nb::arg("reads"), nb::arg("writes"), nb::arg("stream"));
 }
 
 }  // namespace untax::python

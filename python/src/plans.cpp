@@ -30,6 +30,11 @@ struct kept_settings {
   std::deque<std::string> texts;
   std::deque<std::vector<std::int64_t>> arrays;
 
+  explicit kept_settings(const nb::dict& settings) {
+    for (const auto [key, value] : settings) add(nb::cast<std::string>(key), value);
+  }
+  [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(list.size()); }
+
   void add(const std::string& name, nb::handle value) {
     if (value.is_none()) return;
     untax_setting s{};
@@ -66,13 +71,10 @@ const run_entry& runs_of(const std::string& name) noexcept {
 }
 
 untax_operator* plan_operator(untax_world* w, const std::string& name, const nb::dict& settings) {
-  kept_settings kept;
-  for (const auto [key, value] : settings) kept.add(nb::cast<std::string>(key), value);
+  const kept_settings kept(settings);
   untax_operator* op = nullptr;
-  checked([&] {
-    return untax_operator_plan(w, name.c_str(), kept.list.data(),
-                               static_cast<std::int32_t>(kept.list.size()), &op);
-  });
+  checked(
+      [&] { return untax_operator_plan(w, name.c_str(), kept.list.data(), kept.count(), &op); });
   return op;
 }
 
@@ -84,6 +86,22 @@ nb::list fields_of(const std::string& name) {
   for (std::int32_t i = 0; untax_operator_field(name.c_str(), i, &f) == untax_ok; ++i)
     fields.append(nb::make_tuple(f.name, f.help, f.words, f.kind, f.option != 0));
   return fields;
+}
+
+nb::list shapes_of(const std::string& name, const nb::dict& settings, std::int32_t ranks,
+                   std::int32_t rank) {
+  const kept_settings kept(settings);
+  nb::list shapes;
+  untax_operand_shape s{};
+  s.size = sizeof s;
+  const auto describe = [&](std::int32_t number) {
+    return untax_operator_shape(name.c_str(), kept.list.data(), kept.count(), ranks, rank, number,
+                                &s);
+  };
+  raise_if_failed(describe(0));
+  for (std::int32_t i = 0; describe(i) == untax_ok; ++i)
+    shapes.append(nb::make_tuple(s.name, s.rows, s.cols, s.type, s.written != 0, s.optional != 0));
+  return shapes;
 }
 
 }  // namespace untax::python

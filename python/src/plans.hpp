@@ -2,8 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <string>
-#include <vector>
 
 #include <untax/untax.h>
 
@@ -31,5 +31,10 @@ struct run_entry {
 
 /// The fields of an operator: (name, help, words, kind, whether it is an option).
 [[nodiscard]] nb::list fields_of(const std::string& name);
+
+/// The operands of a problem for a rank: (name, rows, columns, type, whether a run writes it,
+/// whether it may be missing).
+[[nodiscard]] nb::list shapes_of(const std::string& name, const nb::dict& settings,
+                                 std::int32_t ranks, std::int32_t rank);
 
 }  // namespace untax::python

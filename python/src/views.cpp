@@ -111,6 +111,16 @@ std::int32_t type_of(const char* name, const Array& a) {
          "; they have to be fp32, fp16 or bf16");
 }
 
+/// The type of an operand with a name.
+template <class Array>
+std::int32_t element_of(const char* name, const Array& a) {
+  const auto type = a.dtype();
+  if (type == nb::dtype<std::int32_t>()) return untax_i32;
+  // Bytes, or the fp8 of torch, which DLPack has no common code for.
+  if (type.bits == 8 && type.lanes == 1) return untax_e4m3;
+  return type_of(name, a);
+}
+
 layout of_tuple(const char* name, nb::handle given) {
   try {
     const auto [data, rows, cols, stride, type] = nb::cast<
@@ -129,13 +139,13 @@ void* address(const Array& a) {
 }
 
 template <class Array>
-layout rows_in(const char* name, const Array& a) {
+layout rows_in(const char* name, const Array& a, std::int32_t type) {
   if (a.ndim() != 2) {
     refuse(std::string(name) + " has " + std::to_string(a.ndim()) +
            " dimensions; it has to be a matrix, with 2");
   }
   layout l{address(a), static_cast<std::int64_t>(a.shape(0)), static_cast<std::int64_t>(a.shape(1)),
-           0, type_of(name, a)};
+           0, type};
   if (l.cols > 1 && l.rows > 0 && a.stride(1) != 1) {
     refuse("columns of " + std::string(name) + " lie " + std::to_string(a.stride(1)) +
            " elements apart; they have to lie side by side");
@@ -150,7 +160,8 @@ layout rows_in(const char* name, const Array& a) {
 template <class Array>
 layout rows_of(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
   if (PyTuple_Check(given.ptr())) return of_tuple(name, given);
-  return open(name, given, on_gpu, keeper, [&](const auto& a) { return rows_in(name, a); });
+  return open(name, given, on_gpu, keeper,
+              [&](const auto& a) { return rows_in(name, a, type_of(name, a)); });
 }
 
 template <class Array>
@@ -163,6 +174,26 @@ bool side_by_side(const Array& a) {
   return true;
 }
 
+/// All elements in one row.
+template <class Array>
+layout elements_in(const char* name, const Array& a, std::int32_t type) {
+  if (a.size() > 0 && !side_by_side(a))
+    refuse("elements of " + std::string(name) + " have to lie side by side, in their order");
+  return {address(a), 1, static_cast<std::int64_t>(a.size()), 0, type};
+}
+
+template <class Array>
+untax_operand named_operand(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
+  const layout l =
+      PyTuple_Check(given.ptr())
+          ? of_tuple(name, given)
+          : open(name, given, on_gpu, keeper, [&](const auto& a) {
+              const std::int32_t type = element_of(name, a);
+              return a.ndim() == 2 ? rows_in(name, a, type) : elements_in(name, a, type);
+            });
+  return {name, l.data, l.rows, l.cols, l.stride, l.type};
+}
+
 template <class Array>
 layout elements_of(const char* name, nb::handle given, bool on_gpu, Array& keeper) {
   if (PyTuple_Check(given.ptr())) {
@@ -170,11 +201,8 @@ layout elements_of(const char* name, nb::handle given, bool on_gpu, Array& keepe
     l.cols *= l.rows;
     return l;
   }
-  return open(name, given, on_gpu, keeper, [&](const auto& a) -> layout {
-    if (a.size() > 0 && !side_by_side(a))
-      refuse("elements of " + std::string(name) + " have to lie side by side, in their order");
-    return {address(a), 1, static_cast<std::int64_t>(a.size()), 0, type_of(name, a)};
-  });
+  return open(name, given, on_gpu, keeper,
+              [&](const auto& a) { return elements_in(name, a, type_of(name, a)); });
 }
 
 template <class Array>
@@ -212,6 +240,14 @@ untax_const_array array_of(const char* name, nb::handle given, bool on_gpu, read
 untax_array array_of(const char* name, nb::handle given, bool on_gpu, written_array& keeper) {
   const layout l = elements_of(name, given, on_gpu, keeper);
   return {l.data, l.cols, l.type};
+}
+
+untax_operand operand_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper) {
+  return named_operand(name, given, on_gpu, keeper);
+}
+
+untax_operand operand_of(const char* name, nb::handle given, bool on_gpu, written_array& keeper) {
+  return named_operand(name, given, on_gpu, keeper);
 }
 
 const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t count, bool on_gpu,

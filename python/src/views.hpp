@@ -26,6 +26,12 @@ using written_array = nb::ndarray<>;
                                          read_array& keeper);
 [[nodiscard]] untax_array array_of(const char* name, nb::handle given, bool on_gpu,
                                    written_array& keeper);
+/// The same of an operand with a name, which may also have elements of int32 or of 8 bits: rows of
+/// a matrix, or elements of other arrays in one row. `name` has to outlive it.
+[[nodiscard]] untax_operand operand_of(const char* name, nb::handle given, bool on_gpu,
+                                       read_array& keeper);
+[[nodiscard]] untax_operand operand_of(const char* name, nb::handle given, bool on_gpu,
+                                       written_array& keeper);
 /// Numbers of 32 bits that lie side by side, or an address; null for None.
 [[nodiscard]] const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t count,
                                              bool on_gpu, read_array& keeper);

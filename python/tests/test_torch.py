@@ -41,7 +41,7 @@ def test_torch_has_all_operators_of_the_library():
 def test_ranks_agree_with_torch(ranks, seed):
     said = torchrun(ranks, HERE / "torch_ranks.py", seed)
     for check in ("takeover", "visible_fallback", "asynchronous_tensor_parallelism", "collectives",
-                  "into_what_is_given", "refusals", "attention", "prefill", "merged_attention", "derivatives",
+                  "into_what_is_given", "refusals", "attention", "prefill", "merged_attention", "derivatives", "named_operators",
                   "checked_by_torch", "sub_groups", "worlds_that_end", "a_rank_that_raises"):
         assert f"{check}: right with {ranks} ranks" in said
     for rank in range(ranks - 1):

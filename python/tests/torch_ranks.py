@@ -280,6 +280,30 @@ def merged_attention():
     assert torch.allclose(lse, together.logsumexp(-1), atol=1e-5) and (lse[0] == -torch.inf).all()
 
 
+def named_operators():
+    """What torch has of an operator that it has no shapes for, tried on one that it has some for."""
+    from untax.named import class_of
+    from untax.operators import kinds
+    from untax.torch.named import NamedCall
+
+    call = NamedCall("gemm_reduce_scatter")
+    own_class, kinds[call.kind] = kinds[call.kind], class_of(call.kind)
+    assert call.schema == ("gemm_reduce_scatter(Tensor a, Tensor weights, str group_name, int m, int n, int k, "
+                           "str? partials=None)"), call.schema
+    m, n, k = 3 * ranks, 8, 8 * ranks
+    a, weights = torch.randn(m, k // ranks), torch.randn(n, k // ranks)
+    total = a @ weights.t()
+    dist.all_reduce(total)
+    got = call.run(a, weights, group, m, n, k)
+    close(got, total[3 * rank:3 * rank + 3], "a named operator")
+    into = torch.empty(3, n)
+    call.run(a, weights, group, m, n, k, c=into)
+    assert torch.equal(into, got)
+    fake = call.fake(a, weights, group, m, n, k)
+    assert fake.shape == got.shape and fake.dtype == got.dtype
+    kinds[call.kind] = own_class
+
+
 def derivatives():
     """A layer that is split, against the layer as a whole: results, and gradients of input and weights."""
     torch.manual_seed(seed)  # the whole layer is the same at all ranks
@@ -345,7 +369,7 @@ def checked_by_torch():
 
 
 for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, refusals,
-              attention, prefill, merged_attention, derivatives, checked_by_torch, sub_groups, worlds_that_end,
+              attention, prefill, merged_attention, derivatives, named_operators, checked_by_torch, sub_groups, worlds_that_end,
               a_rank_that_raises):
     check()
     if rank == 0:

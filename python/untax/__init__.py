@@ -35,6 +35,15 @@ from .world import Memory, World, run_gpus, run_threads
 
 __version__ = _core.version()
 
+
+def __getattr__(name: str) -> type[Operator]:
+    """Classes of operators that have none of their own here."""
+    for kind in operators.kinds.values():
+        if kind.__name__ == name:
+            return kind
+    raise AttributeError(f"module 'untax' has no attribute {name!r}")
+
+
 __all__ = [
     "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "Disagreement", "Error",
     "FlashAttention", "FlashDecode",

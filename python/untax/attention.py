@@ -65,8 +65,8 @@ class MergePartialAttention(Operator):
             out = empty_like(partial_o, (tokens * own, dim))
         if lse is None:
             lse = empty_like(partial_lse, (tokens, own))
-        self._core.run_merge(as_operand(partial_o), as_operand(partial_lse), as_operand(out), as_operand(lse),
-                             stream_number(stream))
+        self._core.run({"partial_o": as_operand(partial_o), "partial_lse": as_operand(partial_lse)},
+                       {"out": as_operand(out), "lse": as_operand(lse)}, stream_number(stream))
         return out, lse
 
 

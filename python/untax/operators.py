@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _core
 from .attention import FlashAttention, FlashDecode, MergePartialAttention
 from .errors import InvalidArgument
+from .named import class_of
 from .planned import Field, Operator, fields
 from .types import address_of, as_operand, empty_like, number_of, stream_number, type_name, type_names
 from .world import Memory, World
@@ -258,3 +260,5 @@ kinds: dict[str, type[Operator]] = {kind.name: kind for kind in (
     AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, AllReduceNorm, FlashAttention, FlashDecode,
     MergePartialAttention, AllGather, ReduceScatter, AllReduce, AllToAll, Broadcast)}
 """The classes by the names that the library has for them."""
+own_kinds = tuple(kinds)  #: those that have a class of their own
+kinds |= {name: class_of(name) for name in _core.operator_names() if name not in kinds}

@@ -13,10 +13,12 @@
 
 #include <untax/c/operator.h>
 #include <untax/core/pattern.hpp>
+#include <untax/core/stream_ref.hpp>
 #include <untax/core/types.hpp>
 #include <untax/symmetric/symmetric.hpp>
 #include <untax/world/world.hpp>
 
+#include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 
 /// The object behind a world handle.
@@ -80,6 +82,7 @@ struct untax_operator {
   [[nodiscard]] virtual const std::string& explain() const noexcept = 0;
   [[nodiscard]] virtual untax::pattern how() const noexcept = 0;
   [[nodiscard]] virtual std::vector<untax::operand_shape> operands() const = 0;
+  virtual void run(const untax::operand_values& values, untax::stream_ref stream) = 0;
 
   untax_world* owner;
   std::uint64_t number;  ///< among the objects of all ranks; 0: of this rank alone

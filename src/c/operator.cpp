@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -85,22 +86,43 @@ bool is_option(const operator_spec& operation, std::string_view name) {
               fmt::format("there is no {}; {} has {}", name, operation.name, names));
 }
 
+element element_of(std::string_view name, std::int32_t type) {
+  if (type == untax_i32 || type == untax_e4m3) return static_cast<element>(type);
+  return static_cast<element>(type_of(fmt::format("type of {}", name), type));
+}
+
+/// The problem and the options of settings. Fields that are not given are zero, as in a structure.
 template <class Operator>
-untax_operator* make_from(untax_world& w, std::span<const untax_setting> settings) {
+struct settled {
   typename spec_of<Operator>::problem problem;
   typename spec_of<Operator>::options options;
-  const operator_spec& operation = spec<Operator>;
-  // Fields that are not given are zero, as in a structure.
-  for (const field& f : operation.problem_fields) f.store(&problem, {});
-  for (const untax_setting& s : settings) {
-    require(s.name, "the name of a setting");
-    const bool option = is_option(operation, s.name);
-    const field& f =
-        field_named(option ? operation.option_fields : operation.problem_fields, s.name);
-    void* const object = option ? static_cast<void*>(&options) : &problem;
-    store(f, object, value_of(f, s));
+
+  explicit settled(std::span<const untax_setting> settings) {
+    const operator_spec& operation = spec<Operator>;
+    for (const field& f : operation.problem_fields) f.store(&problem, {});
+    for (const untax_setting& s : settings) {
+      require(s.name, "the name of a setting");
+      const bool option = is_option(operation, s.name);
+      const auto table = option ? operation.option_fields : operation.problem_fields;
+      const field& f = field_named(table, s.name);
+      store(f, option ? static_cast<void*>(&options) : &problem, value_of(f, s));
+    }
   }
-  return make<Operator>(w, std::move(problem), options);
+};
+
+/// Calls visit.operator()<Operator>() for the operator of this name.
+template <class Visit>
+void with_operator(const char* operator_name, const Visit& visit) {
+  require(operator_name, "operator_name");
+  const std::string_view name = spec_named(operator_name).name;
+  library_operators::for_each([&]<class Operator>() {
+    if (spec<Operator>.name == name) visit.template operator()<Operator>();
+  });
+}
+
+std::span<const untax_setting> listed(const untax_setting* settings, std::int32_t count) {
+  if (count > 0) require(settings, "settings");
+  return {settings, static_cast<std::size_t>(std::max(count, 0))};
 }
 
 }  // namespace
@@ -141,14 +163,43 @@ int32_t untax_operator_plan(untax_world* world, const char* operator_name,
                             const untax_setting* settings, int32_t count, untax_operator** op) {
   return guarded(world, [&] {
     require(world, "world");
-    require(operator_name, "operator_name");
     require(op, "op");
-    if (count > 0) require(settings, "settings");
-    const std::span<const untax_setting> list(settings,
-                                              static_cast<std::size_t>(std::max(count, 0)));
-    const std::string_view name = untax::c::spec_named(operator_name).name;
-    untax::library_operators::for_each([&]<class Operator>() {
-      if (untax::spec<Operator>.name == name) *op = untax::c::make_from<Operator>(*world, list);
+    const auto list = untax::c::listed(settings, count);
+    untax::c::with_operator(operator_name, [&]<class Operator>() {
+      untax::c::settled<Operator> given(list);
+      *op = untax::c::make<Operator>(*world, std::move(given.problem), given.options);
+    });
+  });
+}
+
+int32_t untax_operator_shape(const char* operator_name, const untax_setting* settings,
+                             int32_t count, int32_t ranks, int32_t rank, int32_t number,
+                             untax_operand_shape* shape) {
+  return guarded(nullptr, [&] {
+    require(shape, "shape");
+    if (ranks < 1 || rank < 0 || rank >= ranks) {
+      throw untax::error(
+          untax::errc::invalid_argument,
+          fmt::format("rank is {} of {} ranks; it has to be one of them", rank, ranks));
+    }
+    const auto list = untax::c::listed(settings, count);
+    untax::c::with_operator(operator_name, [&]<class Operator>() {
+      const untax::c::settled<Operator> given(list);
+      const auto shapes = untax::spec_of<Operator>::operands(given.problem, ranks, rank);
+      if (number < 0 || number >= static_cast<int32_t>(shapes.size())) {
+        throw untax::error(
+            untax::errc::invalid_argument,
+            fmt::format("{} has no operand {}; it has {}", operator_name, number, shapes.size()));
+      }
+      const untax::operand_shape& s = shapes[static_cast<std::size_t>(number)];
+      const untax_operand_shape result{.size = shape->size,
+                                       .name = s.name.data(),
+                                       .rows = s.rows,
+                                       .cols = s.cols,
+                                       .type = static_cast<int32_t>(s.type),
+                                       .written = s.is_written() ? 1 : 0,
+                                       .optional = s.is_optional() ? 1 : 0};
+      std::memcpy(shape, &result, std::min(shape->size, sizeof result));
     });
   });
 }
@@ -206,5 +257,24 @@ int32_t untax_operator_operand(const untax_operator* op, const char* name, int64
     }
     throw untax::error(untax::errc::invalid_argument,
                        fmt::format("{} has no operand \"{}\"; it has {}", op->kind(), name, known));
+  });
+}
+
+int32_t untax_operator_run(untax_operator* op, const untax_operand* operands, int32_t count,
+                           void* stream) {
+  return guarded(op == nullptr ? nullptr : op->owner, [&] {
+    require(op, "op");
+    if (count > 0) require(operands, "operands");
+    const std::span<const untax_operand> given(operands,
+                                               static_cast<std::size_t>(std::max(count, 0)));
+    std::vector<untax::operand_value> values;
+    values.reserve(given.size());
+    for (const untax_operand& o : given) {
+      require(o.name, "the name of an operand");
+      values.push_back(
+          {o.name, o.data, o.rows, o.cols, o.stride, untax::c::element_of(o.name, o.type)});
+    }
+    const std::vector<untax::operand_shape> shapes = op->operands();
+    op->run(untax::operand_values(values, shapes), untax::c::stream_of(stream));
   });
 }

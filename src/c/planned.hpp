@@ -38,6 +38,10 @@ struct planned final : untax_operator {
     return {list.begin(), list.end()};
   }
 
+  void run(const operand_values& values, stream_ref stream) override {
+    spec_type::run(op, values, stream);
+  }
+
   problem_type problem;
   Operator op;
 };

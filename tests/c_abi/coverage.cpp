@@ -1,4 +1,4 @@
-// All operators can be reached from C, and so from Python, which has what C has.
+// All operators can be reached from C, and so from Python.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -32,9 +32,11 @@ TEST(c_coverage, the_abi_has_all_operators_that_there_are) {
   for (std::int32_t i = 0; untax_operator_name(i) != nullptr; ++i)
     named.insert(untax_operator_name(i));
   EXPECT_EQ(named, known);
+  // All are planned and run by name; those that have functions of their own have both.
   for (const std::string& name : known) {
-    EXPECT_TRUE(exported.contains("untax_" + name + "_plan")) << name;
-    EXPECT_TRUE(exported.contains("untax_" + name + "_run")) << name;
+    EXPECT_EQ(exported.contains("untax_" + name + "_plan"),
+              exported.contains("untax_" + name + "_run"))
+        << name;
   }
   EXPECT_EQ(untax_operator_name(-1), nullptr);
 }

@@ -288,22 +288,27 @@ TEST(c_fields, of_operators_are_named_as_their_members) {
 }
 
 TEST(c_fields, flags_of_enumerations_mean_what_they_say) {
-  const untax_operator_options given{.size = sizeof given, .pull = 1, .eager = 1};
+  untax_operator_options given{};
+  given.pull = 1;
+  given.eager = 1;
   operator_options options;
   EXPECT_EQ(options.launch, launch_mode::graph);
   c::store_fields(operator_option_fields, &given, &options);
   EXPECT_EQ(options.launch, launch_mode::eager);
   EXPECT_EQ(options.move, direction::pull);
   all_gather_gemm_problem gather;
-  const untax_all_gather_gemm_problem by_k{.size = sizeof by_k, .gather_k = 1};
+  untax_all_gather_gemm_problem by_k{};
+  by_k.gather_k = 1;
   c::store_fields(spec<all_gather_gemm>.problem_fields, &by_k, &gather);
   EXPECT_EQ(gather.gather, gather_axis::k);
   merge_partial_attention_problem merge;
-  const untax_merge_partial_attention_problem own{.size = sizeof own, .own_heads = 1};
+  untax_merge_partial_attention_problem own{};
+  own.own_heads = 1;
   c::store_fields(spec<merge_partial_attention>.problem_fields, &own, &merge);
   EXPECT_EQ(merge.get, merged_heads::own);
   gemm_all_reduce_problem sum;
-  const untax_gemm_all_reduce_problem wide{.size = sizeof wide, .partials = untax_partials_f32};
+  untax_gemm_all_reduce_problem wide{};
+  wide.partials = untax_partials_f32;
   c::store_fields(spec<gemm_all_reduce>.problem_fields, &wide, &sum);
   EXPECT_EQ(sum.partials, dtype::f32);
 }

@@ -12,6 +12,7 @@
 #include "ops/common/registry.hpp"
 #include "ops/common/workload.hpp"
 #include "ops/flash_decode/inputs.hpp"
+#include "ops/gemm_all_reduce/spec.hpp"
 #include "ops/merge_partial_attention/workload.hpp"
 
 namespace {

@@ -10,6 +10,7 @@
 
 #include <untax/world/launch.hpp>
 
+#include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/registry.hpp"
 #include "trial.hpp"
 

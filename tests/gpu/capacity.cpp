@@ -15,7 +15,11 @@
 
 #include "gpus.hpp"
 #include "operator_runs.hpp"
+#include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/gemm_all_reduce/spec.hpp"
+#include "ops/gemm_all_scatter/spec.hpp"
+#include "ops/gemm_reduce_scatter/spec.hpp"
 #include "row_inputs.hpp"
 
 namespace {

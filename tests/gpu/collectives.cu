@@ -14,6 +14,12 @@
 
 #include "collective_trial.cuh"
 
+#include "ops/all_gather/spec.hpp"
+#include "ops/all_reduce/spec.hpp"
+#include "ops/all_to_all/spec.hpp"
+#include "ops/broadcast/spec.hpp"
+#include "ops/reduce_scatter/spec.hpp"
+
 namespace {
 
 using namespace gpu_test;

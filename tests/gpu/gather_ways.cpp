@@ -13,6 +13,8 @@
 #include "gpus.hpp"
 #include "operator_runs.hpp"
 
+#include "ops/all_gather_gemm/spec.hpp"
+
 namespace {
 
 using namespace gpu_test;

@@ -14,8 +14,12 @@
 #include "engines/bulk/scratch.hpp"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
+#include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/random_matrix.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/gemm_all_reduce/spec.hpp"
+#include "ops/gemm_all_scatter/spec.hpp"
+#include "ops/gemm_reduce_scatter/spec.hpp"
 #include "tests/batches.hpp"
 
 namespace {

@@ -19,7 +19,11 @@
 #include "engines/bulk/slab_gather.hpp"
 #include "gpus.hpp"
 #include "operator_runs.hpp"
+#include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/gemm_all_reduce/spec.hpp"
+#include "ops/gemm_all_scatter/spec.hpp"
+#include "ops/gemm_reduce_scatter/spec.hpp"
 
 namespace {
 

@@ -15,7 +15,9 @@
 #include <untax/memory/host_memory.hpp>
 
 #include "gpus.hpp"
+#include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/gemm_all_scatter/spec.hpp"
 #include "tests/multi/ranks.hpp"
 
 namespace {

@@ -42,8 +42,15 @@ typedef struct untax_error_info {
       text; /* rank, operator and site, what was wrong, and what would be right; never NULL */
 } untax_error_info;
 
-/* Element types. Sums are accumulated in fp32. */
-typedef enum untax_type { untax_f32 = 0, untax_f16, untax_bf16 } untax_type;
+/* Element types. Sums are accumulated in fp32. The last two are of some operands of
+ * untax_operator_run only. */
+typedef enum untax_type {
+  untax_f32 = 0,
+  untax_f16,
+  untax_bf16,
+  untax_i32 = 16,
+  untax_e4m3 = 17
+} untax_type;
 
 /* Ways to overlap communication with computation; docs/design.md describes them. */
 typedef enum untax_pattern {

@@ -58,7 +58,7 @@ typedef struct untax_array {
  * peer_lost and aborted. */
 
 /* The names of the operators and collectives of the library, by number from 0; NULL for other
- * numbers. For each NAME there are untax_NAME_plan and untax_NAME_run. */
+ * numbers. All are planned and run by these names; most have untax_NAME_plan and untax_NAME_run. */
 UNTAX_API const char* untax_operator_name(int32_t number);
 
 typedef enum untax_field_kind {
@@ -101,6 +101,39 @@ typedef struct untax_setting {
 UNTAX_API int32_t untax_operator_plan(untax_world* world, const char* operator_name,
                                       const untax_setting* settings, int32_t count,
                                       untax_operator** op);
+
+/* An operand of a run. `stride` is the number of elements from row to row; 0 if there are no gaps.
+ */
+typedef struct untax_operand {
+  const char* name; /* as untax_NAME_run has it */
+  void* data;       /* is not written if the run only reads it */
+  int64_t rows;
+  int64_t cols;
+  int64_t stride;
+  int32_t type; /* untax_type */
+} untax_operand;
+
+/* The shape of an operand of a run as a rank passes it; those of the capacity, if runs differ. */
+typedef struct untax_operand_shape {
+  size_t size;
+  const char* name;
+  int64_t rows; /* arrays have one row */
+  int64_t cols;
+  int32_t type;     /* untax_type */
+  int32_t written;  /* 1: the run writes it; 0: it reads it */
+  int32_t optional; /* 1: it may be missing */
+} untax_operand_shape;
+
+/* Describes operand `number`, counted from 0, of a problem between `ranks` ranks, without a plan.
+ * Fails with invalid_argument for an operator, a setting or a number that there is not. */
+UNTAX_API int32_t untax_operator_shape(const char* operator_name, const untax_setting* settings,
+                                       int32_t count, int32_t ranks, int32_t rank, int32_t number,
+                                       untax_operand_shape* shape);
+
+/* As untax_NAME_run, with operands by their names; those that may be NULL there may be missing. A
+ * number, such as the scale of all_reduce_norm, is an operand of one element in host memory. */
+UNTAX_API int32_t untax_operator_run(untax_operator* op, const untax_operand* operands,
+                                     int32_t count, void* stream);
 
 /* Collective. In a world of the host it waits for no peer. In a world of GPUs it waits for the
  * rank's GPU and for all ranks. `op` may be NULL. */

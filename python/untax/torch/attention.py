@@ -104,7 +104,9 @@ def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bo
     sums_to = sums.view(tokens, own)
     for begin in range(0, max(tokens, 1), at_once):
         end = min(begin + at_once, tokens)
-        op._core.run_merge(operand_of(rows[begin * heads:end * heads]), operand_of(logarithms[begin:end]),
-                           operand_of(to[begin * own:end * own]), operand_of(sums_to[begin:end]), stream_of(rows, op.world))
+        op._core.run({"partial_o": operand_of(rows[begin * heads:end * heads]),
+                      "partial_lse": operand_of(logarithms[begin:end])},
+                     {"out": operand_of(to[begin * own:end * own]), "lse": operand_of(sums_to[begin:end])},
+                     stream_of(rows, op.world))
     if width != dim:
         made.view(tokens * own, dim).copy_(to[:, :dim])

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from ..errors import InvalidArgument
+from ..operators import kinds, own_kinds
 from . import attention, derivatives, shapes, tensors
 from .groups import rank_of, ranks_of
+from .named import calls_of
 
 _library = torch.library.Library("untax", "DEF")
 _fakes: dict[str, Callable[..., Any]] = {}
@@ -161,7 +163,7 @@ _operators: tuple[tuple[str, Callable[..., Any], Callable[..., Any], tuple[str, 
      attention.merge_partial_attention, _fake_merged, ("o", "lse")),
 )
 
-for _schema, _run, _fake, _outs in _operators:
+for _schema, _run, _fake, _outs in (*_operators, *calls_of([name for name in kinds if name not in own_kinds])):
     _define(f"{_schema} -> {'Tensor' if len(_outs) == 1 else '(Tensor, Tensor)'}", _run, _fake)
     _define_out(_schema, _run, *_outs)
 derivatives.register(_library)

@@ -7,6 +7,7 @@
 
 #include "engines/bulk/quickest.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/gemm_all_reduce/spec.hpp"
 
 namespace untax {
 namespace {

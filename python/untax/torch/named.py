@@ -1,0 +1,78 @@
+"""Operators of the library that torch has no shapes for: their operands and fields become arguments, by name.
+
+`torch.ops.untax.my_op(a, weights, group_name, m, n, k)` takes what a run reads, the group and the fields of the problem
+but the element type, which is that of the first operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..named import Shape, results_of, shapes
+from ..operators import fields
+from ..types import type_name
+from .calls import stream_of
+from .groups import rank_of, ranks_of
+
+_kinds = {"integer": "int {}", "flag": "bool {}=False", "choice": "str? {}=None", "real": "float {}=0.0",
+          "integers": "int[] {}"}
+
+
+class NamedCall:
+    """One operator as torch calls it: its schema, what runs, and what a fake run gives."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        operands = shapes(kind, {}, 1, 0)
+        self.reads = [shape.name for shape in operands if not shape.written]
+        self.results = tuple(shape.name for shape in results_of(operands))
+        self.fields = [field for field in fields(kind) if not field.option and field.name != "type"]
+        arguments = [f"Tensor? {shape.name}" if shape.optional else f"Tensor {shape.name}"
+                     for shape in operands if not shape.written]
+        # What has no default comes first.
+        ordered = sorted(self.fields, key=lambda field: "=" in _kinds[field.kind])
+        self.order = [*self.reads, "group_name", *(field.name for field in ordered)]
+        self.schema = (f"{kind}({', '.join(arguments)}, str group_name, "
+                       f"{', '.join(_kinds[field.kind].format(field.name) for field in ordered)})")
+
+    def _split(self, arguments: Sequence[Any], named: dict[str, Any]) -> tuple[dict[str, Tensor], str, dict[str, Any]]:
+        """Operands, the name of the group, and settings of the problem."""
+        given = {**dict(zip(self.order, arguments, strict=False)), **named}
+        operands = {name: given[name] for name in self.reads if given.get(name) is not None}
+        settings = {field.name: given[field.name] for field in self.fields if field.name in given}
+        return operands, given["group_name"], settings
+
+    def run(self, *arguments: Any, **named: Any) -> Any:
+        from .tensors import engine_for
+
+        operands, group_name, settings = self._split(arguments, named)
+        first = next(iter(operands.values()))
+        engine = engine_for(first, group_name)
+        op = engine.planned(self.kind, dtype=first.dtype, **settings)
+        written = {name: named[name] for name in self.results if named.get(name) is not None}
+        rows = {name: t.detach().contiguous() for name, t in operands.items()}
+        made = self._made(self._shapes(first, group_name, settings), first, written)
+        return op.run(**rows, **made, stream=stream_of(first, engine.world) or None)
+
+    def _shapes(self, first: Tensor, group_name: str, settings: dict[str, Any]) -> tuple[Shape, ...]:
+        """Of this problem; a plan may be one of a capacity."""
+        return shapes(self.kind, {"type": type_name(first.dtype), **settings}, ranks_of(group_name), rank_of(group_name))
+
+    def _made(self, operands: Sequence[Shape], like: Tensor, written: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {shape.name: written.get(shape.name, like.new_empty((shape.rows, shape.cols), dtype=getattr(torch, shape.dtype)))
+                for shape in operands if shape.name in self.results}
+
+    def fake(self, *arguments: Any, **named: Any) -> Any:
+        operands, group_name, settings = self._split(arguments, named)
+        first = next(iter(operands.values()))
+        results = tuple(self._made(self._shapes(first, group_name, settings), first, {}).values())
+        return results[0] if len(results) == 1 else results
+
+
+def calls_of(kinds: Sequence[str]) -> list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[str, ...]]]:
+    """Schema, implementation, fake implementation and names of results of each of these operators."""
+    return [(call.schema, call.run, call.fake, call.results) for call in map(NamedCall, kinds)]
