@@ -34,7 +34,7 @@ std::string_view kernel_sources() noexcept { return "@hash@"; }
 endif()
 
 set(roots "")
-foreach(part IN ITEMS channel comm copy gemm gemm_alone packets sm90 words)
+foreach(part IN ITEMS channel comm copy gemm packets sm90 words)
   list(APPEND roots ${PROJECT_SOURCE_DIR}/engines/gpu/${part}/*)
 endforeach()
 foreach(operator IN ITEMS all_gather_gemm gemm_all_scatter gemm_reduce_common)

@@ -5,7 +5,6 @@
 
 import dataclasses
 import json
-import math
 import os
 import re
 
@@ -85,9 +84,6 @@ def kernels_of(name):
 
 KERNELS = kernels_of("gemm_kernels")
 COSTS = os.path.join(ENGINE, "cost.def")
-TREES_FILE = os.path.join(ENGINE, "../gemm_alone/plan_trees.inc")
-TREES_FROM = 16  # rows: for more, trees correct the model,
-TREES_FARTHEST = 1.45  # of plans that it expects to take no more than so many times the least
 COST_LINE = re.compile(r"UNTAX_COST\((\w+), ([-+.e0-9]+), ([-+.e0-9]+), (\w[.\w]*)\)")
 GPUS = ["h200", "h100"]  # the columns of cost.def
 
@@ -172,36 +168,3 @@ def cycles_at(p, v, clock):
     splits = ceil_div(p.clusters, p.stream_k_tiles) + 1
     return (tile * (p.tiles + again * p.stream_k_tiles) + v["handover"] + sums(splits)
             + v["from_memory"] * max(late, 0) * p.stream_k_tiles)
-
-
-def features(plans, times, gpu):
-    """What trees look at of the plans of a problem, which take so many cycles by the model: as in plan_trees.cpp."""
-    least = min(times)
-    ways = {"whole": 0, "cluster": 1, "splits": 2, "shares": 3}
-    rows = []
-    for p, time in zip(plans, times):
-        turns = p.tiles / p.clusters
-        rows.append([time / least, time, p.block_n, p.cluster, float(p.swap_ab), p.cluster_split_k, ways[p.way], p.tiles, turns,
-                     math.ceil(turns) / turns, p.m_tiles, p.n_tiles, float(gpu == "h100"), p.stream_k_tiles / p.tiles,
-                     p.tile_stages])
-    return rows
-
-
-TREE_NODE = re.compile(r"\{(-?\d+), ([-+.e0-9]+), (\d+)\}")
-
-
-def trees():
-    """Those that the planner has: all nodes, see plan_trees.cpp."""
-    with open(TREES_FILE, encoding="utf-8") as text:
-        return [(int(feature), float(number), int(to)) for feature, number, to in TREE_NODE.findall(text.read())]
-
-
-def correction(nodes, row):
-    """What the model's time is to be multiplied by."""
-    total, at = 0.0, 0
-    while at < len(nodes):
-        feature, number, to = nodes[at]
-        if feature < 0:
-            total += number
-        at += to if feature < 0 or row[feature] > number else 1
-    return math.exp(total)

@@ -16,12 +16,12 @@ const std::vector<operator_entry>& operators() {
 }
 
 const operator_entry* find_operator(std::string_view name) {
-  const auto found = std::ranges::find(operators(), name, &operator_entry::name);
-  return found != operators().end() ? &*found : nullptr;
+  const auto place = std::ranges::find(operators(), name, &operator_entry::name);
+  return place != operators().end() ? &*place : nullptr;
 }
 
 const operator_entry& operator_named(std::string_view name) {
-  if (const operator_entry* found = find_operator(name)) return *found;
+  if (const operator_entry* entry = find_operator(name)) return *entry;
   std::string known;
   for (const auto& entry : operators()) known += (known.empty() ? "" : ", ") + entry.name;
   throw error(errc::invalid_argument,

@@ -204,7 +204,8 @@ double k_seconds_of(const gpu::gemm_plan& plan, double seconds) {
   int most = 1;
   for (int cta = 0; cta < plan.blocks(); ++cta) {
     int k_blocks = 0;
-    gpu::each_read(plan, cta, [&](const gpu::cta_read& of) { k_blocks += of.end - of.begin; });
+    gpu::each_read(plan, cta,
+                   [&](const gpu::cta_read& read) { k_blocks += read.end - read.begin; });
     most = std::max(most, k_blocks);
   }
   return seconds / most / gpu::block_k;

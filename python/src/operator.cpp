@@ -46,12 +46,12 @@ void run_gemm(const planned& p, nb::handle a, nb::handle weights, nb::handle c,
   read_array weights_keeper;
   written_array c_keeper;
   const auto in = matrix_of("a", a, p.on_gpu(), a_keeper);
-  const auto by = matrix_of("weights", weights, p.on_gpu(), weights_keeper);
+  const auto factor = matrix_of("weights", weights, p.on_gpu(), weights_keeper);
   untax_matrix out{};
   if (!c.is_none()) out = matrix_of("out", c, p.on_gpu(), c_keeper);
   const untax_matrix* const result = c.is_none() ? nullptr : &out;
   void* const on = stream_at(stream);
-  p.run(on, [&](untax_operator* op) { return p.runs().gemm(op, &in, &by, result, on); });
+  p.run(on, [&](untax_operator* op) { return p.runs().gemm(op, &in, &factor, result, on); });
 }
 
 void run_collective(const planned& p, nb::handle in, nb::handle out, std::uintptr_t stream) {
@@ -153,9 +153,9 @@ void run_norm(const planned& p, nb::handle in, nb::handle residual, nb::handle w
   const bool gpu = p.on_gpu();
   const auto part = matrix_of("in", in, gpu, keepers[0]);
   const auto more = matrix_of("residual", residual, gpu, keepers[1]);
-  const auto by = array_of("weight", weight, gpu, keepers[2]);
+  const auto factor = array_of("weight", weight, gpu, keepers[2]);
   const auto sum = matrix_of("x", x, gpu, x_keeper);
-  require_operand(p, "weight", {1, by.count, by.type});
+  require_operand(p, "weight", {1, factor.count, factor.type});
   require_operand(p, "x", {sum.rows, sum.cols, sum.type}, part.rows);
   if (sum.rows > 1 && sum.stride != 0 && sum.stride != sum.cols)
     refuse("rows of x have to follow each other without gaps");
@@ -163,7 +163,7 @@ void run_norm(const planned& p, nb::handle in, nb::handle residual, nb::handle w
   a.size = sizeof a;
   a.in = &part;
   a.residual = &more;
-  a.weight = by.data;
+  a.weight = factor.data;
   a.x = sum.data;
   a.out = reinterpret_cast<void*>(std::get<0>(out));
   a.scales = reinterpret_cast<float*>(std::get<1>(out));

@@ -38,18 +38,20 @@ void take(const char* name, nb::handle given, Array& keeper) {
 
 /// A tensor that is read where it is, as arrays of nanobind are asked.
 struct seen_tensor {
-  nb::dlpack::dltensor of;
+  nb::dlpack::dltensor tensor;
 
-  [[nodiscard]] std::size_t ndim() const { return static_cast<std::size_t>(of.ndim); }
-  [[nodiscard]] std::int64_t shape(std::size_t d) const { return of.shape[d]; }
-  [[nodiscard]] std::int64_t stride(std::size_t d) const { return of.strides[d]; }
-  [[nodiscard]] nb::dlpack::dtype dtype() const { return of.dtype; }
-  [[nodiscard]] int device_type() const { return of.device.device_type; }
-  [[nodiscard]] void* data() const { return static_cast<std::byte*>(of.data) + of.byte_offset; }
+  [[nodiscard]] std::size_t ndim() const { return static_cast<std::size_t>(tensor.ndim); }
+  [[nodiscard]] std::int64_t shape(std::size_t d) const { return tensor.shape[d]; }
+  [[nodiscard]] std::int64_t stride(std::size_t d) const { return tensor.strides[d]; }
+  [[nodiscard]] nb::dlpack::dtype dtype() const { return tensor.dtype; }
+  [[nodiscard]] int device_type() const { return tensor.device.device_type; }
+  [[nodiscard]] void* data() const {
+    return static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  }
   [[nodiscard]] std::size_t size() const {
-    std::int64_t all = 1;
-    for (std::size_t d = 0; d < ndim(); ++d) all *= shape(d);
-    return static_cast<std::size_t>(all);
+    std::int64_t count = 1;
+    for (std::size_t d = 0; d < ndim(); ++d) count *= shape(d);
+    return static_cast<std::size_t>(count);
   }
 };
 
@@ -59,9 +61,9 @@ bool lies_on_gpu(const Array& a) {
          a.device_type() == nb::device::cuda_managed::value;
 }
 
-void require_place(const char* name, bool there, bool on_gpu) {
-  if (there == on_gpu) return;
-  refuse(std::string(name) + " lies " + (there ? "on a GPU" : "in host memory") +
+void require_place(const char* name, bool lies_there, bool on_gpu) {
+  if (lies_there == on_gpu) return;
+  refuse(std::string(name) + " lies " + (lies_there ? "on a GPU" : "in host memory") +
          ", and the heaps of this world lie " + (on_gpu ? "on GPUs" : "in host memory"));
 }
 
@@ -70,7 +72,7 @@ void require_place(const char* name, bool there, bool on_gpu) {
 template <class Array, class Look>
 auto open(const char* name, nb::handle given, bool on_gpu, Array& keeper, const Look& look) {
   constexpr auto read = std::is_same_v<Array, read_array> ? read_tensor : read_writable_tensor;
-  if (seen_tensor seen; read(given, seen.of)) {
+  if (seen_tensor seen; read(given, seen.tensor)) {
     require_place(name, lies_on_gpu(seen), on_gpu);
     return look(seen);
   }

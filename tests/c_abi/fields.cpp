@@ -92,21 +92,21 @@ class fields_of final : public structure_fields {
 
   void add(field f) { fields_.push_back(std::move(f)); }
   [[nodiscard]] std::set<std::string> names() const override {
-    std::set<std::string> all;
-    for (const field& f : fields_) all.insert(f.name);
-    return all;
+    std::set<std::string> names;
+    for (const field& f : fields_) names.insert(f.name);
+    return names;
   }
   void expect_arrivals() const override {
-    Structure all = empty<Structure>();
-    for (const field& f : fields_) f.set(all);
-    const result of_all = converted(all);
+    Structure full = empty<Structure>();
+    for (const field& f : fields_) f.set(full);
+    const result of_full = converted(full);
     for (const field& set : fields_) {
-      EXPECT_TRUE(set.arrived(of_all)) << set.name << ", with all others";
-      Structure one = empty<Structure>();
-      set.set(one);
-      const result of_one = converted(one);
+      EXPECT_TRUE(set.arrived(of_full)) << set.name << ", with all others";
+      Structure alone = empty<Structure>();
+      set.set(alone);
+      const result of_alone = converted(alone);
       for (const field& seen : fields_) {
-        EXPECT_EQ(seen.arrived(of_one), &seen == &set)
+        EXPECT_EQ(seen.arrived(of_alone), &seen == &set)
             << seen.name << ", where only " << set.name << " is set";
       }
     }
@@ -119,21 +119,21 @@ class fields_of final : public structure_fields {
 using structures = std::map<std::string, std::unique_ptr<structure_fields>>;
 
 template <class Structure>
-void add(structures& all, const char* structure, typename fields_of<Structure>::field f) {
-  auto& fields = all[structure];
+void add(structures& list, const char* structure, typename fields_of<Structure>::field f) {
+  auto& fields = list[structure];
   if (!fields) fields = std::make_unique<fields_of<Structure>>();
   static_cast<fields_of<Structure>&>(*fields).add(std::move(f));
 }
 
 structures listed() {
-  structures all;
+  structures list;
 #define FIELD(structure, member, value, place, expected)           \
-  add<structure>(all, #structure,                                  \
+  add<structure>(list, #structure,                                 \
                  {#member, [](structure& s) { s.member = value; }, \
                   [](const fields_of<structure>::result& it) { return place == (expected); }});
 #include "fields.def"
 #undef FIELD
-  return all;
+  return list;
 }
 
 /// A member of a structure as its header declares it.
@@ -371,10 +371,10 @@ TEST(c_fields, that_are_zero_stand_for_defaults) {
   EXPECT_GT(norm.epsilon, 0);
   EXPECT_EQ(converted(empty<untax_norm_arguments>()).inputs.scale, 1);
   const world_options usual;
-  const world_options made = converted(empty<untax_world_options>());
-  EXPECT_EQ(made.heap_bytes, usual.heap_bytes);
-  EXPECT_EQ(made.wait_limit, usual.wait_limit);
-  EXPECT_EQ(made.join_limit, usual.join_limit);
+  const world_options zeros = converted(empty<untax_world_options>());
+  EXPECT_EQ(zeros.heap_bytes, usual.heap_bytes);
+  EXPECT_EQ(zeros.wait_limit, usual.wait_limit);
+  EXPECT_EQ(zeros.join_limit, usual.join_limit);
 }
 
 }  // namespace

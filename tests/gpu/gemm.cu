@@ -13,7 +13,6 @@
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm_alone/gemm.hpp"
-#include "engines/gpu/gemm_alone/plans.hpp"
 #include "gemm_check.cuh"
 #include "gpus.hpp"
 
@@ -24,7 +23,7 @@ using untax::dtype;
 using untax::gpu::gemm;
 using untax::gpu::gemm_plan;
 using untax::gpu::gemm_shape;
-using untax::gpu::plans_alone;
+using untax::gpu::plans_by_model;
 using untax::gpu::tile_config;
 
 std::string text_of(const gemm_shape& s) {
@@ -71,7 +70,7 @@ TEST(gemm, every_configuration) {
           gemm_shape{777, 1000, 1352, type}, gemm_shape{64, 4608, 8192, type},
           gemm_shape{90, 3584, 2048, type}, gemm_shape{129, 3584, 4096, type},
           gemm_shape{1100, 2112, 1000, type}, gemm_shape{2048, 3584, 1024, type}})
-      expect_right(s, plans_alone(s, untax::gpu::gpu_here()), 1);
+      expect_right(s, plans_by_model(s, untax::gpu::gpu_here()), 1);
   }
 }
 
@@ -90,7 +89,7 @@ TEST(gemm, every_kernel_where_tiles_are_not_full) {
     // What is read beside the matrices, or stays in shared memory from before, is NaN.
     gemm_data none(std::max(s.m, s.n), s.k, 8, s.type);
     none.poison(on.get());
-    for (const gemm_plan& plan : plans_alone(s, untax::gpu::gpu_here())) {
+    for (const gemm_plan& plan : plans_by_model(s, untax::gpu::gpu_here())) {
       std::erase(left, plan.config);
       const gemm op(s, plan);
       op.run(none.c(), none.c(), data.c(), on.get());
@@ -108,7 +107,7 @@ TEST(gemm, few_rows) {
   NEEDS_GPUS(1);
   for (const std::int64_t m : {2, 9, 24, 40, 64, 100, 128, 200, 256}) {
     const gemm_shape s{m, 1096, 2056, dtype::bf16};
-    expect_right(s, plans_alone(s, untax::gpu::gpu_here()), 4);
+    expect_right(s, plans_by_model(s, untax::gpu::gpu_here()), 4);
   }
 }
 
@@ -121,7 +120,7 @@ TEST(gemm, edges) {
           gemm_shape{17, 8, 8000, type}, gemm_shape{65, 8200, 56, type},
           gemm_shape{129, 120, 136, type}, gemm_shape{257, 264, 8, type},
           gemm_shape{5000, 8, 520, type}, gemm_shape{4999, 40, 64, type}})
-      expect_right(s, plans_alone(s, untax::gpu::gpu_here()), 2);
+      expect_right(s, plans_by_model(s, untax::gpu::gpu_here()), 2);
   }
 }
 
@@ -138,7 +137,7 @@ TEST(gemm, random_shapes) {
     const gemm_shape s{m, 8 * number(1, 1125), 8 * number(1, 1125),
                        number(0, 1) == 0 ? dtype::bf16 : dtype::f16};
     // The one that is taken, and others.
-    std::vector<gemm_plan> plans = plans_alone(s, untax::gpu::gpu_here());
+    std::vector<gemm_plan> plans = plans_by_model(s, untax::gpu::gpu_here());
     std::shuffle(plans.begin() + 1, plans.end(), engine);
     plans.resize(std::min<std::size_t>(plans.size(), 4));
     expect_right(s, plans, seed + static_cast<unsigned>(round));
@@ -205,7 +204,7 @@ TEST(gemm, invariant_rows_have_the_same_bits_by_every_plan) {
       const std::int64_t first = number(0, all.m - rows);
       const std::vector<std::uint16_t> same(wanted.begin() + first * all.n,
                                             wanted.begin() + (first + rows) * all.n);
-      for (const gemm_plan& plan : plans_alone(some, untax::gpu::gpu_here())) {
+      for (const gemm_plan& plan : plans_by_model(some, untax::gpu::gpu_here())) {
         data.poison(on.get());
         gemm(some, plan)
             .run(static_cast<const std::uint16_t*>(data.a()) + first * all.k, data.b(), data.c(),
@@ -255,7 +254,7 @@ TEST(gemm, a_run_after_other_values_is_right) {
         gemm_shape{256, 3584, 8192, dtype::bf16}}) {
     const stream on;
     gemm_data data(s.m, s.n, s.k, s.type);
-    for (const gemm_plan& plan : plans_alone(s, untax::gpu::gpu_here())) {
+    for (const gemm_plan& plan : plans_by_model(s, untax::gpu::gpu_here())) {
       const gemm op(s, plan);
       for (std::uint32_t seed = 1; seed <= 4; ++seed) {
         data.fill(seed, on.get());
@@ -284,7 +283,7 @@ TEST(gemm, ends_where_numbers_are_none) {
 
 TEST(gemm, says_what_it_cannot_do) {
   const auto refused = [](const gemm_shape& s) {
-    return error_of([&] { (void)plans_alone(s, {132}); });
+    return error_of([&] { (void)plans_by_model(s, {132}); });
   };
   using untax::errc;
   expect_error(refused({0, 8, 8}), errc::invalid_argument, {"m 0", "1 or more"});

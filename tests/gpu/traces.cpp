@@ -21,8 +21,8 @@
 #include <untax/world/launch.hpp>
 
 #include "engines/gpu/gemm/launcher.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm_alone/gemm.hpp"
-#include "engines/gpu/gemm_alone/plans.hpp"
 #include "engines/gpu/launch/operator_trace.hpp"
 #include "engines/gpu/trace/launch_trace.hpp"
 #include "gemm_check.cuh"
@@ -267,7 +267,8 @@ TEST(gpu_traces, a_gemm_alone_is_recorded) {
   gemm_data data(shape.m, shape.n, shape.k, shape.type);
   data.fill(1, on.get());
   std::set<int> clusters;
-  for (const untax::gpu::gemm_plan& plan : untax::gpu::plans_alone(shape, untax::gpu::gpu_here())) {
+  for (const untax::gpu::gemm_plan& plan :
+       untax::gpu::plans_by_model(shape, untax::gpu::gpu_here())) {
     SCOPED_TRACE(plan.text());
     clusters.insert(cluster_blocks(plan.config));
     untax::start_trace({.path = {}, .events_per_worker = 64});

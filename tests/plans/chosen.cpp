@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "engines/gpu/gemm_alone/plans.hpp"
+#include "engines/gpu/gemm/plan.hpp"
 #include "ops/common/plan_agreement.hpp"
 #include "tests/plans/cases.hpp"
 #include "tests/wanted_lines.hpp"
@@ -77,7 +77,7 @@ void add_expectations(lines& all, bool alone, const std::vector<int>& sm_counts,
 void add_trees(lines& all) {
   const auto one = [&](const gpu::gemm_shape& s, const gpu::gpu_model& gpu) {
     std::string text;
-    for (const gpu::gemm_plan& p : gpu::plans_alone(s, gpu))
+    for (const gpu::gemm_plan& p : gpu::plans_by_model(s, gpu))
       text += fmt::format(" {:.7g}", p.cycles);
     all.push_back(fmt::format("gemm by trees {} x {} x {}{}, {} SMs{}, cycles:{}", s.m, s.n, s.k,
                               s.invariant ? ", invariant" : "", gpu.num_sms,

@@ -11,7 +11,6 @@
 #include "engines/gpu/gemm/cta_reads.hpp"
 #include "engines/gpu/gemm/kernels.hpp"
 #include "engines/gpu/gemm/plan.hpp"
-#include "engines/gpu/gemm_alone/plans.hpp"
 #include "tests/errors.hpp"
 #include "tests/plans/cases.hpp"
 
@@ -101,8 +100,8 @@ TEST(gemm_plans, have_no_steps_between_powers_of_two) {
     const auto& [n, k] = number.one_of(weights);
     const std::int64_t m = number(1, std::int64_t{1} << number(0, 14));
     const auto next = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(m)));
-    const gemm_plan plan = plans_alone({m, n, k}, {num_sms}).front();
-    const double most = plans_alone({next, n, k}, {num_sms}).front().cycles;
+    const gemm_plan plan = plans_by_model({m, n, k}, {num_sms}).front();
+    const double most = plans_by_model({next, n, k}, {num_sms}).front().cycles;
     SCOPED_TRACE(fmt::format("{} x {} x {}: {}", m, n, k, plan.text()));
     EXPECT_LE(plan.cycles, 1.02 * most);
     if (m > 1024) {
@@ -110,7 +109,7 @@ TEST(gemm_plans, have_no_steps_between_powers_of_two) {
       const double part = static_cast<double>(m) / static_cast<double>(next);
       EXPECT_LE(plan.cycles, 1.15 * part * most + 10'000);
     }
-    const gemm_plan again = plans_alone({m, n, k}, {num_sms}).front();
+    const gemm_plan again = plans_by_model({m, n, k}, {num_sms}).front();
     EXPECT_EQ(again.config, plan.config);
     EXPECT_EQ(again.cycles, plan.cycles);
     EXPECT_EQ(again.text(), plan.text());
@@ -210,8 +209,7 @@ TEST(gemm_costs, are_those_of_the_gpu_with_so_much_l2) {
   EXPECT_EQ(costs_of(std::size_t{50} << 20), gemm_costs::h100);
 }
 
-/// Of random problems, for costs.py, which compares them with the model that bench/gemm fits, and
-/// with what its trees say.
+/// Of random problems, for costs.py, which compares them with the model that bench/gemm fits.
 TEST(gemm_costs, of_random_problems) {
   constexpr int problems = 60;
   numbers number(9);
@@ -221,19 +219,15 @@ TEST(gemm_costs, of_random_problems) {
                        8 * number(1, 2000)};
     const gpu_model gpu{num_sms, i % 2 == 0 ? gemm_costs::h200 : gemm_costs::h100};
     const std::vector<gemm_plan> plans = plans_by_model(s, gpu);
-    std::vector<gemm_plan> corrected = plans;
-    correct_by_trees(corrected, s, gpu);
-    for (std::size_t at = 0; at < plans.size(); ++at) {
-      const gemm_plan& p = plans[at];
+    for (const gemm_plan& p : plans) {
       const tile_config& c = p.config;
       const tile_schedule& order = p.schedule;
       ASSERT_GT(p.cycles, 0);
-      ASSERT_GT(corrected[at].cycles, 0);
-      text += fmt::format("{} {} {} {} {} {} {} {:d} {} {:d} {} {} {} {} {} {} {:.17g} {:.17g}\n",
+      text += fmt::format("{} {} {} {} {} {} {} {:d} {} {:d} {} {} {} {} {} {} {:.17g}\n",
                           static_cast<int>(gpu.costs), s.m, s.n, s.k, c.block_n, c.cluster,
                           c.stages, c.swap_ab, c.epilogue_buffers, c.warpgroup_split_k,
                           c.cluster_split_k, order.m_tiles, order.n_tiles, order.clusters,
-                          order.stream_k_tiles, order.raster_group, p.cycles, corrected[at].cycles);
+                          order.stream_k_tiles, order.raster_group, p.cycles);
     }
   }
   RecordProperty("plans", text);

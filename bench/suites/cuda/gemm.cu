@@ -20,7 +20,6 @@
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm_alone/gemm.hpp"
-#include "engines/gpu/gemm_alone/plans.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
 #include "ops/common/deviation.hpp"
 #include "src/symmetric/cuda/graph.hpp"
@@ -222,7 +221,7 @@ std::vector<gpu::gemm_plan> plausible_plans(const gemm_row& row, dtype type) {
   const double farthest = flops < 3e11 ? 1.45 : flops < 1e12 ? 1.2 : 1.1;
   const std::size_t most_plans = flops < 3e11 ? 32 : 12;
   std::vector<gpu::gemm_plan> plans =
-      gpu::plans_alone({row.m, row.n, row.k, type}, gpu::gpu_here());
+      gpu::plans_by_model({row.m, row.n, row.k, type}, gpu::gpu_here());
   const double most = plans.front().cycles * farthest;
   std::erase_if(plans, [&](const gpu::gemm_plan& p) { return p.cycles > most; });
   if (plans.size() > most_plans) plans.resize(most_plans);

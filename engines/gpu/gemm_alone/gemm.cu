@@ -10,7 +10,6 @@
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/gemm/variant.hpp"
-#include "engines/gpu/gemm_alone/plans.hpp"
 #include "engines/gpu/launch/operator_trace.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
 #include "src/symmetric/cuda/driver.hpp"
@@ -100,7 +99,8 @@ class gemm::launcher {
   std::optional<padded_matrix> c_;
 };
 
-gemm::gemm(const gemm_shape& shape) : gemm(shape, plans_alone(padded(shape), gpu_here()).front()) {}
+gemm::gemm(const gemm_shape& shape)
+    : gemm(shape, plans_by_model(padded(shape), gpu_here()).front()) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
     : launcher_(std::make_shared<const launcher>(shape, plan)) {}
 

@@ -17,8 +17,8 @@ namespace untax::gpu {
 /// other, since they share scratch memory; other objects are independent.
 class gemm {
  public:
-  /// Uses the plan that `plans_alone` ranks first, on the current device. Throws `unsupported` if
-  /// that is no Hopper GPU, `out_of_memory`, and what `gemm_plans` throws.
+  /// Uses the plan that `plans_by_model` ranks first, on the current device. Throws `unsupported`
+  /// if that is no Hopper GPU, `out_of_memory`, and what `gemm_plans` throws.
   explicit gemm(const gemm_shape& shape);
   /// Uses a given plan, for measurements: a plan of the shape with n and k rounded up to multiples
   /// of 8.
