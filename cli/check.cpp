@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,12 +16,10 @@
 #include "json_output.hpp"
 #include "names.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
-#include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
-#include "ops/flash_decode/workload.hpp"
 #include "ops/merge_partial_attention/device_schedule.hpp"
-#include "ops/merge_partial_attention/workload.hpp"
+#include "ops/operators.hpp"
 #include "option_use.hpp"
 #include "output.hpp"
 #include "terminal.hpp"
@@ -61,21 +60,16 @@ constexpr const char* footer =
 std::vector<protocol_variant> variants_named(const std::optional<std::string>& name) {
   std::vector<std::string> known;
   std::vector<std::vector<protocol_variant>> variants;
-  const auto add = [&](const auto& entries) {
-    for (const auto& entry : entries) {
-      known.push_back(entry.name);
-      variants.push_back(variants_of(entry));
-    }
-  };
-  add(operators());
-  add(collectives());
-  add(std::vector{attention_entry()});
-  add(std::vector{norm_entry()});
-  add(std::vector{merge_entry()});
+  for (const operator_spec& operation : operator_specs()) {
+    std::vector<protocol_variant> own = variants_of(operation);
+    if (own.empty()) continue;
+    known.emplace_back(operation.name);
+    variants.push_back(std::move(own));
+  }
   if (name) return variants[place_in("the operator", *name, known)];
-  std::vector<protocol_variant> all;
-  for (const auto& some : variants) all.insert(all.end(), some.begin(), some.end());
-  return all;
+  std::vector<protocol_variant> list;
+  for (const auto& own : variants) list.insert(list.end(), own.begin(), own.end());
+  return list;
 }
 
 std::string table_of(const check_report& report, int columns, text_style how) {
@@ -112,7 +106,7 @@ std::string table_of(const check_report& report, int columns, text_style how) {
 
 /// Operators that are checked only as protocols.
 std::vector<std::string> operators_without_plans() {
-  std::vector<std::string> names = {attention_entry().name};
+  std::vector<std::string> names = {std::string(spec<flash_decode>.name)};
   for (const auto& entry : collectives()) names.push_back(entry.name);
   return names;
 }
@@ -121,8 +115,8 @@ std::vector<std::string> operators_without_plans() {
 operator_entry entry_on_gpus(const check_options& options) {
   std::vector<std::string> known;
   for (const auto& entry : operators()) known.push_back(entry.name);
-  known.push_back(norm_entry().name);
-  known.push_back(merge_entry().name);
+  known.emplace_back(spec<all_reduce_norm>.name);
+  known.emplace_back(spec<merge_partial_attention>.name);
   const std::string& name = *options.operator_name;
   const auto other = operators_without_plans();
   if (std::ranges::find(other, name) != other.end()) {
@@ -131,14 +125,14 @@ operator_entry entry_on_gpus(const check_options& options) {
                             alternatives(known)));
   }
   const std::size_t place = place_in("the operator", name, known);
-  if (options.own_heads && known[place] != merge_entry().name) {
+  if (options.own_heads && known[place] != spec<merge_partial_attention>.name) {
     throw error(errc::invalid_argument, fmt::format("--own-heads means nothing to {}; it is for {}",
-                                                    name, merge_entry().name));
+                                                    name, spec<merge_partial_attention>.name));
   }
   if (place < operators().size()) return operators()[place];
   operator_entry entry;
   entry.name = known[place];
-  if (entry.name == norm_entry().name) {
+  if (entry.name == spec<all_reduce_norm>.name) {
     entry.check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o,
                              int places) {
       all_reduce_norm_problem rows;

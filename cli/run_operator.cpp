@@ -137,7 +137,7 @@ class typed_operator final : public run_operator {
     const std::size_t choice = place_in("--backend", place.backend, {"auto", "host", "cuda"});
     if (choice == 1) return memory_kind::host;
     if (choice == 2) return memory_kind::cuda;
-    if (problem_.type == dtype::f32 || !has_gpu_kernel(problem_, options_))
+    if (problem_.type == dtype::f32 || !has_gpu_kernel<Operator>(problem_, options_))
       return memory_kind::host;
     return gpus_here() >= (place.ranks_given ? place.ranks : 2) ? memory_kind::cuda
                                                                 : memory_kind::host;

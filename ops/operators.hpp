@@ -10,6 +10,7 @@
 #include "ops/all_reduce_norm/spec.hpp"
 #include "ops/all_to_all/spec.hpp"
 #include "ops/broadcast/spec.hpp"
+#include "ops/common/protocol_variant.hpp"
 #include "ops/common/spec.hpp"
 #include "ops/flash_attention/spec.hpp"
 #include "ops/flash_decode/spec.hpp"
@@ -34,8 +35,8 @@ struct operator_types {
 /// The operators of the library, in the order in which people learn them. To add one, name it here.
 using library_operators =
     operator_types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, gemm_all_reduce,
-                   flash_attention, flash_decode, merge_partial_attention, all_reduce_norm,
-                   all_gather, reduce_scatter, all_reduce, all_to_all, broadcast>;
+                   all_gather, reduce_scatter, all_reduce, all_to_all, broadcast, flash_decode,
+                   all_reduce_norm, merge_partial_attention, flash_attention>;
 
 /// What the specs of the library have as `entry()`, of those whose entry is of this kind.
 template <class Entry>
@@ -52,5 +53,9 @@ template <class Entry>
 
 /// The specs of the library's operators, in the same order.
 [[nodiscard]] std::span<const operator_spec> operator_specs();
+
+/// The protocols of an operator of the library, each with the problems on which it is checked. None
+/// of one that sends nothing.
+[[nodiscard]] std::vector<protocol_variant> variants_of(const operator_spec& operation);
 
 }  // namespace untax

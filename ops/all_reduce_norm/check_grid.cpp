@@ -2,6 +2,7 @@
 
 #include "ops/all_reduce_norm/planning.hpp"
 #include "ops/all_reduce_norm/protocol.hpp"
+#include "ops/all_reduce_norm/spec.hpp"
 #include "ops/all_reduce_norm/workload.hpp"
 
 namespace untax {
@@ -97,7 +98,7 @@ struct norm_grid {
 
 }  // namespace
 
-std::vector<protocol_variant> variants_of(const norm_entry& /*entry*/) {
+std::vector<protocol_variant> spec_of<all_reduce_norm>::variants() {
   std::vector<protocol_variant> variants;
   for (const pattern how : host_patterns) {
     if (!norm_has_pattern(how)) continue;

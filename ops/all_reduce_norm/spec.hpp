@@ -1,14 +1,19 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include <untax/ops/all_reduce_norm.hpp>
 
+#include <untax/core/memory_kind.hpp>
 #include "ops/common/operand_values.hpp"
 #include "ops/common/option_fields.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
+
+struct protocol_variant;
+struct trial_subject;
 
 template <>
 struct spec_of<all_reduce_norm> {
@@ -53,6 +58,11 @@ struct spec_of<all_reduce_norm> {
     const bool own = results.x == nullptr && results.out == nullptr;
     op.run(inputs, own ? op.result() : results, stream);
   }
+
+  /// Every pattern, in each of the ways in which results are shared out.
+  [[nodiscard]] static std::vector<protocol_variant> variants();
+  [[nodiscard]] static trial_subject subject(const problem& p, const options& o, memory_kind memory,
+                                             bool uneven);
 };
 
 }  // namespace untax

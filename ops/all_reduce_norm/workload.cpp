@@ -125,4 +125,9 @@ trial_subject subject_of(const all_reduce_norm_problem& p, const operator_option
   return subject;
 }
 
+trial_subject spec_of<all_reduce_norm>::subject(const problem& p, const options& o,
+                                                memory_kind memory, bool /*uneven*/) {
+  return subject_of(p, o, memory);
+}
+
 }  // namespace untax

@@ -48,12 +48,4 @@ using norm_workload = operator_trial<norm_operands>;
                                        const operator_options& options,
                                        memory_kind memory = memory_kind::host);
 
-/// Stands for all_reduce_norm in checks of protocols.
-struct norm_entry {
-  std::string name = "all_reduce_norm";
-};
-
-/// Every pattern, in one phase and in two.
-[[nodiscard]] std::vector<protocol_variant> variants_of(const norm_entry& entry);
-
 }  // namespace untax

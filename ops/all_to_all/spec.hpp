@@ -16,6 +16,7 @@ struct spec_of<all_to_all> : collective_spec<all_to_all, all_to_all_problem> {
       "every rank ends with the parts that the other ranks have for it";
   static inline const all_to_all_problem example{.count = 1 << 20, .type = dtype::f32};
   static constexpr std::array<std::string_view, 2> without = {"phases", "inputs"};
+  static constexpr bool uneven = true;  ///< parts, or shards, of different sizes can be run
   static constexpr auto* entry = &all_to_all_entry;
   static constexpr field problem_fields[] = {
       fields::integer<&all_to_all_problem::count>("count",

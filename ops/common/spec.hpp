@@ -66,7 +66,11 @@ struct operand_shape {
 ///   option_fields            their order there, and those of its options
 ///   example                  a problem that the command runs unless it is told another
 ///   without                  fields of options that it shares with others and does not have
-///   entry()                  an operator_entry or a collective_entry, if it is of their kind
+///   entry()                  an operator_entry or a collective_entry, if it is of their kind; else
+///   variants()               its protocols, with the problems on which they are checked, if it
+///   sends subject(p, o, memory, uneven)  it on a problem, as `untax run` takes it, if it does
+///   has_gpu_kernel(p, o)     whether GPUs have a kernel for a problem, if they do not for all
+///   uneven                   if the command can run it with parts of different sizes
 ///   operands(p, world, rank) the operands of a run, with shapes in terms of fields
 ///   run(op, values, stream)  a run with operands by their names
 ///   sends                    false if ranks work each for itself, so that planning is not

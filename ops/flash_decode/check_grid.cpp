@@ -2,6 +2,7 @@
 
 #include "ops/flash_decode/planning.hpp"
 #include "ops/flash_decode/protocol.hpp"
+#include "ops/flash_decode/spec.hpp"
 #include "ops/flash_decode/workload.hpp"
 
 namespace untax {
@@ -95,7 +96,7 @@ struct attention_grid {
 
 }  // namespace
 
-std::vector<protocol_variant> variants_of(const attention_entry& /*entry*/) {
+std::vector<protocol_variant> spec_of<flash_decode>::variants() {
   std::vector<protocol_variant> variants;
   for (const pattern how : host_patterns) {
     if (how != pattern::automatic) variants.push_back(checked(attention_grid{how}));

@@ -1,14 +1,19 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include <untax/ops/flash_decode.hpp>
 
+#include <untax/core/memory_kind.hpp>
 #include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 #include "ops/flash_decode/planning.hpp"
 
 namespace untax {
+
+struct protocol_variant;
+struct trial_subject;
 
 template <>
 struct spec_of<flash_decode> {
@@ -20,6 +25,7 @@ struct spec_of<flash_decode> {
   static constexpr problem example{
       .batch = 4, .heads = 8, .kv_heads = 2, .head_dim = 64, .keys = 512, .type = dtype::f32};
   static constexpr std::array<std::string_view, 0> without{};
+  static constexpr bool uneven = true;  ///< parts, or shards, of different sizes can be run
   static constexpr field problem_fields[] = {
       fields::integer<&problem::batch>("batch", "sequences").positive(),
       fields::integer<&problem::heads>("heads", "heads of the queries; a multiple of kv_heads")
@@ -70,6 +76,12 @@ struct spec_of<flash_decode> {
                                 v.elements<std::int32_t>("page_table")};
     op.run(v.read("q"), cache, v.written("out"), stream);
   }
+
+  /// Every pattern, in each of the ways in which results are shared out.
+  [[nodiscard]] static std::vector<protocol_variant> variants();
+  [[nodiscard]] static trial_subject subject(problem p, const options& o, memory_kind memory,
+                                             bool uneven);
+  [[nodiscard]] static bool has_gpu_kernel(const problem& p, const options& o);
 };
 
 }  // namespace untax

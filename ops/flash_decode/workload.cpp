@@ -1,6 +1,9 @@
 #include "ops/flash_decode/workload.hpp"
+#include "engines/gpu/attention/shape.hpp"
 
 #include <fmt/format.h>
+
+#include <untax/core/error.hpp>
 
 #include <algorithm>
 
@@ -126,6 +129,28 @@ trial_subject subject_of(const attention_work& work, const flash_decode_options&
       });
   subject.make = maker_of_trials<attention_workload>(options, work);
   return subject;
+}
+
+trial_subject spec_of<flash_decode>::subject(problem p, const options& o, memory_kind memory,
+                                             bool uneven) {
+  if (p.heads % p.kv_heads != 0) {
+    throw error(errc::invalid_argument,
+                fmt::format("--heads is {} and --kv-heads {}; the first has to be a multiple of "
+                            "the second",
+                            p.heads, p.kv_heads));
+  }
+  if (p.partials == dtype::f16) {
+    throw error(errc::invalid_argument,
+                "--partials is fp16; flash_decode sends partial results as fp32 or bf16");
+  }
+  // A few pages more than are needed, so that some pages of the cache are unused.
+  if (p.page_size > 0 && p.pages == 0) p.pages = p.batch * pages_of_sequence(p) + 3;
+  return subject_of(attention_work{.problem = p, .uneven = uneven}, o, memory);
+}
+
+bool spec_of<flash_decode>::has_gpu_kernel(const problem& p, const options& o) {
+  return gpu::has_kernel_for(p.head_dim) && o.splits == 0 &&
+         p.heads <= p.kv_heads * gpu::most_heads_of_group;
 }
 
 }  // namespace untax

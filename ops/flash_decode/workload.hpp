@@ -45,12 +45,4 @@ using attention_workload = operator_trial<attention_operands>;
 [[nodiscard]] trial_subject subject_of(const attention_work& work,
                                        const flash_decode_options& options, memory_kind memory);
 
-/// Stands for flash_decode in checks of protocols.
-struct attention_entry {
-  std::string name = "flash_decode";
-};
-
-/// Every pattern, with splits and without.
-[[nodiscard]] std::vector<protocol_variant> variants_of(const attention_entry& entry);
-
 }  // namespace untax

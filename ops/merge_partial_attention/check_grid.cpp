@@ -2,6 +2,7 @@
 
 #include "ops/merge_partial_attention/planning.hpp"
 #include "ops/merge_partial_attention/protocol.hpp"
+#include "ops/merge_partial_attention/spec.hpp"
 #include "ops/merge_partial_attention/workload.hpp"
 
 namespace untax {
@@ -86,7 +87,7 @@ struct merge_grid {
 
 }  // namespace
 
-std::vector<protocol_variant> variants_of(const merge_entry& /*entry*/) {
+std::vector<protocol_variant> spec_of<merge_partial_attention>::variants() {
   std::vector<protocol_variant> variants;
   for (const pattern how : merge_patterns) {
     for (const merged_heads get : {merged_heads::all, merged_heads::own})

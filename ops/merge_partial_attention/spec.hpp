@@ -1,13 +1,18 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include <untax/ops/merge_partial_attention.hpp>
 
+#include <untax/core/memory_kind.hpp>
 #include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
+
+struct protocol_variant;
+struct trial_subject;
 
 template <>
 struct spec_of<merge_partial_attention> {
@@ -51,6 +56,12 @@ struct spec_of<merge_partial_attention> {
   static void run(merge_partial_attention& op, const operand_values& v, stream_ref stream) {
     op.run(v.read("partial_o"), v.read("partial_lse"), v.written("out"), v.written("lse"), stream);
   }
+
+  /// Every pattern, in each of the ways in which results are shared out.
+  [[nodiscard]] static std::vector<protocol_variant> variants();
+  [[nodiscard]] static trial_subject subject(const problem& p, const options& o, memory_kind memory,
+                                             bool uneven);
+  [[nodiscard]] static bool has_gpu_kernel(const problem& p, const options& o);
 };
 
 }  // namespace untax

@@ -176,4 +176,13 @@ trial_subject subject_of(const merge_partial_attention_problem& problem,
   return subject;
 }
 
+trial_subject spec_of<merge_partial_attention>::subject(const problem& p, const options& o,
+                                                        memory_kind memory, bool /*uneven*/) {
+  return subject_of(p, o, memory);
+}
+
+bool spec_of<merge_partial_attention>::has_gpu_kernel(const problem& p, const options& /*o*/) {
+  return p.head_dim % chunk_elements(p.type) == 0;
+}
+
 }  // namespace untax

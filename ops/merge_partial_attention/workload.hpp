@@ -63,12 +63,4 @@ class merge_workload final : public operator_trial<merge_operands> {
 /// The largest relative error of a correct result.
 [[nodiscard]] double tolerance_of(const merge_partial_attention_problem& problem) noexcept;
 
-/// Stands for merge_partial_attention in checks of protocols.
-struct merge_entry {
-  std::string name = "merge_partial_attention";
-};
-
-/// Every pattern, with all heads for all ranks and with some for each.
-[[nodiscard]] std::vector<protocol_variant> variants_of(const merge_entry& entry);
-
 }  // namespace untax

@@ -15,11 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "engines/schedule/check.hpp"
-#include "ops/all_reduce_norm/workload.hpp"
-#include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
-#include "ops/flash_decode/workload.hpp"
-#include "ops/merge_partial_attention/workload.hpp"
+#include "ops/operators.hpp"
 #include "tests/schedule/broken.hpp"
 #include "tests/wanted_lines.hpp"
 
@@ -158,16 +155,8 @@ TEST(findings, plans_that_do_not_belong_together_are_named) {
 
 TEST(findings, are_told_word_for_word) {
   findings found;
-  const auto add = [&](const auto& entries) {
-    for (const auto& entry : entries) {
-      for (const protocol_variant& variant : variants_of(entry)) found.add(variant);
-    }
-  };
-  add(operators());
-  add(collectives());
-  add(std::vector{attention_entry()});
-  add(std::vector{norm_entry()});
-  add(std::vector{merge_entry()});
+  for (const operator_spec& operation : operator_specs())
+    for (const protocol_variant& variant : variants_of(operation)) found.add(variant);
   for (std::string& line : found.lines) std::ranges::replace(line, '\n', ' ');
   untax_test::expect_wanted_lines(file, found.lines);
 }

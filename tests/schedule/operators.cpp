@@ -9,19 +9,17 @@
 
 #include "engines/schedule/check.hpp"
 #include "engines/schedule/walk.hpp"
-#include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/common/registry.hpp"
-#include "ops/flash_decode/workload.hpp"
-#include "ops/merge_partial_attention/workload.hpp"
+#include "ops/operators.hpp"
 #include "tests/schedule/broken.hpp"
 
 namespace untax::test {
 namespace {
 
-template <class Entry, class Look>
-void each_case(const std::vector<Entry>& entries, int ranks, Look&& look) {
-  for (const Entry& entry : entries) {
+template <class Entries, class Look>
+void each_case(const Entries& entries, int ranks, Look&& look) {
+  for (const auto& entry : entries) {
     for (const protocol_variant& variant : variants_of(entry)) {
       for (const schedule_case& c : variant.schedule_cases(ranks, true)) look(c);
     }
@@ -34,11 +32,7 @@ TEST(schedules, of_all_operators_are_right) {
       const auto report = schedule::check_schedule(c.plans());
       EXPECT_TRUE(report.ok()) << c.name << ": " << report.problems.front();
     };
-    each_case(operators(), ranks, prove);
-    each_case(collectives(), ranks, prove);
-    each_case(std::vector{attention_entry()}, ranks, prove);
-    each_case(std::vector{merge_entry()}, ranks, prove);
-    each_case(std::vector{norm_entry()}, ranks, prove);
+    each_case(operator_specs(), ranks, prove);
   }
 }
 
@@ -146,8 +140,7 @@ TEST(schedules, of_bulk_patterns_hand_over_no_single_tiles) {
   for (const int ranks : {2, 3}) {
     each_case(operators(), ranks, look);
     each_case(collectives(), ranks, look);
-    each_case(std::vector{attention_entry()}, ranks, look);
-    each_case(std::vector{merge_entry()}, ranks, look);
+    each_case(std::vector{spec<flash_decode>, spec<merge_partial_attention>}, ranks, look);
   }
   EXPECT_GT(looked_at, 10);
 }
@@ -179,8 +172,7 @@ TEST(schedules, of_all_operators_send_to_the_nearest_first) {
     }
   };
   each_case(operators(), 3, look);
-  each_case(std::vector{attention_entry()}, 3, look);
-  each_case(std::vector{merge_entry()}, 3, look);
+  each_case(std::vector{spec<flash_decode>, spec<merge_partial_attention>}, 3, look);
   EXPECT_GT(looked_at, 10);
 }
 

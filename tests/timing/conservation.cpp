@@ -8,10 +8,8 @@
 
 #include "checker.hpp"
 #include "engines/timing/reader.hpp"
-#include "ops/all_reduce_norm/workload.hpp"
 #include "ops/collectives_common/registry.hpp"
-#include "ops/common/registry.hpp"
-#include "ops/flash_decode/workload.hpp"
+#include "ops/operators.hpp"
 #include "ops/plan_check/gemm_lanes.hpp"
 #include "ops/timing/predictor.hpp"
 #include "random_work.hpp"
@@ -122,26 +120,20 @@ timing::workload work_of(const std::vector<untax::schedule::rank_plan>& plans) {
 
 TEST(conservation, holds_for_the_programs_of_all_operators) {
   std::uint64_t seed = 0;
-  const auto hold = [&](const auto& entries) {
-    for (const auto& entry : entries) {
-      for (const untax::protocol_variant& variant : variants_of(entry)) {
-        for (const int ranks : {1, 2, 3}) {
-          for (const untax::schedule_case& c : variant.schedule_cases(ranks, true)) {
-            timing::machine m = sample_machine(all_links[++seed % std::size(all_links)]);
-            m.numbers.jitter = seed % 3 == 0 ? 1e-6 : 0;
-            const timing::workload work = work_of(c.plans());
-            const simulation run = simulate(work, m, {.seed = seed, .keeps_spans = true});
-            EXPECT_EQ(all_of(checker(work, m, run).problems()), "")
-                << c.name << ", links " << name_of(m.links);
-          }
+  for (const untax::operator_spec& operation : untax::operator_specs()) {
+    for (const untax::protocol_variant& variant : untax::variants_of(operation)) {
+      for (const int ranks : {1, 2, 3}) {
+        for (const untax::schedule_case& c : variant.schedule_cases(ranks, true)) {
+          timing::machine m = sample_machine(all_links[++seed % std::size(all_links)]);
+          m.numbers.jitter = seed % 3 == 0 ? 1e-6 : 0;
+          const timing::workload work = work_of(c.plans());
+          const simulation run = simulate(work, m, {.seed = seed, .keeps_spans = true});
+          EXPECT_EQ(all_of(checker(work, m, run).problems()), "")
+              << c.name << ", links " << name_of(m.links);
         }
       }
     }
-  };
-  hold(untax::operators());
-  hold(untax::collectives());
-  hold(std::vector{untax::attention_entry()});
-  hold(std::vector{untax::norm_entry()});
+  }
   EXPECT_GT(seed, 500U);
 }
 
@@ -149,7 +141,7 @@ TEST(conservation, holds_for_the_programs_of_all_operators) {
 TEST(conservation, a_normalised_sum_is_sent_to_all) {
   constexpr int ranks = 3;
   int seen = 0;
-  for (const untax::protocol_variant& variant : variants_of(untax::norm_entry())) {
+  for (const untax::protocol_variant& variant : variants_of(untax::spec<untax::all_reduce_norm>)) {
     const bool two = variant.name.ends_with("two phases");
     for (const untax::schedule_case& c : variant.schedule_cases(ranks, true)) {
       const auto plans = c.plans();
