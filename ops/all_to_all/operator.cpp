@@ -71,8 +71,13 @@ all_to_all::all_to_all(world& w, const all_to_all_problem& problem,
 
 std::int64_t all_to_all::part(const all_to_all_problem& problem, int world, int from, int to) {
   if (problem.counts.empty()) return problem.count;
-  return problem.counts[static_cast<std::size_t>(from) * static_cast<std::size_t>(world) +
-                        static_cast<std::size_t>(to)];
+  const auto ranks = static_cast<std::size_t>(world);
+  if (problem.counts.size() != ranks * ranks) {
+    throw error(errc::invalid_argument,
+                fmt::format("all_to_all: counts has {} entries; {} ranks need {}",
+                            problem.counts.size(), world, ranks * ranks));
+  }
+  return problem.counts[static_cast<std::size_t>(from) * ranks + static_cast<std::size_t>(to)];
 }
 
 std::int64_t all_to_all::in_count(const all_to_all_problem& problem, int world, int rank) {

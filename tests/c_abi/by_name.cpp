@@ -126,6 +126,27 @@ TEST(c_by_name, all_operators_of_fp32_are_planned_and_run) {
   });
 }
 
+TEST(c_by_name, shapes_of_impossible_problems_are_refused) {
+  const std::int64_t counts[] = {1, 2, 3};
+  untax_setting parts{};
+  parts.name = "counts";
+  parts.kind = untax_field_integers;
+  parts.integers = counts;
+  parts.integers_size = 3;
+  untax_operand_shape shape{};
+  shape.size = sizeof shape;
+  expect_failure(untax_operator_shape("all_to_all", &parts, 1, 2, 0, 0, &shape),
+                 untax_invalid_argument, {"counts has 3 entries", "2 ranks need 4"});
+  expect_failure(untax_operator_shape("all_reduce", nullptr, 0, 2, 2, 0, &shape),
+                 untax_invalid_argument, {"rank is 2 of 2 ranks"});
+  expect_failure(untax_operator_shape("all_reduce", nullptr, 0, 2, 0, 2, &shape),
+                 untax_invalid_argument, {"no operand 2", "it has 2"});
+  untax_field f{};
+  f.size = sizeof f;
+  expect_failure(untax_operator_field("all_reduce", 99, &f), untax_invalid_argument,
+                 {"no field 99"});
+}
+
 TEST(c_by_name, wrong_names_and_values_are_refused) {
   run_ranks(1, [](untax_world* world, int) {
     untax_operator* op = nullptr;
