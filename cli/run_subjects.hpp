@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <untax/core/error.hpp>
 
 #include "ops/collectives_common/registry.hpp"
