@@ -18,5 +18,6 @@ y = untax.torch.matmul_all_reduce(x, w)  # for y = x @ w; dist.all_reduce(y)
 
 expected = x.float() @ w.float()
 dist.all_reduce(expected)
-print(f"rank {rank}: relative error {((y - expected).norm() / expected.norm()).item():.1e}")
+error = ((y - expected).norm() / expected.norm()).item()
+print(f"rank {rank}: relative error {error:.1e}\n", end="")  # in one piece, since torchrun does not buffer
 dist.destroy_process_group()
