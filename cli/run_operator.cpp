@@ -1,7 +1,6 @@
 #include "run_operator.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -120,8 +119,7 @@ class typed_operator final : public run_operator {
   [[nodiscard]] std::string summary() const override { return std::string(spec<Operator>.summary); }
 
  private:
-  static constexpr bool has_uneven =
-      std::is_same_v<Operator, all_to_all> || std::is_same_v<Operator, flash_decode>;
+  static constexpr bool has_uneven = requires { spec_of<Operator>::uneven; };
 
   template <class Visit>
   void for_each_offered(const Visit& visit) {

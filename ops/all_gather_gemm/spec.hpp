@@ -4,9 +4,7 @@
 
 #include <untax/ops/all_gather_gemm.hpp>
 
-#include "ops/common/operand_values.hpp"
-#include "ops/common/option_fields.hpp"
-#include "ops/common/spec.hpp"
+#include "ops/common/gemm_spec.hpp"
 
 namespace untax {
 
@@ -14,13 +12,10 @@ struct operator_entry;
 [[nodiscard]] operator_entry all_gather_gemm_entry();
 
 template <>
-struct spec_of<all_gather_gemm> {
-  using problem = all_gather_gemm_problem;
-  using options = operator_options;
+struct spec_of<all_gather_gemm> : gemm_spec<all_gather_gemm, all_gather_gemm_problem> {
   static constexpr std::string_view name = "all_gather_gemm";
   static constexpr std::string_view summary =
       "C_r = gather(A) x B_r^T: A is sharded by rows or by k";
-  static constexpr problem example{.m = 512, .n = 1024, .k = 768, .type = dtype::f32};
   static constexpr std::array<std::string_view, 1> without = {"phases"};
   static constexpr auto* entry = &all_gather_gemm_entry;
   static constexpr field_word gather_words[] = {{"rows", 0}, {"k", 1}};
@@ -32,19 +27,10 @@ struct spec_of<all_gather_gemm> {
       fields::flag<&problem::gather>("gather_k", "the dimension of A that is sharded",
                                      gather_words),
   };
-  static constexpr std::span<const field> option_fields = operator_option_fields;
-  static constexpr bool sends = true;
 
   [[nodiscard]] static std::array<operand_shape, 3> operands(const problem& p, int world,
                                                              int rank) {
-    const extent a = all_gather_gemm::a_shard(p, world, rank);
-    return {{{"a", a.rows, a.cols, p.type},
-             {"weights", p.n, p.k, p.type},
-             {"c", p.m, p.n, p.type, operand_use::written}}};
-  }
-
-  static void run(all_gather_gemm& op, const operand_values& v, stream_ref stream) {
-    op.run(v.read("a"), v.read("weights"), v.written("c"), stream);
+    return shapes_of(p, all_gather_gemm::a_shard(p, world, rank), {p.n, p.k}, {p.m, p.n});
   }
 };
 

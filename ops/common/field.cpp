@@ -10,7 +10,6 @@
 #include <untax/core/error.hpp>
 
 namespace untax {
-namespace {
 
 std::string words_text(const field& f) {
   std::string text;
@@ -18,8 +17,6 @@ std::string words_text(const field& f) {
     text += fmt::format("{}{}", text.empty() ? "" : ", ", word.name);
   return text;
 }
-
-}  // namespace
 
 void store(const field& f, void* object, const field_value& value) {
   if (f.kind == field_kind::choice &&
@@ -31,7 +28,8 @@ void store(const field& f, void* object, const field_value& value) {
   if (f.kind != field_kind::real && f.bytes == sizeof(std::int32_t) &&
       !std::in_range<std::int32_t>(value.integer)) {
     throw error(errc::invalid_argument,
-                fmt::format("{} is {}; it can be at most {}", f.name, value.integer,
+                fmt::format("{} is {}; it has to be between {} and {}", f.name, value.integer,
+                            std::numeric_limits<std::int32_t>::min(),
                             std::numeric_limits<std::int32_t>::max()));
   }
   f.store(object, value);
@@ -44,14 +42,6 @@ std::int32_t number_of(const field& f, std::string_view word) {
               f.words.empty()
                   ? fmt::format("{} is '{}'; it has to be a number", f.name, word)
                   : fmt::format("{} is '{}'; it can be {}", f.name, word, words_text(f)));
-}
-
-const field& field_named(std::span<const field> table, std::string_view name) {
-  const auto place = std::ranges::find(table, name, &field::name);
-  if (place != table.end()) return *place;
-  std::string known;
-  for (const field& f : table) known += fmt::format("{}{}", known.empty() ? "" : ", ", f.name);
-  throw error(errc::invalid_argument, fmt::format("there is no {}; there are {}", name, known));
 }
 
 }  // namespace untax

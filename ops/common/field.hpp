@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -142,42 +143,6 @@ template <auto Member>
               }};
 }
 
-/// A bool, or an enumeration with the values 0 and 1, for which `words` has names.
-template <auto Member>
-[[nodiscard]] constexpr field flag(std::string_view name, std::string_view help,
-                                   std::span<const field_word> words = {}) {
-  return {.name = name,
-          .help = help,
-          .member = member_name<Member>(),
-          .kind = field_kind::flag,
-          .bytes = sizeof(std::int32_t),
-          .words = words,
-          .store =
-              [](void* object, const field_value& value) {
-                using type = typename member<Member>::type;
-                member<Member>::of_object(object) = static_cast<type>(value.integer != 0 ? 1 : 0);
-              },
-          .load =
-              [](const void* object) {
-                return field_value{
-                    .integer = static_cast<std::int64_t>(member<Member>::of_object(object))};
-              }};
-}
-
-/// How stages are started, where another number than 0 asks for new threads.
-template <auto Member>
-[[nodiscard]] constexpr field launch() {
-  field f = flag<Member>("eager", "start threads for each run", launch_words).of_host();
-  f.store = [](void* object, const field_value& value) {
-    member<Member>::of_object(object) =
-        value.integer != 0 ? launch_mode::eager : launch_mode::graph;
-  };
-  f.load = [](const void* object) {
-    return field_value{.integer = member<Member>::of_object(object) == launch_mode::eager ? 1 : 0};
-  };
-  return f;
-}
-
 /// An enumeration whose numbers are those of the C ABI.
 template <auto Member>
 [[nodiscard]] constexpr field choice(std::string_view name, std::string_view help,
@@ -198,6 +163,33 @@ template <auto Member>
                 return field_value{
                     .integer = static_cast<std::int64_t>(member<Member>::of_object(object))};
               }};
+}
+
+/// A bool, or an enumeration with the values 0 and 1, for which `words` has names.
+template <auto Member>
+[[nodiscard]] constexpr field flag(std::string_view name, std::string_view help,
+                                   std::span<const field_word> words = {}) {
+  field f = choice<Member>(name, help, words);
+  f.kind = field_kind::flag;
+  f.store = [](void* object, const field_value& value) {
+    using type = typename member<Member>::type;
+    member<Member>::of_object(object) = static_cast<type>(value.integer != 0 ? 1 : 0);
+  };
+  return f;
+}
+
+/// How stages are started, where another number than 0 asks for new threads.
+template <auto Member>
+[[nodiscard]] constexpr field launch() {
+  field f = flag<Member>("eager", "start threads for each run", launch_words).of_host();
+  f.store = [](void* object, const field_value& value) {
+    member<Member>::of_object(object) =
+        value.integer != 0 ? launch_mode::eager : launch_mode::graph;
+  };
+  f.load = [](const void* object) {
+    return field_value{.integer = member<Member>::of_object(object) == launch_mode::eager ? 1 : 0};
+  };
+  return f;
 }
 
 template <auto Member>
@@ -282,7 +274,7 @@ void store(const field& f, void* object, const field_value& value);
 /// The number of a word of a field. Throws `invalid_argument` with the words that there are.
 [[nodiscard]] std::int32_t number_of(const field& f, std::string_view word);
 
-/// The field of this name. Throws `invalid_argument` with the names that there are.
-[[nodiscard]] const field& field_named(std::span<const field> table, std::string_view name);
+/// The words of a field as text: "fp32, fp16, bf16".
+[[nodiscard]] std::string words_text(const field& f);
 
 }  // namespace untax

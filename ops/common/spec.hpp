@@ -57,24 +57,28 @@ struct operand_shape {
   operand_use use;
 };
 
-/// Describes an operator to the C ABI, Python, the command and the tests: a specialisation in
+/// Describes an operator to the C ABI, Python, the command and the tests. A specialisation in
 /// ops/<operator>/spec.hpp has
 ///
-///   name, summary            as the command and messages have them
-///   problem, options         the structures that the operator's constructor takes
-///   problem_fields           their fields: the members of untax_<name>_problem of the C ABI, in
-///   option_fields            their order there, and those of its options
-///   example                  a problem that the command runs unless it is told another
-///   without                  fields of options that it shares with others and does not have
-///   entry()                  an operator_entry or a collective_entry, if it is of their kind; else
-///   variants()               its protocols, with the problems on which they are checked, if it
-///   sends subject(p, o, memory, uneven)  it on a problem, as `untax run` takes it, if it does
-///   has_gpu_kernel(p, o)     whether GPUs have a kernel for a problem, if they do not for all
-///   uneven                   if the command can run it with parts of different sizes
-///   operands(p, world, rank) the operands of a run, with shapes in terms of fields
-///   run(op, values, stream)  a run with operands by their names
-///   sends                    false if ranks work each for itself, so that planning is not
-///   collective
+///   name, summary       as the command and messages have them
+///   problem, options    the structures that the operator's constructor takes
+///   problem_fields      their fields, in the order of the members of untax_<name>_problem in the
+///   option_fields       C ABI, and of its options
+///   without             names of options that it shares with other operators and does not have
+///   sends               false if each rank works for itself: planning is not collective
+///   operands(p, world, rank), run(op, values, stream)
+///                       the operands of a run, with shapes in terms of fields, and a run on them
+///   example             the problem that the command runs unless it is told another
+///   uneven              only if the command can run it with parts of different sizes
+///   has_gpu_kernel(p, o)
+///                       only if GPUs lack a kernel for some problems
+///
+/// A GEMM operator or a collective has an `entry`, which makes its operator_entry or
+/// collective_entry. Another operator has
+///
+///   variants()          its protocols, with the problems on which they are checked, if it sends
+///   subject(p, o, memory, uneven)
+///                       a trial of it, if `untax run` runs it
 template <class Operator>
 struct spec_of;
 

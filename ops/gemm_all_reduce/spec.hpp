@@ -4,9 +4,7 @@
 
 #include <untax/ops/gemm_all_reduce.hpp>
 
-#include "ops/common/operand_values.hpp"
-#include "ops/common/option_fields.hpp"
-#include "ops/common/spec.hpp"
+#include "ops/common/gemm_spec.hpp"
 
 namespace untax {
 
@@ -14,13 +12,10 @@ struct operator_entry;
 [[nodiscard]] operator_entry gemm_all_reduce_entry();
 
 template <>
-struct spec_of<gemm_all_reduce> {
-  using problem = gemm_all_reduce_problem;
-  using options = operator_options;
+struct spec_of<gemm_all_reduce> : gemm_spec<gemm_all_reduce, gemm_all_reduce_problem> {
   static constexpr std::string_view name = "gemm_all_reduce";
   static constexpr std::string_view summary =
       "sum_r A_r x B_r^T complete at every rank, the same bits everywhere: k is sharded";
-  static constexpr problem example{.m = 512, .n = 1024, .k = 768, .type = dtype::f32};
   static constexpr std::array<std::string_view, 2> without = {"pull", "panel_k"};
   static constexpr auto* entry = &gemm_all_reduce_entry;
   static constexpr field problem_fields[] = {
@@ -30,19 +25,11 @@ struct spec_of<gemm_all_reduce> {
       fields::element_type<&problem::type>("of A, B and C"),
       fields::partials<&problem::partials>("of partial results on their way: fp32, or as type"),
   };
-  static constexpr std::span<const field> option_fields = operator_option_fields;
-  static constexpr bool sends = true;
 
   [[nodiscard]] static std::array<operand_shape, 3> operands(const problem& p, int world,
                                                              int rank) {
     const std::int64_t k = gemm_all_reduce::k_shard(p, world, rank);
-    return {{{"a", p.m, k, p.type},
-             {"weights", p.n, k, p.type},
-             {"c", p.m, p.n, p.type, operand_use::optional_written}}};
-  }
-
-  static void run(gemm_all_reduce& op, const operand_values& v, stream_ref stream) {
-    op.run(v.read("a"), v.read("weights"), v.has("c") ? v.written("c") : op.result(), stream);
+    return shapes_of(p, {p.m, k}, {p.n, k}, {p.m, p.n});
   }
 };
 

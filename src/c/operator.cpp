@@ -35,16 +35,13 @@ const operator_spec& spec_named(std::string_view name) {
   throw error(errc::invalid_argument, fmt::format("there is no operator {}", name));
 }
 
-/// The words of a field as one text, which lives as long as the library.
-const char* words_text(const field& f) {
+/// The words of a field as text that lives as long as the library.
+const char* kept_words(const field& f) {
   static std::mutex guard;
   static std::map<const field*, std::string> texts;
   const std::lock_guard lock(guard);
   const auto [place, added] = texts.try_emplace(&f);
-  if (added) {
-    for (const field_word& word : f.words)
-      place->second += fmt::format("{}{}", place->second.empty() ? "" : ", ", word.name);
-  }
+  if (added) place->second = words_text(f);
   return place->second.c_str();
 }
 
@@ -71,17 +68,21 @@ field_value value_of(const field& f, const untax_setting& s) {
   }
 }
 
-/// The table that has a field of this name. Throws `invalid_argument` with all names if none has.
-bool is_option(const operator_spec& operation, std::string_view name) {
-  if (std::ranges::find(operation.problem_fields, name, &field::name) !=
-      operation.problem_fields.end())
-    return false;
-  if (std::ranges::find(operation.option_fields, name, &field::name) !=
-      operation.option_fields.end())
-    return true;
+/// A field of an operator, and whether it is one of its options.
+struct placed_field {
+  const field* described;
+  bool option;
+};
+
+/// The field of this name. Throws `invalid_argument` with the names of all if there is none.
+placed_field field_of(const operator_spec& operation, std::string_view name) {
   std::string names;
-  for (const auto table : {operation.problem_fields, operation.option_fields})
-    for (const field& f : table) names += fmt::format("{}{}", names.empty() ? "" : ", ", f.name);
+  for (const bool option : {false, true}) {
+    for (const field& f : option ? operation.option_fields : operation.problem_fields) {
+      if (f.name == name) return {&f, option};
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", f.name);
+    }
+  }
   throw error(errc::invalid_argument,
               fmt::format("there is no {}; {} has {}", name, operation.name, names));
 }
@@ -102,10 +103,8 @@ struct settled {
     for (const field& f : operation.problem_fields) f.store(&problem, {});
     for (const untax_setting& s : settings) {
       require(s.name, "the name of a setting");
-      const bool option = is_option(operation, s.name);
-      const auto table = option ? operation.option_fields : operation.problem_fields;
-      const field& f = field_named(table, s.name);
-      store(f, option ? static_cast<void*>(&options) : &problem, value_of(f, s));
+      const auto [f, option] = field_of(operation, s.name);
+      store(*f, option ? static_cast<void*>(&options) : &problem, value_of(*f, s));
     }
   }
 };
@@ -152,7 +151,7 @@ int32_t untax_operator_field(const char* operator_name, int32_t number, untax_fi
     const untax_field result{.size = f->size,
                              .name = described.name.data(),
                              .help = described.help.data(),
-                             .words = untax::c::words_text(described),
+                             .words = untax::c::kept_words(described),
                              .kind = static_cast<int32_t>(described.kind),
                              .option = option ? 1 : 0};
     std::memcpy(f, &result, std::min(f->size, sizeof result));
