@@ -3,20 +3,9 @@
 # nanobind and numpy are, Python; its own tests pass, and few files outside its folder were touched.
 # Usage: add_operator.sh COMMAND, where COMMAND is the build's untax.
 set -euo pipefail
-build=$(cd "$(dirname "$1")" && while [ ! -f CMakeCache.txt ] && [ "$PWD" != / ]; do cd ..; done && pwd)
+# shellcheck source=tests/package/build_folder.bash
+source "$(dirname "$0")/build_folder.bash"
 most_files=8
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failures=0
-
-wrong() {
-  failures=$((failures + 1))
-  echo "WRONG: $*"
-}
-
-cached() {
-  sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"
-}
 
 if ! command -v clang-format-14 >/dev/null; then
   echo "skipped: clang-format-14, which the steps of CONTRIBUTING.md run, is not installed"
@@ -52,7 +41,30 @@ build/release/untax run my_op --ranks 3 --pattern all --verify --repeat 1 -m 37 
 [ "$(grep -c ' right$' out)" -ge 5 ] || wrong "not every pattern is right: $(cat out)"
 build/release/untax check my_op --quick >out || wrong "the checkers found something: $(cat out)"
 find build -name my_op_test -type f -perm -u+x -exec {} --gtest_brief=1 \; || wrong "its tests fail"
-grep -q 'untax_operator_plan' include/untax/c/operator.h || wrong "C has no plans by name"
+cat >program.c <<'TEXT'
+#include <untax/untax.h>
+
+/* C = A x B^T of one rank, by the names of operands and fields: 2 x 1 of k = 2. */
+int main(void) {
+  untax_world* world = NULL;
+  untax_operator* op = NULL;
+  const untax_setting problem[] = {{.name = "m", .integer = 2},
+                                   {.name = "n", .integer = 1},
+                                   {.name = "k", .integer = 2},
+                                   {.name = "type", .kind = untax_field_choice, .word = "fp32"}};
+  float a[] = {1, 2, 3, 4}, weights[] = {10, 1}, c[] = {0, 0};
+  const untax_operand operands[] = {{.name = "a", .data = a, .rows = 2, .cols = 2},
+                                    {.name = "weights", .data = weights, .rows = 1, .cols = 2},
+                                    {.name = "c", .data = c, .rows = 2, .cols = 1}};
+  if (untax_world_threads(1, NULL, &world) != untax_ok) return 1;
+  if (untax_operator_plan(world, "my_op", problem, 4, &op) != untax_ok) return 2;
+  if (untax_operator_run(op, operands, 3, NULL) != untax_ok) return 3;
+  return c[0] == 12 && c[1] == 34 ? 0 : 4;
+}
+TEXT
+{ cc -I include program.c -L build/release -Wl,-rpath,"$PWD/build/release" -luntax_c -o program && ./program; } ||
+  wrong "C does not plan and run it by its name: $?"
+rm -f program.c program
 if [ "$python" = ON ]; then
   cp "$(find build -name '_core*.so' | head -1)" build/release/libuntax_c.so python/untax
   PYTHONPATH=python python3 - <<'TEXT' || wrong "Python does not run it"

@@ -2,19 +2,8 @@
 # Installs the build that the command is of, and uses it as a stranger would: with pkg-config and a compiler that shows
 # all warnings, and with CMake.
 set -euo pipefail
-build=$(cd "$(dirname "$1")" && while [ ! -f CMakeCache.txt ] && [ "$PWD" != / ]; do cd ..; done && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failures=0
-
-wrong() {
-  failures=$((failures + 1))
-  echo "WRONG: $*"
-}
-
-cached() {
-  sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"
-}
+# shellcheck source=tests/package/build_folder.bash
+source "$(dirname "$0")/build_folder.bash"
 
 if ! cmake --install "$build" --prefix "$folder/installed" >"$folder/log" 2>&1; then
   tail -5 "$folder/log"
