@@ -107,6 +107,25 @@ TEST(all_reduce, works_directly_in_place) {
   });
 }
 
+TEST(all_reduce, in_one_phase_directly_gives_its_result_anywhere) {
+  run_threads(3, [](world& w) {
+    all_reduce op(w, {.count = 4003, .type = dtype::f32},
+                  {.phases = 1, .workers = 2, .chunk_bytes = 64, .direct = true});
+    const auto memory = w.allocate<float>(4003, "values");
+    const std::span<float> values(memory.local(), 4003);
+    // Each rank's result lies elsewhere.
+    std::vector<float> out(4003 + static_cast<std::size_t>(w.rank()));
+    const std::span<float> sums(out.data() + w.rank(), 4003);
+    for (int epoch = 1; epoch <= 5; ++epoch) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(i * static_cast<std::size_t>(epoch + w.rank()));
+      op.run({values.data(), 4003}, {sums.data(), 4003});
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        ASSERT_EQ(sums[i], static_cast<float>(i * static_cast<std::size_t>(3 * epoch + 3)));
+    }
+  });
+}
+
 TEST(all_reduce, refuses_to_go_directly_where_it_cannot) {
   std::vector<float> in(10);
   std::vector<float> out(10);

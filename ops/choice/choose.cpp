@@ -79,8 +79,22 @@ std::string reason_of(const prediction& found, const source& from, std::string_v
                          : "");
 }
 
-std::vector<pattern> likely_of(const prediction& found, const source& from,
-                               const choice_sources& all) {
+/// Usual patterns that no entry of the problem's family has: they came after the table.
+std::vector<pattern> lacking_in(const tuned_problem& problem, const tuning_table& table,
+                                std::span<const pattern> usual) {
+  std::vector<pattern> lacking;
+  for (const pattern how : usual) {
+    const auto has_it = [&](const tuning_entry& entry) {
+      return same_family(entry.problem, problem) && entry.seconds.contains(how);
+    };
+    if (std::ranges::none_of(table.entries, has_it)) lacking.push_back(how);
+  }
+  return lacking;
+}
+
+/// By a table alone.
+std::vector<pattern> likely_by_table(const prediction& found, const source& from,
+                                     const choice_sources& all) {
   const bool here = from.caveat.empty();
   const bool of_these_kernels = from.table->kernels == all.kernels;
   if (found.exact && here && of_these_kernels) return {found.times.front().how};
@@ -108,7 +122,8 @@ choice choose(const tuned_problem& problem, const choice_sources& from) {
   if (const auto source = source_for(problem, from)) {
     const prediction found = predict(*source->table, problem, source->ranks);
     for (const auto& expected : found.times) made.order.push_back(expected.how);
-    made.likely = likely_of(found, *source, from);
+    made.likely = likely_by_table(found, *source, from);
+    append_others(made.likely, lacking_in(problem, *source->table, from.usual));
     made.times = found.times;
     made.reason = reason_of(found, *source, from.kernels);
   } else {

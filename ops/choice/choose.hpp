@@ -45,7 +45,8 @@ struct choice_sources {
 ///    rank count.
 ///
 /// bulk_library is always in the order, at its end where it was not measured. Likely are patterns
-/// that are expected to take at most 1.5 times as long as the first. If the table is of other
+/// that are expected to take at most 1.5 times as long as the first, and usual ones that the table
+/// does not have for any problem of the family. If the table is of other
 /// kernels, bulk_library and the first of `usual` are likely, too; if nothing was measured with so
 /// many ranks on `device`, all patterns of the table are. Without entries the usual patterns and
 /// bulk_library are likely, or every pattern if none is usual.

@@ -177,7 +177,9 @@ void collective::agree_on(const const_array_view& in, const array_view& out, str
 void collective::show_by(const collective_plan& plan, touched by_peers) {
   if (!plan.direct) return;
   if (by_peers != touched::result && !plan.pushes) shows_input_ = true;
-  if (by_peers != touched::input) shows_result_ = true;
+  // A combination in one phase is made by each rank for itself.
+  const bool combined_here = by_peers == touched::both && plan.phases == 1;
+  if (by_peers != touched::input && !combined_here) shows_result_ = true;
 }
 
 bool collective::captures(stream_ref stream) const {

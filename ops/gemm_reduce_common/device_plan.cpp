@@ -134,8 +134,8 @@ std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,
     default:
       throw error(errc::unsupported,
                   fmt::format("rank {}: {}: on GPUs there is no {}; there are bulk_library, "
-                              "producer_consumer, fused_sequential, fused_specialized and "
-                              "fused_warp_specialized",
+                              "bulk_synchronous, producer_consumer, fused_sequential, "
+                              "fused_specialized and fused_warp_specialized",
                               rank, sum.operator_name, name_of(options.how)));
   }
   return plans_or_refusal(sum.operator_name, rank, sum.m, options, gpu.num_sms,

@@ -7,6 +7,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/common/arguments.hpp"
+#include "ops/gemm_reduce_common/partial_exchange.hpp"
 
 namespace untax {
 
@@ -35,6 +36,37 @@ made_plan plan_summed(const world& w, const summed_problem& problem,
                    {problem.m, problem.n, k_shard_of(problem.k, w.size(), 0), problem.type},
                    options);
 }
+
+/// bulk_synchronous is tried where the sum goes to all ranks, and where the partials of a rank have
+/// at most so many bytes: with more, own kernels send while they multiply, and the partials would
+/// take too much of the heap. With fewer than so many rows there is nothing to gain.
+constexpr std::int64_t most_partial_bytes = std::int64_t{32} << 20;
+constexpr std::int64_t least_bulk_rows = 256;
+
+bool may_be_bulk_synchronous(const device_sum& sum, int world) {
+  const std::int64_t bytes = sum.m * sum.n * static_cast<std::int64_t>(size_of(sum.partials));
+  return world > 1 && sum.target == reduce_target::everywhere && sum.m >= least_bulk_rows &&
+         bytes <= most_partial_bytes;
+}
+
+/// The exchange of bulk_synchronous that the plans of one operator share. The plan for the most
+/// rows is the first to be made.
+class shared_exchange {
+ public:
+  std::shared_ptr<partial_exchange> get(world& w, const device_sum& sum, bool varying_rows,
+                                        const symmetric_result& result) {
+    std::shared_ptr<partial_exchange> exchange = known_.lock();
+    if (exchange && sum.m <= rows_) return exchange;
+    exchange = exchange_by_kernels(w, sum, varying_rows, result);
+    known_ = exchange;
+    rows_ = sum.m;
+    return exchange;
+  }
+
+ private:
+  std::weak_ptr<partial_exchange> known_;
+  std::int64_t rows_ = 0;
+};
 
 }  // namespace
 
@@ -77,18 +109,27 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
                       !options.varying_rows;
   const auto rooms = options.varying_rows ? gpu::make_room_pool(w, problem.operator_name) : nullptr;
   if (options.varying_rows) all.plans = std::make_shared<const row_plans>(problem.m, plan_for);
+  shared_exchange exchange;
   all.made = make_on_device(
       w, entry, same, options,
       {.by_library = [&] { return sums_by_library(w, sum_of(problem.m), options.varying_rows); },
        .by_kernels =
            [&](std::int64_t rows, const operator_options& chosen) {
-             if (lonely) return lonely_sum_on_device(w, sum_of(rows), chosen.how);
-             return sums_on_device(w, sum_of(rows), chosen, where.result, rooms.get());
+             const device_sum sum = sum_of(rows);
+             if (lonely) return lonely_sum_on_device(w, sum, chosen.how);
+             if (chosen.how == pattern::bulk_synchronous && w.size() > 1) {
+               refuse_invariant(sum.operator_name, w.rank(), options);
+               return sums_after_library(w, sum, options.varying_rows,
+                                         exchange.get(w, sum, options.varying_rows, where.result));
+             }
+             return sums_on_device(w, sum, chosen, where.result, rooms.get());
            },
        .usual =
            [&](std::int64_t rows) {
-             std::vector<pattern> usual = usual_patterns_of(sum_of(rows), w.size());
+             const device_sum sum = sum_of(rows);
+             std::vector<pattern> usual = usual_patterns_of(sum, w.size());
              if (lonely) usual.resize(1);
+             if (may_be_bulk_synchronous(sum, w.size())) usual.push_back(pattern::bulk_synchronous);
              return usual;
            }},
       where.result.data);

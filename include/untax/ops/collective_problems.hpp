@@ -104,9 +104,9 @@ struct collective_options {
   int serves = 0;
   /// The memory that peers access is symmetric (`world::allocate`), at the same offset at all
   /// ranks, also where a rank has no elements. This is the input of reductions, and the result of
-  /// all but reduce_scatter. Then peers write results to their final place and read inputs where
-  /// they are, without rooms. A run on memory that is new to it waits for all ranks to compare
-  /// offsets, but not while its stream is being captured.
+  /// all but reduce_scatter and an all_reduce in one phase. Then peers write results to their final
+  /// place and read inputs where they are, without rooms. A run on memory that is new to it waits
+  /// for all ranks to compare offsets, but not while its stream is being captured.
   bool direct = false;
   /// Of reductions with `direct`. With rooms only results have to be symmetric. A reduce_scatter,
   /// and an all_reduce in one phase, are then done without `direct`.

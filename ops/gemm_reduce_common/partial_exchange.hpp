@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <untax/core/stream_ref.hpp>
+#include <untax/world/world.hpp>
+
+#include "ops/gemm_reduce_common/device.hpp"
+
+namespace untax {
+
+/// How the partials of all ranks become a sum behind the GEMMs that make them, on GPUs. It serves
+/// sums of up to as many rows as it was made for. All ranks make it, run it and destroy it
+/// together.
+class partial_exchange {
+ public:
+  partial_exchange() = default;
+  partial_exchange(const partial_exchange&) = delete;
+  partial_exchange& operator=(const partial_exchange&) = delete;
+  virtual ~partial_exchange() = default;
+
+  /// Where the GEMM writes this rank's partial, row after row: zero where none does, behind the
+  /// last row and at a rank without a part of k.
+  [[nodiscard]] virtual void* partial() const = 0;
+  /// Where the sum goes that is wanted in `c`: there, or into memory of the exchange if `c` is not
+  /// `fit` for it, which has room for fewer rows than a full shard or is of another type.
+  [[nodiscard]] virtual void* place_for(void* c, bool fit) const = 0;
+  /// Launches it. `to` is a `place_for`, `count` the elements of a full shard or, where the sum
+  /// goes to all ranks, of the sum.
+  virtual void run(void* to, std::int64_t count, stream_ref stream) = 0;
+  /// "one all-reduce in bf16 by NCCL 2.28.9".
+  [[nodiscard]] virtual std::string text() const = 0;
+};
+
+/// By NCCL, in an order of its own.
+[[nodiscard]] std::shared_ptr<partial_exchange> exchange_by_library(world& w, const device_sum& sum,
+                                                                    bool varying_rows);
+/// By the collectives of untax, in rank order: they read the partials of peers where these lie, in
+/// symmetric memory. A sum that goes to all of more than two ranks is passed on into `result`.
+/// Throws `out_of_memory`.
+[[nodiscard]] std::shared_ptr<partial_exchange> exchange_by_kernels(world& w, const device_sum& sum,
+                                                                    bool varying_rows,
+                                                                    const symmetric_result& result);
+
+}  // namespace untax
