@@ -105,7 +105,7 @@ class norm_for_any_tokens final : public device_norm {
   norm_for_any_tokens(world& w, const all_reduce_norm_problem& problem, const row_plans& plans,
                       const shown_results& results)
       : rooms_(gpu::make_room_pool(w, all_reduce_norm_name)),
-        table_(problem.tokens,
+        table_(plans.ends(),
                [&](std::int64_t tokens) {
                  all_reduce_norm_problem fewer = problem;
                  fewer.tokens = tokens;

@@ -37,9 +37,10 @@ all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& proble
       fmt::format("tokens {}, hidden {}, {}, output {}, epsilon {}", problem.tokens, problem.hidden,
                   name_of(problem.type), name_of(problem.output), problem.epsilon);
   if (options.varying_rows) {
-    plans_ = std::make_shared<const row_plans>(problem.tokens, [&](std::int64_t tokens) {
-      return plan_norm(w, with_tokens(problem, tokens), options).plan;
-    });
+    plans_ =
+        std::make_shared<const row_plans>(number_ends(problem.tokens), [&](std::int64_t tokens) {
+          return plan_norm(w, with_tokens(problem, tokens), options).plan;
+        });
     explanation_ += told_of(*plans_);
     agree_on_plans(w, name, text, *plans_);
   } else {

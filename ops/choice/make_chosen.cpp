@@ -57,8 +57,7 @@ class chooser {
     agree(places);
     if (!places.empty()) time(places);
     chosen_operators result;
-    result.by_rows =
-        operators_of(ends_.size(), [&](std::size_t end, auto& operators) { add(end, operators); });
+    result.by_rows = operators_of(ends_.size(), [&](std::size_t end) { return operator_of(end); });
     result.reason = reason(result.by_rows) + refusals_;
     if (library_ && parts_.libraries) result.libraries = parts_.libraries();
     return result;
@@ -93,24 +92,15 @@ class chooser {
       return;
     }
     for (const std::size_t i : places) {
-      // PyTorch's operators have the next power of two as capacity, so these plans run its calls.
-      const bool both_sides = varies() && i + 2 >= ends_.size();
-      timed_end end;
-      end.least_rows = i > 0 ? ends_[i - 1] + 1 : 1;
+      pattern_times times;
       for (const pattern how : choices_[i].likely) {
         const std::shared_ptr<device_operator> op = made_to_be_timed(how, i);
         if (!op) continue;
-        end.most.push_back({how, seconds(seconds_of, *op, ends_[i])});
-        if (both_sides && end.least_rows < ends_[i])
-          end.least.push_back({how, seconds(seconds_of, *op, end.least_rows)});
+        if (varies()) op->set_rows(ends_[i]);
+        times.push_back({how, seconds_of(*op)});
       }
-      if (!end.most.empty()) timed_[i] = std::move(end);
+      if (!times.empty()) timed_[i] = std::move(times);
     }
-  }
-
-  double seconds(const operator_timer& seconds_of, device_operator& op, std::int64_t rows) const {
-    if (varies()) op.set_rows(rows);
-    return seconds_of(op);
   }
 
   /// Null if it is refused, at all ranks.
@@ -142,20 +132,11 @@ class chooser {
     refusals_ += text;
   }
 
-  /// The operators of end `at`, that of the most rows first.
-  void add(std::size_t at, std::vector<operator_up_to>& operators) {
-    const auto timed = timed_.find(at);
-    std::vector<part_of_rows> parts = {{ends_[at], pattern::automatic}};
-    if (timed != timed_.end()) parts = parts_of(timed->second, ends_[at]);
+  operator_up_to operator_of(std::size_t at) {
     std::vector<pattern> order;
     if (choices_[at].likely.size() > 1) order = order_by_times(ends_, timed_, choices_, at);
     append_others(order, choices_[at].order);
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-      std::vector<pattern> own_order;
-      if (part->how != pattern::automatic) own_order.push_back(part->how);
-      append_others(own_order, order);
-      operators.push_back({part->rows, first_possible(own_order, at)});
-    }
+    return {ends_[at], first_possible(order, at)};
   }
 
   std::shared_ptr<device_operator> first_possible(const std::vector<pattern>& order,
@@ -176,13 +157,13 @@ class chooser {
     if (!varies())
       return timed_.empty() ? by_tables
                             : fmt::format("chosen by timing it here: {}; what was timed was {}",
-                                          sorted_text(timed_.at(0).most), by_tables);
+                                          sorted_text(timed_.at(0)), by_tables);
     std::string text;
     if (!timed_.empty()) {
       text = fmt::format("chosen by timing {} of {} numbers of rows here, and others by those:",
                          timed_.size(), ends_.size());
-      for (const auto& [i, end] : timed_)
-        text += fmt::format(" {} rows: {};", ends_[i], sorted_text(end.most));
+      for (const auto& [i, times] : timed_)
+        text += fmt::format(" {} rows: {};", ends_[i], sorted_text(times));
       text += " ";
     }
     for (std::size_t i = 0; i < operators.size(); ++i) {
@@ -198,8 +179,8 @@ class chooser {
   std::span<const std::int64_t> ends_;
   const chosen_parts& parts_;
   bool measures_;
-  std::vector<choice> choices_;             // of each end
-  std::map<std::size_t, timed_end> timed_;  // by the place of the end
+  std::vector<choice> choices_;                 // of each end
+  std::map<std::size_t, pattern_times> timed_;  // by the place of the end
   std::shared_ptr<device_operator> library_;
   std::set<pattern> refused_;
   std::string refusals_;

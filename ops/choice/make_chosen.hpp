@@ -53,15 +53,14 @@ struct chosen_operators {
   std::shared_ptr<const void> libraries;  ///< null where bulk_library was not made
 };
 
-/// The operators of `ends` ends, by ascending rows: `add(end, operators)` appends those of one,
-/// that of the most rows first. The end with the most rows comes first, so that memory that plans
-/// share fits all of them. If an end is out of memory, all ranks are, and all of them give back,
-/// together, what they have.
-template <class Add>
-[[nodiscard]] std::vector<operator_up_to> operators_of(std::size_t ends, const Add& add) {
+/// The operators of `ends` ends, by ascending rows: `make(end)` makes that of one. The end with the
+/// most rows comes first, so that memory that plans share fits all of them. If an end is out of
+/// memory, all ranks are, and all of them give back, together, what they have.
+template <class Make>
+[[nodiscard]] std::vector<operator_up_to> operators_of(std::size_t ends, const Make& make) {
   std::vector<operator_up_to> operators;
   try {
-    for (std::size_t end = ends; end-- > 0;) add(end, operators);
+    for (std::size_t end = ends; end-- > 0;) operators.push_back(make(end));
   } catch (const error& e) {
     if (e.code() == errc::out_of_memory) {
       while (!operators.empty()) operators.pop_back();
@@ -78,12 +77,9 @@ template <class Add>
 ///
 /// For each end the pattern is the first in the order of `choose`. Where no table of these kernels
 /// has the problem itself, the likely patterns are made and timed one after the other, and the
-/// quickest is the first; not with UNTAX_MEASURE=0. In a capacity that is done at the two largest
-/// ends, where runs of the least and the most rows of a plan are timed, and then at each end of at
-/// most a quarter of the rows of the one before, up to six ends in all. Between two of these the
-/// logarithms of times over those of the table, or of times alone, are interpolated linearly in
-/// log(rows); below them the last order serves. Where the least and the most rows of a plan have
-/// different patterns that are the quickest, the plan is split between them.
+/// quickest is the first; not with UNTAX_MEASURE=0. In a capacity that is done at a few ends
+/// (`ends_to_time`). Between two of these the logarithms of times over those of the table, or of
+/// times alone, are interpolated linearly in log(rows); below them the last order serves.
 ///
 /// bulk_library is made once, for all numbers of rows. A pattern is left out if it is refused as
 /// `unsupported`, or if it is to be timed and does not fit into memory. Nothing is timed if `timer`

@@ -41,7 +41,7 @@ class counted_runners {
       : plans_(counted.plans),
         kernels_(counted.kernels),
         rooms_(gpu::make_room_pool(w, name)),
-        table_(plans_->capacity(), [&](std::int64_t end) {
+        table_(plans_->ends(), [&](std::int64_t end) {
           return std::make_unique<gpu::collective_runner>(w, name, kernels_(end, plans_->at(end)),
                                                           rooms_.get());
         }) {}
@@ -79,14 +79,15 @@ template <class Problem>
   };
   // At most one for each chunk of the result, and one more.
   std::uint64_t most_uses = 1;
-  const auto plans = std::make_shared<const count_plans>(problem.count, [&](std::int64_t count) {
-    const collective_need need = need_of(with(count), w.size());
-    const collective_plan plan =
-        plan_collective(w.size(), w.rank(), need, options, w.memory(), w.ranks_per_gpu()).plan;
-    const std::int64_t chunks = ceil_div(std::max(need.total, need.largest_one), plan.chunk);
-    most_uses = std::max(most_uses, static_cast<std::uint64_t>(chunks) + 1);
-    return plan;
-  });
+  const auto plans =
+      std::make_shared<const count_plans>(number_ends(problem.count), [&](std::int64_t count) {
+        const collective_need need = need_of(with(count), w.size());
+        const collective_plan plan =
+            plan_collective(w.size(), w.rank(), need, options, w.memory(), w.ranks_per_gpu()).plan;
+        const std::int64_t chunks = ceil_div(std::max(need.total, need.largest_one), plan.chunk);
+        most_uses = std::max(most_uses, static_cast<std::uint64_t>(chunks) + 1);
+        return plan;
+      });
   return {plans,
           row_program(plans->ends(), most_uses,
                       [plans, with](std::int64_t count, auto&& use) {

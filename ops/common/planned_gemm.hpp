@@ -68,8 +68,8 @@ template <class Make>
     agree_on_plan(w, name, text, all.plan);
     return all;
   }
-  all.plans =
-      std::make_shared<const row_plans>(most, [&](std::int64_t rows) { return make(rows).plan; });
+  all.plans = std::make_shared<const row_plans>(number_ends(most),
+                                                [&](std::int64_t rows) { return make(rows).plan; });
   all.explanation += told_of(*all.plans);
   agree_on_plans(w, name, text, *all.plans);
   return all;

@@ -38,7 +38,7 @@ std::shared_ptr<const row_plans> rows_on_device(std::string_view operator_name, 
                             "push would do",
                             rank, operator_name));
   }
-  return std::make_shared<const row_plans>(capacity, [&](std::int64_t) { return plan; });
+  return std::make_shared<const row_plans>(row_ends(capacity), [&](std::int64_t) { return plan; });
 }
 
 std::string told_of(const row_plans& plans) {

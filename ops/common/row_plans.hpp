@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
@@ -19,8 +21,8 @@ class row_plans : public row_table<protocol_plan> {
  public:
   /// `make(rows)` plans for so many rows. Each run has a set of its own, so plans have one set.
   template <class Make>
-  row_plans(std::int64_t capacity, const Make& make)
-      : row_table(capacity, [&](std::int64_t rows) {
+  row_plans(std::vector<std::int64_t> ends, const Make& make)
+      : row_table(std::move(ends), [&](std::int64_t rows) {
           protocol_plan plan = make(rows);
           plan.sets = 1;
           return plan;

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <untax/core/error.hpp>
 
 namespace untax {
 
-/// Numbers of rows up to which the same plan is about the best: powers of two, the numbers halfway
-/// between them, and the capacity.
-[[nodiscard]] inline std::vector<std::int64_t> row_ends(std::int64_t capacity) {
+/// Numbers up to which the same plan is about the best, if the work of a run is that of its own
+/// number: powers of two, the numbers halfway between them, and the capacity.
+[[nodiscard]] inline std::vector<std::int64_t> number_ends(std::int64_t capacity) {
   std::vector<std::int64_t> ends;
   for (std::int64_t power = 1; power < capacity; power *= 2) {
     ends.push_back(power);
@@ -21,14 +22,30 @@ namespace untax {
   return ends;
 }
 
+/// The same of rows of a GEMM, whose kernels multiply all tiles of the plan, also those behind the
+/// rows of a run. So there are 4 ends of each octave from 256 rows on, and 8 from 1024 rows on.
+/// They are multiples of tiles of 128 and 256 rows, also where the rows of two ranks are.
+[[nodiscard]] inline std::vector<std::int64_t> row_ends(std::int64_t capacity) {
+  constexpr std::int64_t first = 256;
+  std::vector<std::int64_t> ends = number_ends(std::min(capacity, first));
+  if (capacity <= first) return ends;
+  for (std::int64_t power = first; power < capacity; power *= 2) {
+    const std::int64_t parts = power < 1024 ? 4 : 8;
+    for (std::int64_t i = 1; i <= parts && power + power / parts * i < capacity; ++i)
+      ends.push_back(power + power / parts * i);
+  }
+  ends.push_back(capacity);
+  return ends;
+}
+
 /// The plans of an operator with a capacity, made when it is planned and looked up by rows.
 template <class Plan>
 class row_table {
  public:
-  /// `make(rows)` plans for so many rows. The plan for the most is made first, so that rooms that
-  /// plans share fit all of them.
+  /// For these ends, which ascend to the capacity. `make(rows)` plans for so many rows. The plan
+  /// for the most is made first, so that rooms that plans share fit all of them.
   template <class Make>
-  row_table(std::int64_t capacity, const Make& make) : ends_(row_ends(capacity)) {
+  row_table(std::vector<std::int64_t> ends, const Make& make) : ends_(std::move(ends)) {
     plans_.reserve(ends_.size());
     try {
       for (auto end = ends_.rbegin(); end != ends_.rend(); ++end) plans_.push_back(make(*end));

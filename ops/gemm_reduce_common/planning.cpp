@@ -108,7 +108,8 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
   const bool lonely = w.size() == 1 && options.how == pattern::automatic && !options.invariant &&
                       !options.varying_rows;
   const auto rooms = options.varying_rows ? gpu::make_room_pool(w, problem.operator_name) : nullptr;
-  if (options.varying_rows) all.plans = std::make_shared<const row_plans>(problem.m, plan_for);
+  if (options.varying_rows)
+    all.plans = std::make_shared<const row_plans>(row_ends(problem.m), plan_for);
   shared_exchange exchange;
   all.made = make_on_device(
       w, entry, same, options,

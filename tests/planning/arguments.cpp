@@ -219,9 +219,10 @@ TEST(memory_needs, are_sums_and_have_units) {
 }
 
 TEST(row_tables, have_ends_that_grow_up_to_the_capacity) {
-  EXPECT_EQ(row_ends(12), (std::vector<std::int64_t>{1, 2, 3, 4, 6, 8, 12}));
+  EXPECT_EQ(number_ends(12), (std::vector<std::int64_t>{1, 2, 3, 4, 6, 8, 12}));
   for (std::int64_t capacity = 1; capacity <= 130; ++capacity) {
-    const std::vector<std::int64_t> ends = row_ends(capacity);
+    const std::vector<std::int64_t> ends = number_ends(capacity);
+    EXPECT_EQ(ends, row_ends(capacity));
     EXPECT_EQ(ends.back(), capacity);
     EXPECT_TRUE(std::ranges::adjacent_find(ends, std::ranges::greater_equal{}) == ends.end())
         << capacity;
@@ -231,6 +232,22 @@ TEST(row_tables, have_ends_that_grow_up_to_the_capacity) {
       before = end;
     }
   }
+}
+
+/// A kernel multiplies all tiles of its plan.
+TEST(row_tables, waste_few_tiles_of_many_rows) {
+  for (const std::int64_t capacity : {256, 257, 300, 511, 1024, 1500, 4097, 8192, 10000, 40000}) {
+    const std::vector<std::int64_t> ends = row_ends(capacity);
+    EXPECT_EQ(ends.back(), capacity);
+    EXPECT_TRUE(std::ranges::adjacent_find(ends, std::ranges::greater_equal{}) == ends.end())
+        << capacity;
+    for (std::int64_t rows = 257; rows <= capacity; ++rows) {
+      const std::int64_t end = *std::ranges::lower_bound(ends, rows);
+      const std::int64_t most = rows <= 1024 ? 128 : (rows + 7) / 8;
+      ASSERT_LT(end - rows, most) << rows << " of " << capacity;
+    }
+  }
+  EXPECT_EQ(row_ends(8192).size(), 48U);
 }
 
 TEST(arguments, that_are_sizes_are_refused_by_name) {

@@ -12,7 +12,7 @@ namespace untax::gpu {
 class room_pool;
 
 /// Plans with more bytes than this share a room. Smaller ones have memory of their own, since a
-/// hand-over takes some microseconds: all of them together have at most 3.5 times as much.
+/// hand-over takes some microseconds: all of them together have at most 12.5 times as much.
 inline constexpr std::size_t most_own_room = std::size_t{4} << 20;
 /// The size of a shared room that is made for `bytes` bytes. A plan for fewer rows, with tiles of
 /// another shape, may need a little more.
