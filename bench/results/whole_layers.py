@@ -83,7 +83,7 @@ def front(document):
     text, figures = sentence(document), shown(document)
     if not text or asked(document):
         return ""
-    return f"\n{text}\n{figures}\nus a layer. {baseline(document)}\n"
+    return f"\n{text}\n{figures}\nus a layer. {baseline(document)}".rstrip() + "\n"
 
 
 def asked(document):

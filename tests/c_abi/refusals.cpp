@@ -36,7 +36,7 @@ TEST(c_refusals, nothing_is_wrong_with_null_but_where_it_is_needed) {
 }
 
 TEST(c_refusals, names_are_those_of_the_library) {
-  EXPECT_STREQ(untax_version(), "0.1.0");
+  EXPECT_STREQ(untax_version(), "0.2.0");
   EXPECT_EQ(untax_abi_version(), UNTAX_ABI_VERSION);
   EXPECT_STREQ(untax_status_name(untax_ok), "ok");
   EXPECT_STREQ(untax_status_name(untax_peer_lost), "peer_lost");

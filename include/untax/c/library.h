@@ -66,7 +66,7 @@ typedef enum untax_pattern {
 
 typedef enum untax_reduction { untax_sum = 0, untax_max, untax_min } untax_reduction;
 
-/* The version of the library, "0.1.0". All ranks of a world have to use the same one. */
+/* The version of the library, "0.2.0". All ranks of a world have to use the same one. */
 UNTAX_API const char* untax_version(void);
 /* The UNTAX_ABI_VERSION that the library was built with. */
 UNTAX_API int32_t untax_abi_version(void);

@@ -5,6 +5,6 @@
 namespace untax {
 
 /// The version of the library. All ranks of a world have to use the same one.
-inline constexpr std::string_view version = "0.1.0";
+inline constexpr std::string_view version = "0.2.0";
 
 }  // namespace untax
