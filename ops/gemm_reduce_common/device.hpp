@@ -46,9 +46,9 @@ struct symmetric_result {
 [[nodiscard]] std::unique_ptr<device_operator> sums_by_library(world& w, const device_sum& sum,
                                                                bool varying_rows);
 
-class partial_exchange;
+class sum_exchange;
 /// bulk_synchronous: cuBLASLt, then `exchange`, which serves at least `sum.m` rows.
 [[nodiscard]] std::unique_ptr<device_operator> sums_after_library(
-    world& w, const device_sum& sum, bool varying_rows, std::shared_ptr<partial_exchange> exchange);
+    world& w, const device_sum& sum, bool varying_rows, std::shared_ptr<sum_exchange> exchange);
 
 }  // namespace untax

@@ -11,7 +11,7 @@
 #include "engines/gpu/matrix/matrix.hpp"
 #include "ops/common/library_run.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
-#include "ops/gemm_reduce_common/partial_exchange.hpp"
+#include "ops/gemm_reduce_common/sum_exchange.hpp"
 
 namespace untax {
 namespace {
@@ -23,7 +23,7 @@ class bulk_sum final : public device_operator {
  public:
   /// `exchange` is null if there is one rank only.
   bulk_sum(world& w, const device_sum& sum, bool varying_rows, pattern how,
-           std::shared_ptr<partial_exchange> exchange)
+           std::shared_ptr<sum_exchange> exchange)
       : device_operator(w),
         world_(&w.stable_view()),
         sum_(sum),
@@ -86,7 +86,7 @@ class bulk_sum final : public device_operator {
   device_sum sum_;
   pattern how_;
   sharding rows_;
-  std::shared_ptr<partial_exchange> exchange_;
+  std::shared_ptr<sum_exchange> exchange_;
   std::optional<bulk::library_gemm> gemm_;
 };
 
@@ -101,7 +101,7 @@ std::unique_ptr<device_operator> sums_by_library(world& w, const device_sum& sum
 
 std::unique_ptr<device_operator> sums_after_library(world& w, const device_sum& sum,
                                                     bool varying_rows,
-                                                    std::shared_ptr<partial_exchange> exchange) {
+                                                    std::shared_ptr<sum_exchange> exchange) {
   return std::make_unique<bulk_sum>(w, sum, varying_rows, pattern::bulk_synchronous,
                                     std::move(exchange));
 }

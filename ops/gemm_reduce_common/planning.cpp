@@ -7,7 +7,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/common/arguments.hpp"
-#include "ops/gemm_reduce_common/partial_exchange.hpp"
+#include "ops/gemm_reduce_common/sum_exchange.hpp"
 
 namespace untax {
 
@@ -53,9 +53,9 @@ bool may_be_bulk_synchronous(const device_sum& sum, int world) {
 /// rows is the first to be made.
 class shared_exchange {
  public:
-  std::shared_ptr<partial_exchange> get(world& w, const device_sum& sum, bool varying_rows,
-                                        const symmetric_result& result) {
-    std::shared_ptr<partial_exchange> exchange = known_.lock();
+  std::shared_ptr<sum_exchange> get(world& w, const device_sum& sum, bool varying_rows,
+                                    const symmetric_result& result) {
+    std::shared_ptr<sum_exchange> exchange = known_.lock();
     if (exchange && sum.m <= rows_) return exchange;
     exchange = exchange_by_kernels(w, sum, varying_rows, result);
     known_ = exchange;
@@ -64,7 +64,7 @@ class shared_exchange {
   }
 
  private:
-  std::weak_ptr<partial_exchange> known_;
+  std::weak_ptr<sum_exchange> known_;
   std::int64_t rows_ = 0;
 };
 

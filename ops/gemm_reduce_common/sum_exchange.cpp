@@ -1,4 +1,4 @@
-#include "ops/gemm_reduce_common/partial_exchange.hpp"
+#include "ops/gemm_reduce_common/sum_exchange.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -39,7 +39,7 @@ struct exchange_sizes {
   bool always_fits = false;  ///< whether every C of a run is fit for its sum
 };
 
-class library_exchange final : public partial_exchange {
+class library_exchange final : public sum_exchange {
  public:
   library_exchange(world& w, const exchange_sizes& sizes)
       : sizes_(sizes), ranks_(bulk::communicator_of(w)), partial_(sizes.bytes(sizes.whole)) {
@@ -68,7 +68,7 @@ class library_exchange final : public partial_exchange {
   bulk::scratch sum_;
 };
 
-class kernel_exchange final : public partial_exchange {
+class kernel_exchange final : public sum_exchange {
  public:
   kernel_exchange(world& w, const device_sum& sum, const exchange_sizes& sizes, bool varying_rows,
                   const symmetric_result& result)
@@ -142,14 +142,14 @@ class kernel_exchange final : public partial_exchange {
 
 }  // namespace
 
-std::shared_ptr<partial_exchange> exchange_by_library(world& w, const device_sum& sum,
-                                                      bool varying_rows) {
+std::shared_ptr<sum_exchange> exchange_by_library(world& w, const device_sum& sum,
+                                                  bool varying_rows) {
   return std::make_shared<library_exchange>(w, exchange_sizes(w, sum, varying_rows));
 }
 
-std::shared_ptr<partial_exchange> exchange_by_kernels(world& w, const device_sum& sum,
-                                                      bool varying_rows,
-                                                      const symmetric_result& result) {
+std::shared_ptr<sum_exchange> exchange_by_kernels(world& w, const device_sum& sum,
+                                                  bool varying_rows,
+                                                  const symmetric_result& result) {
   return std::make_shared<kernel_exchange>(w, sum, exchange_sizes(w, sum, varying_rows),
                                            varying_rows, result);
 }

@@ -14,12 +14,12 @@ namespace untax {
 /// How the partials of all ranks become a sum behind the GEMMs that make them, on GPUs. It serves
 /// sums of up to as many rows as it was made for. All ranks make it, run it and destroy it
 /// together.
-class partial_exchange {
+class sum_exchange {
  public:
-  partial_exchange() = default;
-  partial_exchange(const partial_exchange&) = delete;
-  partial_exchange& operator=(const partial_exchange&) = delete;
-  virtual ~partial_exchange() = default;
+  sum_exchange() = default;
+  sum_exchange(const sum_exchange&) = delete;
+  sum_exchange& operator=(const sum_exchange&) = delete;
+  virtual ~sum_exchange() = default;
 
   /// Where the GEMM writes this rank's partial, row after row: zero where none does, behind the
   /// last row and at a rank without a part of k.
@@ -35,13 +35,13 @@ class partial_exchange {
 };
 
 /// By NCCL, in an order of its own.
-[[nodiscard]] std::shared_ptr<partial_exchange> exchange_by_library(world& w, const device_sum& sum,
-                                                                    bool varying_rows);
+[[nodiscard]] std::shared_ptr<sum_exchange> exchange_by_library(world& w, const device_sum& sum,
+                                                                bool varying_rows);
 /// By the collectives of untax, in rank order: they read the partials of peers where these lie, in
 /// symmetric memory. A sum that goes to all of more than two ranks is passed on into `result`.
 /// Throws `out_of_memory`.
-[[nodiscard]] std::shared_ptr<partial_exchange> exchange_by_kernels(world& w, const device_sum& sum,
-                                                                    bool varying_rows,
-                                                                    const symmetric_result& result);
+[[nodiscard]] std::shared_ptr<sum_exchange> exchange_by_kernels(world& w, const device_sum& sum,
+                                                                bool varying_rows,
+                                                                const symmetric_result& result);
 
 }  // namespace untax
