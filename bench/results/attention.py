@@ -73,12 +73,6 @@ def title(document):
     return f"flash_decode, {count} GPU{'s' if count > 1 else ''}, {document['dtype']}{drawn}"
 
 
-def details(name, document, where, how):
-    """A section of bench/results/README.md."""
-    return (f"\n## {title(document)}\n\n{NOTE}\n{figures(document)}\n{bars(document)}\n{how}Medians of {document['repeats']} "
-            f"runs; memory is read at {1e-12 * document['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {where}.\n")
-
-
 def by_heads_and_keys(document):
     """The fused pattern at batch 1, and how many times as fast as the library in a graph."""
     problems = [p for p in document["problems"] if p["batch"] == 1 and timed(p, "fused_sequential")]
@@ -95,12 +89,11 @@ def by_heads_and_keys(document):
     return table(["keys a rank", *titles], rows)
 
 
-def summary(document):
-    """What the project's README shows; of one GPU, nothing."""
-    if document["ranks"] == 1:
-        return ""
-    return (f"{title(document)}, one sequence, fused, and how many times as fast as our kernel with NCCL in a graph "
-            f"(`untax bench flash-decode`). {HEADS.strip()}\n\n{by_heads_and_keys(document)}\n{bars(document)}\n")
+def details(name, document, where, how):
+    """A section about one file."""
+    short = "" if document["ranks"] == 1 else f"One sequence, fused, and how many times as fast as the library in a graph:\n\n{by_heads_and_keys(document)}\n"
+    return (f"\n## {title(document)}\n\n{NOTE}\n{short}{figures(document)}\n{bars(document)}\n{how}Medians of {document['repeats']} "
+            f"runs; memory is read at {1e-12 * document['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {where}.\n")
 
 
 def worth(document):

@@ -25,12 +25,16 @@ def public_kernel(operator):
     return next((k for k in data["kernels"] if k["operator"] == operator), None)
 
 
+def bars_today(document):
+    """What was asked for, in the words of today."""
+    known = public_kernel(document.get("operator"))
+    return [dict(b, what=OLD_WORDS.get(b["what"], b["what"]).format(known["label"] if known else ""))
+            for b in document.get("bars", [])]
+
+
 def bars_of(document):
-    """What was asked for, and whether it came, in the words of today."""
-    known = public_kernel(document["operator"])
-    renamed = [dict(b, what=OLD_WORDS.get(b["what"], b["what"]).format(known["label"] if known else ""))
-               for b in document.get("bars", [])]
-    return bars({"bars": renamed})
+    """What was asked for, and whether it came."""
+    return bars({"bars": bars_today(document)})
 
 
 def beside_public(document):
@@ -74,16 +78,6 @@ def measured_how(document):
         return text + "Whether weights were constant (`constant_weights`) is not on record. "
     return text + (f"Weights are constant (`constant_weights`){by_code}: patterns may read some while the kernel ahead "
                    "ends. " if constant else f"`constant_weights` is off{by_code}. ")
-
-
-def measured_how_all(documents):
-    """The same of several, by commit; what says most of each."""
-    longest = {}
-    for d in documents:
-        text = measured_how(d).strip()
-        if len(text) > len(longest.get(d["commit"], "")):
-            longest[d["commit"]] = text
-    return "".join(f"Commit {commit}: {text}\n" for commit, text in longest.items())
 
 
 def over_bound(best, bound, verdict):

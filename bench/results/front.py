@@ -1,4 +1,4 @@
-"""The first screen of the project's README, what is missed, and the picture of the taxes."""
+"""The figures of the project's README, and the picture of the taxes."""
 from math import exp, log
 
 import kernels
@@ -6,8 +6,8 @@ import norm
 import torch_layers
 import whole_layers
 from attention import shape_of_heads
-from compared import bars_of, shape
-from tables import bars, table, timed
+from compared import shape
+from tables import table, timed
 
 PARTS = [("launch", "launch tax", "#d1242f"), ("engine", "engine", "#9a6700"),
          ("bulk_synchronous", "bulk-synchronous tax", "#d1242f"), ("locality", "locality tax", "#d1242f"),
@@ -112,7 +112,7 @@ def of_operators(found):
             "operator have changed since it was measured. Shapes of GEMMs are M x N x K. The library is "
             "cuBLASLt with NCCL, NCCL alone for collectives, NCCL and a kernel that normalises for all_reduce_norm, and our "
             "attention kernel with NCCL for flash_decode. "
-            "[All figures, and what is missed](bench/results/README.md).\n")
+            "[More figures, and what is missed](bench/results/README.md).\n")
 
 
 def place_of(document):
@@ -126,22 +126,6 @@ def has_most_shapes(document, overlaps):
     same = [d for d in overlaps
             if (d["operator"], d["suite"]) == (document["operator"], document["suite"]) and "seed" not in d]
     return "seed" not in document and max(same, key=lambda d: len(d["problems"])) is document
-
-
-def missed(found):
-    """Every bar that a file says is missed."""
-    lines = []
-    for files in found.values():
-        for name, d in files:
-            if d["format"] == "untax-bench-overlap":
-                lines += [(line, name) for line in bars_of(d).splitlines()]
-            elif "bars" in d:
-                lines += [(line, name) for line in bars(d).splitlines()]
-            elif d["format"] == "untax-bench-tune-check" and not d["met"]:
-                lines.append((f"* `automatic` near the best pattern: {d['share']:.2f} of problems, has to be at least "
-                              f"{d['bar']}: missed", name))
-    rows = [f"{line.removesuffix(': missed')} ([{name}]({name}))\n" for line, name in lines if line.endswith("missed")]
-    return "".join(rows) or "Nothing.\n"
 
 
 def picture(document):

@@ -4,11 +4,12 @@
 The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm and the
 other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check), bench/async_tensor_parallelism.py and
 bench/torch_layers.py write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
-what the files say.
+what the files say. `--details` prints every figure, which the page of results leaves out.
 """
 import argparse
 import json
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -18,25 +19,23 @@ import attention
 import front
 import kernels
 import norm
+import page
 import seer
 import symmetric_memory
 import torch_layers
 import whole_layers
-from compared import (bars_of, beside_public, drawn_by, measured_how, measured_how_all, over_bound, overlap_title,
-                      shape)
+from compared import bars_of, beside_public, drawn_by, measured_how, over_bound, overlap_title, shape
 from tables import bars, table, timed
-from where import place, places
+from taxes import LAYER_NOTE, comparisons, layers, seconds
+from where import place
 
 BEGIN, END = "<!-- results:begin -->\n", "<!-- results:end -->"
-PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
-         ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
 STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
            "untax-bench-gemm", "untax-bench-overlap", "untax-bench-norm", "untax-bench-attention",
            "untax-bench-tune-check", "untax-async-tensor-parallelism", "untax-torch-layers",
            "untax-symmetric-memory"]
 KB, MB = 1 << 10, 1 << 20
-SHOWN_ROWS = [1, 16, 128]
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
 
@@ -52,54 +51,6 @@ def load(folder):
     found["untax-bench-overlap"].sort(key=lambda f: (f[1]["suite"] != "prefill", f[1]["operator"]))
     found["untax-taxes"].sort(key=lambda f: f[1].get("tokens", 0))
     return found
-
-
-def seconds(value):
-    """Three digits, in the unit that fits."""
-    for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
-        scaled = value * factor
-        if abs(scaled) >= 1 or unit == "us":
-            break
-    digits = 0 if abs(scaled) >= 99.95 else 1 if abs(scaled) >= 9.995 else 2
-    return f"{scaled:.{digits}f} {unit}"
-
-
-def milliseconds(value, digits=3):
-    """So many digits, without an exponent and without zeros at the end."""
-    text = f"{float(f'{1e3 * value:.{digits}g}'):f}"
-    return text.rstrip("0").rstrip(".")
-
-
-def with_error(value, uncertainty):
-    error = f" ± {milliseconds(uncertainty, 2)}" if uncertainty else ""
-    return milliseconds(value) + error
-
-
-def coverage(document):
-    """What sums leave out."""
-    names = [one["name"] for one in document.get("unmeasured", [])] + document.get("left_out", [])
-    return f", without {' and '.join(names)}" if names else ""
-
-
-def layers(taxes):
-    """The average layer of each model, taken apart."""
-    rows = []
-    for _, d in taxes:
-        parts, error = d["average_layer"], d["average_layer_uncertainty"]
-        best = parts["bound"] + parts["remainder"]
-        rows.append([f"{d['model']}, {d['dtype']}{coverage(d)}", d.get("gpus", "threads of a CPU"),
-                     str(d["tensor_parallel"]), str(d["tokens"]),
-                     milliseconds(parts["total"]), *(with_error(parts[key], error[key]) for key, _ in PARTS),
-                     over_bound(best, parts["bound"], d.get("verdict", {}))])
-    return table(["model", "on", "ranks", "tokens", "E0", *(title for _, title in PARTS), "E4 / bound"], rows,
-                 left=2)
-
-
-def comparisons(bench):
-    rows = [[c["name"], c["reference"], seconds(c["seconds"]["median"]), seconds(c["reference_seconds"]["median"]),
-             f"{c['ratio']:.2f}", c["bar"], "yes" if c["met"] else "no"]
-            for _, d in bench for c in d["comparisons"]]
-    return table(["untax", "beside", "time", "time of the other", "ratio", "has to be", "is"], rows, left=2)
 
 
 def operations(document):
@@ -189,14 +140,15 @@ def device_details(found):
         text += "".join(f"\n{link_rates(d, kind)}" for kind in ("blocks", "sizes", "pairs", "all"))
         text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
     for name, d in found["untax-bench-collectives"]:
-        text += (f"\n## Collectives, {d['ranks']} GPUs, {d['dtype']}\n\n{COLLECTIVE_NOTE}\n{collective_rows(d)}\n"
+        text += (f"\n## Collectives, {d['ranks']} GPUs, {d['dtype']}\n\n{COLLECTIVE_NOTE}\n{collective_summary(d)}\nEvery way:\n\n{collective_rows(d)}\n"
                  f"{measured_how(d)}Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-gemm"]:
         drawn = f", {len(d['gemms'])} problems drawn from seed {d['seed']}" if "seed" in d else ""
         text += (f"\n## GEMM alone, {d['dtype']}{drawn}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n"
                  f"{bars(d)}\n{gemms(d)}\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
     for name, d in found["untax-bench-overlap"]:
-        text += (f"\n## {overlap_title(d)}\n\n{OVERLAP_NOTE}\n{overlaps(d['problems'])}\n{bars_of(d)}"
+        command = f"untax bench {d['operator'].replace('_', '-')} --suite {d['suite']}{drawn_by(d)}"
+        text += (f"\n## {overlap_title(d)}\n\n`{command}`. {OVERLAP_NOTE}\n{overlaps(d['problems'])}\n{bars_of(d)}"
                  f"{beside_public(d)}\nEvery figure:\n\n{overlap_figures(d)}\n{measured_how(d)}Medians of {d['repeats']} runs; the link sends "
                  f"{1e-9 * d['link_bytes_per_second']:.0f} GB/s, memory is read at "
                  f"{1e-12 * d['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {place(d)}.\n")
@@ -259,12 +211,6 @@ def choice_verdict(document):
             f"at {100 * document['bar']:.0f} %: {'met' if document['met'] else 'missed'}.\n")
 
 
-def shown_problems(document):
-    """A few of them, where there are many."""
-    all_of_them = document["problems"]
-    return all_of_them if len(all_of_them) <= 12 else [p for p in all_of_them if p["m"] in SHOWN_ROWS]
-
-
 def gemms(document):
     rows = []
     drawn = "seed" in document
@@ -285,55 +231,15 @@ OVERLAP_NOTE = ("Patterns in CUDA graphs, in turn with bulk_library (cuBLASLt an
 COLLECTIVE_NOTE = ("Each is launched in a CUDA graph of several runs, in turn with NCCL, from the first rank's start to "
                    "the last one's end. The size is that of the whole vector; GB/s are the bytes that a rank has to send at "
                    "least, over the time.\n")
-LAYER_NOTE = ("Milliseconds of an average layer: E0 and its parts, which add up to it. After ±: how far chance may have "
-              "moved a part. E4 / bound is invalid where E4 is below the bound of an operation by more than that, so that "
-              "computing or sending alone was measured too slow; ~ where E4 is below it by less.\n")
-
-
-def summary(everything_found):
-    """What comes first of all results: the largest number of GPUs of each kind, a few shapes."""
-    found = front.of_most_ranks(everything_found)
-    taxes, bench = found["untax-taxes"], found["untax-bench-host"]
-    # The kernel of one GPU has bars of its own.
-    decode = found["untax-bench-attention"] + [
-        (name, d) for name, d in everything_found["untax-bench-attention"] if "cudnn" in d["problems"][0]]
-    # What is fast on a grid is judged between its points, wherever that was measured.
-    drawn = [(name, d) for name, d in everything_found["untax-bench-overlap"] if "seed" in d]
-    gemm = [(name, d) for name, d in everything_found["untax-bench-gemm"] if "seed" in d]
-    judged = found | {"untax-bench-attention": decode, "untax-bench-overlap": found["untax-bench-overlap"] + drawn,
-                      "untax-bench-gemm": gemm}
-    text = f"\n## What is missed\n\n{front.missed(judged)}\n## In short\n\n"
-    for _, d in found["untax-bench-overlap"]:
-        command = d["operator"].replace("_", "-")
-        text += (f"{overlap_title(d)}, the quickest pattern in a graph beside cuBLASLt + NCCL "
-                 f"(`untax bench {command} --suite {d['suite']}{drawn_by(d)}`):\n\n{overlaps(shown_problems(d))}\n{bars_of(d)}{beside_public(d)}\n")
-    for _, d in found["untax-bench-norm"]:
-        text += norm.summary(d)
-    for _, d in found["untax-bench-attention"]:
-        text += attention.summary(d)
-    for _, d in found["untax-bench-tune-check"]:
-        text += choice_verdict(d) + "\n"
-    for _, d in found["untax-bench-collectives"]:
-        text += (f"Collectives between {d['ranks']} GPUs, the quicker of through rooms and direct, and how many times as "
-                 f"fast as {d['library']} (`untax bench collectives`):\n\n{collective_summary(d)}\n")
-    if taxes:
-        text += LAYER_NOTE + "\n" + layers(taxes) + "\n"
-    if bench:
-        text += "What the host engine is built on, and what untax makes of it:\n\n" + comparisons(bench) + "\n"
-    everything = [one for files in found.values() for one in files]
-    return text + measured_how_all(d for _, d in everything) + places(everything)
 
 
 def details(found):
-    """bench/results/README.md."""
-    text = "# Results\n\nGenerated by `generate.py` from the JSON files in this folder; do not edit.\n"
-    taxes, bench = found["untax-taxes"], found["untax-bench-host"]
-    if not any(found.values()):
-        return text + "\nThere are none yet.\n"
-    text += summary(found)
-    if taxes:
-        text += "\n## Taxes of an average layer\n\n" + LAYER_NOTE + "\n" + layers(taxes)
-    for name, d in taxes:
+    """Every figure of these files."""
+    text = ""
+    layers_of_models, hosts = found["untax-taxes"], found["untax-bench-host"]
+    if layers_of_models:
+        text += "\n## Taxes of an average layer\n\n" + LAYER_NOTE + "\n" + layers(layers_of_models)
+    for name, d in layers_of_models:
         text += (f"\n### {d['model']}, {d['tensor_parallel']} ranks, {d['tokens']} tokens\n\n"
                  f"{d['finding']}\n\n{operations(d)}\n"
                  f"{measured_how(d)}Medians of {d['repeats']} runs, each from the first rank's start to the last one's end. "
@@ -341,11 +247,17 @@ def details(found):
         text += "".join(f"\nNot measured: {one['name']}, since {one['reason']}.\n" for one in d.get("unmeasured", []))
         text += "".join(f"\n* {note}" if i == 0 else f"* {note}" for i, note in
                         enumerate(note + "\n" for note in d["notes"]))
-    if bench:
-        text += "\n## Beside the bare thing\n\n" + comparisons(bench)
-    for name, d in bench:
+    if hosts:
+        text += "\n## Beside the bare thing\n\n" + comparisons(hosts)
+    for name, d in hosts:
         text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
     return text + device_details(found)
+
+
+def matching(found, pattern):
+    """The files whose names match, as in a shell."""
+    return {kind: [(name, d) for name, d in files if fnmatch(name, pattern) or fnmatch(name, pattern + ".json")]
+            for kind, files in found.items()}
 
 
 def between_marks(path, text):
@@ -361,7 +273,7 @@ def generated(root):
     """The texts as they should be, by file."""
     found = load(root / "bench" / "results")
     texts = {root / "README.md": between_marks(root / "README.md", front.text(front.of_most_ranks(found))),
-             root / "bench" / "results" / "README.md": details(found)}
+             root / "bench" / "results" / "README.md": page.text(found)}
     steps = root / "docs" / "flash_decode_evolution.md"
     if found["untax-bench-attention"]:
         texts[steps] = between_marks(steps, attention.evolution(found["untax-bench-attention"], place))
@@ -373,7 +285,21 @@ def generated(root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
+    parser.add_argument("--details", nargs="?", const="*", metavar="PATTERN",
+                        help="write nothing else; print every figure of the files with such names")
+    parser.add_argument("--to", type=Path, metavar="FILE", help="with --details: write to this file")
     arguments = parser.parse_args()
+    if arguments.to and not arguments.details:
+        parser.error("--to goes with --details")
+    if arguments.details:
+        text = details(matching(load(HERE), arguments.details)).lstrip("\n")
+        if not text:
+            raise SystemExit(f"no file in {HERE} matches {arguments.details}")
+        if arguments.to:
+            arguments.to.write_text(text, encoding="utf-8")
+        else:
+            sys.stdout.write(text)
+        return
     if not arguments.check:
         kernels.learn(d for files in load(HERE).values() for _, d in files)
     stale = [path for path, text in generated(HERE.parents[1]).items()

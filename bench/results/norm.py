@@ -2,7 +2,6 @@
 from tables import bars, table, timed
 
 FUSED, LIBRARY = "all_reduce_norm", "bulk_library graph"
-SHOWN_TOKENS = [1, 16, 128, 1024, 4096]
 NOTE = ("us of one run in a CUDA graph, all in turn. The sum alone is untax's all_reduce, the quicker of through rooms and "
         "direct. The library is NCCL's all-reduce, then a kernel that adds the residual and normalises.\n")
 
@@ -31,11 +30,6 @@ def rows(problems):
 
 def title(document):
     return f"all_reduce_norm, {document['ranks']} {document['device'].removeprefix('NVIDIA ').split()[0]}, {document['dtype']}"
-
-
-def summary(document):
-    shown = [p for p in document["problems"] if p["tokens"] in SHOWN_TOKENS]
-    return f"{title(document)} (`untax bench all-reduce-norm`), {NOTE}\n{rows(shown)}\n{bars(document)}\n"
 
 
 def details(name, document, place, how):

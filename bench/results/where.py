@@ -16,8 +16,3 @@ def place(document):
         where = f"one {document['gpu']}, {document['library']}"
     since = "; the kernels have changed since" if kernels.older(document) else ""
     return f"{where}; commit {commit}, {document['date'][:10]}{since}"
-
-
-def places(documents):
-    """One line for each place that something was measured at."""
-    return "".join(f"Measured on {text}.\n" for text in dict.fromkeys(place(d) for _, d in documents))
