@@ -89,7 +89,7 @@ void hear_without_handlers(const sigset_t& mask) {
 
 }  // namespace
 
-child_process::child_process(const program& p) : name_(p.command.front()) {
+child_process::child_process(const child_program& p) : name_(p.command.front()) {
   const std::vector<char*> command = pointers_to(p.command);
   const std::vector<char*> environment = pointers_to(p.environment);
   pipe_ends failure = make_pipe();

@@ -10,8 +10,8 @@
 
 namespace untax {
 
-/// A program with its environment, in the form that exec expects.
-struct program {
+/// A program of a child process with its environment, in the form that exec expects.
+struct child_program {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "NAME=value", complete
   bool collect_output = false;
@@ -22,7 +22,7 @@ struct program {
 class child_process {
  public:
   /// Throws `out_of_memory` if no process can be created.
-  explicit child_process(const program& p);
+  explicit child_process(const child_program& p);
   child_process(child_process&& other) noexcept;
   child_process& operator=(child_process&&) = delete;
   ~child_process();

@@ -39,8 +39,8 @@ void set(std::vector<std::string>& variables, std::string_view name, std::string
   variables.push_back(start + std::string(value));
 }
 
-program program_of(const process_launch& launch, int rank, const launch_place& place) {
-  program p;
+child_program program_of(const process_launch& launch, int rank, const launch_place& place) {
+  child_program p;
   p.command = launch.command;
   p.collect_output = static_cast<bool>(launch.output);
   for (char** v = environ; *v != nullptr; ++v) p.environment.emplace_back(*v);

@@ -22,7 +22,7 @@ using untax::child_process;
 using untax_test::error_of;
 using untax_test::expect_error;
 
-untax::program shell(const std::string& script, bool collect_output = false) {
+untax::child_program shell(const std::string& script, bool collect_output = false) {
   return {{"sh", "-c", script}, {"GREETING=hello"}, collect_output};
 }
 

@@ -24,7 +24,7 @@ struct addends {
 };
 
 /// Where a span of a result goes.
-struct destination {
+struct combine_target {
   std::byte* own = nullptr;
   std::int64_t between = 0;  ///< bytes to the span at the next rank if all ranks get it, else 0
 };
@@ -67,7 +67,7 @@ struct unit {
 /// Calls `visit(address)` for every rank that gets the result, with that rank's address of the byte
 /// at `offset`. The order is from the next rank on; the own rank is last.
 template <class Visit>
-__device__ void each_target(const destination& to, const addends& from, std::int64_t offset,
+__device__ void each_target(const combine_target& to, const addends& from, std::int64_t offset,
                             const Visit& visit) {
   if (to.between != 0) {
 #pragma unroll 1
@@ -82,7 +82,7 @@ __device__ void each_target(const destination& to, const addends& from, std::int
 /// Combines `units` units. Each thread handles `together` units at a time, strided by the group,
 /// and issues the loads of `most_ranks` ranks' contributions to these units together.
 template <class Element, bool wide, int most_ranks, int together, device_group G>
-__device__ void combine_units(const G& group, reduction how, const destination& to,
+__device__ void combine_units(const G& group, reduction how, const combine_target& to,
                               const addends& from, std::int64_t units) {
   using unit = detail::unit<Element, wide>;
   constexpr std::int64_t pace = std::int64_t{together} * G::size();
@@ -132,9 +132,9 @@ __device__ void combine_units(const G& group, reduction how, const destination& 
 /// Combines elements [first, count), which do not fill a unit. Not inlined: it is called rarely,
 /// and its registers would add to those of the caller.
 template <class Element, device_group G>
-__device__ __noinline__ void combine_elements(const G& group, reduction how, const destination& to,
-                                              const addends& from, std::int64_t first,
-                                              std::int64_t count) {
+__device__ __noinline__ void combine_elements(const G& group, reduction how,
+                                              const combine_target& to, const addends& from,
+                                              std::int64_t first, std::int64_t count) {
   using bits = typename word_of_elements<Element>::bits;
   for (std::int64_t i = first + group.thread_rank(); i < count; i += group.size()) {
     combination<Element, 1> result;
@@ -156,7 +156,7 @@ __device__ __noinline__ void combine_elements(const G& group, reduction how, con
 
 /// combine_units for unaligned addresses, one unit and one rank at a time.
 template <class Element, device_group G>
-__device__ __noinline__ void combine_narrow(const G& group, reduction how, const destination& to,
+__device__ __noinline__ void combine_narrow(const G& group, reduction how, const combine_target& to,
                                             const addends& from, std::int64_t units) {
   combine_units<Element, false, 1, 1>(group, how, to, from, units);
 }
@@ -166,8 +166,8 @@ __device__ __noinline__ void combine_narrow(const G& group, reduction how, const
 /// to[0, count) = the addends combined in rank order, in fp32, rounded once. Called by all threads
 /// of a group. `to` may be the own contribution. Alignment matters for speed only.
 template <class Element, device_group G>
-__device__ void combine(const G& group, reduction how, const destination& to, const addends& from,
-                        std::int64_t count) {
+__device__ void combine(const G& group, reduction how, const combine_target& to,
+                        const addends& from, std::int64_t count) {
   constexpr int each = 16 / sizeof(typename word_of_elements<Element>::bits);
   const std::int64_t units = count / each;
   const bool wide = detail::is_wide(from.own, 0) && detail::is_wide(to.own, to.between) &&

@@ -24,7 +24,7 @@ struct command {
   std::int64_t amount = 0;          ///< bytes to move, elements to combine
   const std::byte* from = nullptr;  ///< source of a move
   addends parts;                    ///< sources of a combine
-  destination to;
+  combine_target to;
 };
 
 /// The ring of commands from the control warp to the worker warps, in shared memory. Each worker
