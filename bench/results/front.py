@@ -1,8 +1,5 @@
 """The figures of the project's README, and the picture of the taxes."""
-from math import exp, log
-
 import kernels
-import norm
 import torch_layers
 import whole_layers
 from attention import shape_of_heads
@@ -66,53 +63,8 @@ def collective_factors(document, name):
     return found
 
 
-def median_row(operator, document, factors):
-    """The problem with the median factor; of an even number the lower one."""
-    operator += " (older kernels)" if kernels.older(document) else ""
-    factor, what, ours, library = sorted(factors)[(len(factors) - 1) // 2]
-    return [operator, what, f"{1e6 * ours:.1f}", f"{1e6 * library:.1f}", f"{factor:.2f}x"]
-
-
-def text(found):
-    """The README's figures: what PyTorch gets, then the operators. `found` has the files of the largest number of GPUs."""
-    def newest(format_name):
-        return [d for _, d in sorted(found[format_name], key=lambda file: file[1]["date"], reverse=True)]
-
-    called = "".join(whole_layers.front(d) for d in newest("untax-torch-layers"))
-    called += "".join("\n" + torch_layers.sentence(d) for d in newest("untax-async-tensor-parallelism"))
-    called = called.strip("\n") + "\n" if called else ""
-    operators = of_operators(found)
-    return called + "\n" + operators if called and operators else called or operators or "There are none yet.\n"
-
-
-def of_operators(found):
-    """One sentence, and one row for each operator."""
-    everything = [d for _, d in found["untax-bench-overlap"]]
-    if not everything:
-        return ""
-    one = max(everything, key=lambda d: (not kernels.older(d), ranks_of(d)))
-    overlaps = [d for d in everything if place_of(d) == place_of(one)]
-    factors = [factor for d in overlaps for factor, *_ in overlap_factors(d)]
-    rows = [median_row(f"{d['operator']}, {d['suite']}", d, overlap_factors(d)) for d in overlaps
-            if has_most_shapes(d, overlaps)]
-    rows += [median_row("flash_decode", d, attention_factors(d)) for _, d in found["untax-bench-attention"]
-             if attention_factors(d)]
-    for _, d in found["untax-bench-collectives"]:
-        rows += [median_row(name, d, collective_factors(d, name)) for name in ("all_gather", "all_reduce")]
-    rows += [median_row(f"{d['operator']}, {d['suite']}, {place_of(d)}", d, overlap_factors(d)) for d in everything
-             if place_of(d) != place_of(one) and has_most_shapes(d, everything)]
-    rows += [median_row(f"all_reduce_norm, {place_of(d)}", d, norm.factors(d)) for _, d in found["untax-bench-norm"]]
-    mean = exp(sum(log(f) for f in factors) / len(factors))
-    return (f"On {one['ranks']} {one['device']} with NVLink, the fused GEMM operators are **{mean:.2f} times as fast** as "
-            f"cuBLASLt with NCCL in a CUDA graph: the geometric mean of {len(factors)} shapes of prefill and decode "
-            f"({min(factors):.2f} to {max(factors):.2f}).\n\n"
-            + table(["operator", "shape", "ours, us", "library, us", "factor"], rows, left=2)
-            + "\nEach row is the shape with the median factor of its suite, in a CUDA graph, in the quickest of untax's patterns; "
-            "`automatic`, the default, chooses one. *Older kernels*: those of the "
-            "operator have changed since it was measured. Shapes of GEMMs are M x N x K. The library is "
-            "cuBLASLt with NCCL, NCCL alone for collectives, NCCL and a kernel that normalises for all_reduce_norm, and our "
-            "attention kernel with NCCL for flash_decode. "
-            "[More figures, and what is missed](bench/results/README.md).\n")
+def newest(found, name):
+    return [d for _, d in sorted(found[name], key=lambda file: file[1]["date"], reverse=True)]
 
 
 def place_of(document):
@@ -120,12 +72,95 @@ def place_of(document):
     return f"{document['ranks']} {document['device'].removeprefix('NVIDIA ').split()[0]}"
 
 
-def has_most_shapes(document, overlaps):
-    """Whether this is the largest file of its operator and suite: another has a public kernel's shapes only, or rows that
-    were drawn."""
-    same = [d for d in overlaps
-            if (d["operator"], d["suite"]) == (document["operator"], document["suite"]) and "seed" not in d]
-    return "seed" not in document and max(same, key=lambda d: len(d["problems"])) is document
+def text(found):
+    """The README's figures: what PyTorch gets. `found` has the files of the largest number of GPUs; those of operators alone are
+    on the page of results."""
+    called = newest(found, "untax-torch-layers")
+    shown = [d for d in called if not whole_layers.asked(d)][:1]
+    parts = [of_layers(d) for d in shown] + [of_projections(newest(found, "untax-async-tensor-parallelism")),
+                                             of_slower(shown + [d for d in called if whole_layers.asked(d)][:1])]
+    return "\n".join(part for part in parts if part) or "There are none yet.\n"
+
+
+def of_layers(document):
+    """The table of whole layers, behind what was measured and how."""
+    found = {}
+    for phase, fewest in (("prefill", 2048), ("decode", 0)):
+        mode = whole_layers.MODES[phase]
+        found[phase] = [whole_layers.factor(row, mode) for row in whole_layers.rows_of(document, "layer")
+                        if row["name"] == phase and row["tokens"] >= fewest and whole_layers.factor(row, mode)]
+    if not all(found.values()):
+        return ""
+
+    def summary(phase):
+        factors = found[phase]
+        return f"{whole_layers.mean(factors):.2f} over {len(factors)} layers ({min(factors):.2f} to {max(factors):.2f})"
+
+    return (f"{multicast(document)}\n"
+            f"**Whole layers**, called from PyTorch in {document['dtype']} on {place_of(document)}, in microseconds a layer; the factor is the "
+            "time of the faster of NCCL and torch over that of untax. *Prefill* is a layer over the tokens of a prompt, in eager mode: "
+            f"{summary('prefill')} of at least 2048 tokens. *Decode* is a layer over one new token for each sequence, in a CUDA graph: "
+            f"{summary('decode')}. Means are geometric, over all layers; the table has some of them.\n\n{whole_layers.shown(document)}\n"
+            "NCCL: torch's matmul and NCCL's collectives. torch: all-reduces on symmetric memory or asynchronous tensor parallelism, "
+            "whichever is quicker. untax: at its defaults, the quickest of `matmul_all_reduce`, `all_reduce_rms_norm` and, in prefill, "
+            "gather and scatter.\n")
+
+
+def multicast(document):
+    """What the machines lacked, from the environment that was recorded."""
+    if not whole_layers.baseline(document):
+        return ""
+    return (f"All of this was measured between {document['ranks']} GPUs **with NVLink multicast off** and NCCL's buffers unregistered. On HGX "
+            "machines, where multicast is on, NCCL and torch are faster than shown; untax does not use multicast. There are no figures "
+            "with multicast, nor for 8 GPUs.\n")
+
+
+def of_projections(documents):
+    """What models get that torch compiles with its asynchronous tensor parallelism."""
+    if not documents:
+        return ""
+    rows, slower = [], []
+    for d in documents:
+        rivals = [torch_layers.mean_factor(d["rows"], way) for way in ("nccl", "torch")]
+        others = torch_layers.without_multicast_path(d["rows"])
+        rows.append([place_of(d), str(len(d["rows"])), *(f"{factor:.2f}x" for factor in rivals),
+                     f"{torch_layers.mean_factor(others, 'torch'):.2f}x"])
+        slower.append(rivals[1] / rivals[0])
+    tokens = [row["tokens"] for d in documents for row in d["rows"]]
+    old = " The kernels have changed since." if any(kernels.older(d) for d in documents) else ""
+    least, most = (f"{end:.1f}" for end in (min(slower), max(slower)))
+    how_much = f"{least} times" if least == most else f"{least} to {most} times"
+    return (f"**Projections that torch compiles for asynchronous tensor parallelism**, taken over by `untax.torch.install()`, in eager mode, "
+            f"of {min(tokens)} to {max(tokens)} tokens. At these sizes torch's own operators take {how_much} as long as matmul and NCCL, which "
+            "is why the factors beside them are larger than those of whole layers, which are beside the faster of the two.\n\n"
+            + table(["GPUs", "projections", "matmul and NCCL / untax", "torch's operators / untax",
+                     "the same without its multicast path"], rows, left=1)
+            + f"\nGeometric means. torch gathers up to {torch_layers.MULTICAST_ROWS} rows by multicast where that is on; the last column leaves "
+            f"these projections out.{old}\n")
+
+
+def of_slower(documents):
+    """Where untax is slower than the faster rival."""
+    def count(document, what, mode):
+        rows = [row for row in whole_layers.rows_of(document, what) if whole_layers.factor(row, mode)]
+        slow = [row for row in rows if whole_layers.factor(row, mode) < 1]
+        return rows, slow, min((whole_layers.factor(row, mode) for row in slow), default=1)
+
+    said = []
+    for document in documents:
+        drawn = whole_layers.asked(document)
+        what = "projection" if drawn else "layer"
+        for mode in whole_layers.modes_of(document):
+            rows, slow, least = count(document, what, mode)
+            if slow:
+                tokens = [row["tokens"] for row in slow]
+                said.append(f"{len(slow)} of {len(rows)} {what}s{', at random numbers of tokens,' if drawn else ''} "
+                            f"{'in eager mode' if mode == 'eager' else 'in graphs'} (least factor {least:.2f}, "
+                            f"{min(tokens)} to {max(tokens)} tokens)")
+    if not said:
+        return ""
+    return (f"**untax is slower** than the faster of NCCL and torch in {'; in '.join(said)}. "
+            "[All suites, and the bars they miss](bench/results/README.md): operators alone, collectives and attention, on 4 GPUs too.\n")
 
 
 def picture(document):

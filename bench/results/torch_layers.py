@@ -25,19 +25,6 @@ def without_multicast_path(rows):
     return [row for row in rows if row["operator"] != "all_gather_matmul" or row["tokens"] > MULTICAST_ROWS]
 
 
-def sentence(document):
-    """For who looks at the project first."""
-    rows = document["rows"]
-    others = without_multicast_path(rows)
-    tokens = [row["tokens"] for row in rows]
-    return (f"Eager calls from PyTorch, on {document['ranks']} {document['device'].removeprefix('NVIDIA ').split()[0]}: the "
-            f"operators of torch's asynchronous tensor parallelism, taken over, are **{mean_factor(rows, 'torch'):.2f} times as "
-            f"fast** as torch's own, and {mean_factor(rows, 'nccl'):.2f} times as fast as matmul with NCCL: geometric means of "
-            f"{len(rows)} projections of {min(tokens)} to {max(tokens)} tokens. torch's path by NVLink multicast, for gathers of up to "
-            f"{MULTICAST_ROWS} rows, could not run there; over the {len(others)} projections that it does not concern untax is "
-            f"{mean_factor(others, 'torch'):.2f} times as fast as torch.\n")
-
-
 def details(name, document, place):
     rows = document["rows"]
     cells = [[row["layer"], str(row["tokens"]), *(f"{1e6 * median(row, way):.1f}" for way, _ in WAYS),

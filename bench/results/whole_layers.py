@@ -65,27 +65,6 @@ def shown(document):
                  [cells(row, MODES[row["name"]]) for row in rows if MODES[row["name"]] in row], left=2)
 
 
-def sentence(document):
-    parts = []
-    for phase, few in (("prefill", 2048), ("decode", 0)):
-        factors = [factor(row, MODES[phase]) for row in rows_of(document, "layer")
-                   if row["name"] == phase and row["tokens"] >= few and factor(row, MODES[phase])]
-        if factors:
-            kind = "prefill of 2048 and more tokens, eager" if phase == "prefill" else "decode, in CUDA graphs"
-            parts.append(f"{mean(factors):.2f} in {kind} ({min(factors):.2f} to {max(factors):.2f})")
-    where = f"{document['ranks']} {document['device'].removeprefix('NVIDIA ').split()[0]}"
-    return (f"Whole layers called from PyTorch on {where}, the best of NCCL and torch over untax at its defaults: geometric "
-            f"mean {' and '.join(parts)}.\n" if parts else "")
-
-
-def front(document):
-    """The table of the README and the sentence above it."""
-    text, figures = sentence(document), shown(document)
-    if not text or asked(document):
-        return ""
-    return f"\n{text}\n{figures}\nus a layer. {baseline(document)}".rstrip() + "\n"
-
-
 def asked(document):
     return document.get("asked", {}).get("draw", 0)
 
