@@ -8,7 +8,9 @@ if(NOT UNTAX_CUDA)
 endif()
 if(NOT CMAKE_CUDA_COMPILER)
   find_program(UNTAX_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
-  if(NOT UNTAX_NVCC)
+  if(NOT UNTAX_NVCC AND DEFINED SKBUILD)  # pip shows no warnings of CMake
+    message(FATAL_ERROR "UNTAX_CUDA is on, but nvcc was not found. Put it on the PATH or set CUDA_HOME.")
+  elseif(NOT UNTAX_NVCC)
     message(WARNING "UNTAX_CUDA is on, but nvcc was not found: building without the sm_90a engine. "
       "Put nvcc on PATH or set CMAKE_CUDA_COMPILER.")
     return()

@@ -139,6 +139,17 @@ def test_gpus_are_refused_where_there_are_none():
         untax.World.gpus(64)
 
 
+def test_a_build_without_cuda_says_how_to_build_one_for_tensors_of_cuda():
+    """As the first call with such a tensor asks for a world."""
+    try:
+        untax.World.from_exchange(0, 1, lambda mine: [mine], memory="cuda", device=0).close()
+    except untax.Unsupported as refused:
+        if "built without CUDA" in str(refused):
+            assert "pip install . -C cmake.define.UNTAX_CUDA=ON" in str(refused)
+            return
+    pytest.skip("this build has CUDA")
+
+
 def test_import_is_quick_and_takes_no_torch_and_no_numpy():
     seen = subprocess.run([sys.executable, "-X", "importtime", "-c",
                            "import sys, untax; print('torch' in sys.modules, 'numpy' in sys.modules)"],

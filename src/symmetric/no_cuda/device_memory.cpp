@@ -6,9 +6,11 @@ namespace untax {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw error(errc::unsupported,
-              "this untax was built without CUDA, so there are no worlds of GPUs; build it with "
-              "-DUNTAX_CUDA=ON (or --preset cuda) where nvcc is");
+  throw error(
+      errc::unsupported,
+      "this untax was built without CUDA, so there are no worlds of GPUs; build it with "
+      "-DUNTAX_CUDA=ON (or --preset cuda; pip install . -C cmake.define.UNTAX_CUDA=ON) where "
+      "nvcc is");
 }
 
 }  // namespace
