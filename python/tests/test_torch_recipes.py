@@ -17,6 +17,11 @@ def test_first_program():
     said = torchrun(2, EXAMPLES / "first.py")
     errors = [float(error) for error in re.findall(r"relative error (\d\.\de[-+]\d\d)", said)]
     assert len(errors) == 2 and all(0 < error < 1e-2 for error in errors)
+    assert all(f"rank {rank} of 2: untax on c" in said for rank in range(2))
+
+
+def test_gradients():
+    assert "2 ranks: the gradients are right" in torchrun(2, EXAMPLES / "gradients.py")
 
 
 @needs_compiler
@@ -29,6 +34,21 @@ def test_dtensor_that_is_compiled_runs_on_untax():
 @needs_transformers
 def test_model_of_transformers_for_inference():
     assert "logits and 8 tokens are right" in torchrun(2, EXAMPLES / "transformers_split.py")
+
+
+@needs_transformers
+def test_model_of_transformers_that_is_loaded_goes_on_with_a_text(tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({word: number for number, word in enumerate(["[UNK]", *map(str, range(255))])}, "[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]").save_pretrained(tmp_path)
+    config = LlamaConfig(vocab_size=256, hidden_size=128, intermediate_size=256, num_hidden_layers=1, num_attention_heads=4,
+                         num_key_value_heads=2, bos_token_id=None, eos_token_id=None)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    said = torchrun(2, EXAMPLES / "transformers_split.py", tmp_path, "3 1 4 1 5")
+    assert said.startswith("3 1 4 1 5 ") and len(said.split()) == 5 + 32
 
 
 @needs_transformers
