@@ -107,7 +107,7 @@ def of_layers(document):
 
 
 def multicast(document):
-    """What the machines lacked, from the environment that was recorded."""
+    """The lack of multicast, from the environment that was recorded."""
     if not whole_layers.baseline(document):
         return ""
     return (f"All of this was measured between {document['ranks']} GPUs **with NVLink multicast off** and NCCL's buffers unregistered. On HGX "
@@ -116,7 +116,7 @@ def multicast(document):
 
 
 def of_projections(documents):
-    """What models get that torch compiles with its asynchronous tensor parallelism."""
+    """The table of projections of models that torch compiles with its asynchronous tensor parallelism."""
     if not documents:
         return ""
     rows, slower = [], []

@@ -33,7 +33,7 @@ def test_dtensor_that_is_compiled_runs_on_untax():
 
 @needs_transformers
 def test_model_of_transformers_for_inference():
-    assert "logits and 8 tokens are right" in torchrun(2, EXAMPLES / "transformers_split.py")
+    assert "logits and 8 tokens are right" in torchrun(2, HERE / "torch_split.py")
 
 
 @needs_transformers

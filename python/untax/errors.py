@@ -1,4 +1,4 @@
-"""What untax raises. All of it is an `Error`, with the text that the library has, and the suspect."""
+"""The exceptions of untax. Each is an `Error`, with the text of the library, and the suspect."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class _Gemm(Operator):
 
 
 class _OwnResult(_Gemm):
-    """What has a C of its own."""
+    """An operator with a C of its own."""
 
     own_result: Any = None  #: a tensor of torch on it, which untax.torch keeps here
 

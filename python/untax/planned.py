@@ -1,4 +1,4 @@
-"""What all operators have: a plan on a world, which is run many times and closed."""
+"""The base of all operators: a plan on a world, which is run many times and closed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fields(operator: str) -> tuple[Field, ...]:
 
 
 class Operator:
-    """What all operators have. One is used by one thread at a time; a second one gets `InvalidArgument`. All ranks run the
+    """The base of all operators. One is used by one thread at a time; a second one gets `InvalidArgument`. All ranks run the
     operators of a world in the same order (docs/design.md, "The order of runs")."""
 
     name: ClassVar[str] = ""
@@ -46,7 +46,7 @@ class Operator:
         return Pattern(self._core.pattern)
 
     def explain(self) -> str:
-        """What was chosen, and why."""
+        """The chosen pattern, and the reason."""
         return self._core.explain()
 
     def operand(self, name: str) -> tuple[tuple[int, int], str]:

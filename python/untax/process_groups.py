@@ -37,7 +37,7 @@ def group_of(group: Any) -> Any:
 
 
 def meet(group: Any, from_exchange: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Collective. What `from_exchange(rank, ranks, exchange, **options)` makes, where processes of a group exchange bytes
+    """Collective. The result of `from_exchange(rank, ranks, exchange, **options)`, where processes of a group exchange bytes
     through its store. Raises Timeout, which names the ranks that did not come within the join limit."""
     group = group_of(group)
     if options.get("memory") == "cuda" and options.get("device") is None:

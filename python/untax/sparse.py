@@ -53,7 +53,7 @@ class Spmv:
 
     @property
     def setup_seconds(self) -> float:
-        """What the conversion took."""
+        """Seconds that the conversion took."""
         return self._core.setup_seconds
 
     def run(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0) -> Any:

@@ -1,4 +1,4 @@
-"""What a layer of a model, or an operator, pays for launches, bulk synchronisation and lost locality, measured here."""
+"""The taxes of a layer of a model, or an operator: launches, bulk synchronisation and lost locality, measured here."""
 
 from __future__ import annotations
 

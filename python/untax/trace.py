@@ -1,4 +1,4 @@
-"""What operators on the host did and waited for, as a file that Perfetto opens."""
+"""A record of the work and the waits of operators on the host, as a file that Perfetto opens."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def address_of(what: str, given: Any, shape: tuple[int, ...], kinds: tuple[str, 
 
 
 def as_operand(given: Any) -> Any:
-    """What the extension takes: arrays with DLPack or a buffer as they are, others through `__array_interface__`."""
+    """An operand of the extension: arrays with DLPack or a buffer as they are, others through `__array_interface__`."""
     if getattr(given, "requires_grad", False):
         raise InvalidArgument("a tensor that requires a gradient would lose it here; pass tensor.detach(), or call an operator "
                               "of torch.ops.untax")

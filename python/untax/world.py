@@ -42,7 +42,7 @@ class World:
 
     Calls that are said to be collective are made by every rank, in the same order. A world is closed by `close`, or
     at the end of a `with`; an exception that leaves the `with`, or that ends the program, tells the other ranks that
-    this one has failed, and why. What was made on it is closed with it. Options of all constructors, where 0 means what the environment says:
+    this one has failed, and why. Closing a world closes its operators and memory. Options of all constructors, where 0 means what the environment says:
 
     * `heap_bytes`: symmetric heap of each rank (UNTAX_HEAP_BYTES, or 1 GiB); on GPUs its first size: it grows when it
       is full, up to UNTAX_HEAP_LIMIT;
@@ -179,7 +179,7 @@ class World:
         return Memory(self, allocation.address, shape, name, allocation)
 
     def close(self) -> None:
-        """Ends this rank, and what was made on it. The peers that still wait for it hear that it is lost."""
+        """Ends this rank, its operators and its memory. The peers that still wait for it hear that it is lost."""
         self._core.close()
 
     def __enter__(self) -> World:
@@ -248,7 +248,7 @@ class Memory:
                                   "it; pass it to an operator of its world")
 
     def _buffer(self) -> Any:
-        """Its bytes. What has it keeps the memory."""
+        """Its bytes. An array on them keeps the memory."""
         buffer = (ctypes.c_char * (math.prod(self.shape) * item_sizes[self.dtype])).from_address(self.address)
         buffer._pin = (self._owner._core if self._allocation is None else self._allocation).pin()  # type: ignore[attr-defined]
         return buffer
@@ -281,14 +281,14 @@ class Memory:
         return numpy.asarray(self)
 
     def at(self, peer: int) -> Memory:
-        """What rank `peer` has in its symmetric memory at the same offset."""
+        """The memory of rank `peer` at the same offset."""
         self._require_open()
         address = self._world._core.translate(self.address, peer)
         return Memory(self._owner, address, self.shape, self.dtype, self._allocation)
 
     def free(self) -> None:
         """Gives it back: this rank does not use it any more. It is free when all ranks have freed it, no view of it is left,
-        and they have met in a collective call after that. What is an operator's own is refused: it goes with that."""
+        and they have met in a collective call after that. An operator's own memory is refused: closing the operator frees it."""
         if self._allocation is None:
             raise InvalidArgument(f"this memory of {self.shape} is {self._owner.name}'s own, which frees it; close that")
         self._require_open()

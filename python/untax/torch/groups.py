@@ -252,7 +252,7 @@ def world_of(group: Any = None, device: str = "cpu") -> World:
 
 
 def explain() -> list[str]:
-    """What was chosen for each operator that is planned, and why."""
+    """The chosen pattern of each operator that is planned, and the reason."""
     for key, engine in list(_engines.items()):
         if engine.world.closed:  # by whoever made it
             _engines.pop(key, None)
@@ -262,7 +262,7 @@ def explain() -> list[str]:
 
 def release_captured(group: Any = None) -> None:
     """Says that no CUDA graph with a call of this group's operators is replayed any more; None: of any operator, also those
-    without a group, such as flash_attention. What a graph has captured is kept until then, or until `close`; a graph that is
+    without a group, such as flash_attention. Operators in a graph are kept until then, or until `close`; a graph that is
     replayed later reads and writes memory that others have. All ranks of a group make the same calls."""
     name = None if group is None else name_of(group)
     for (known, _), engine in list(_engines.items()):

@@ -33,7 +33,7 @@ class NamedCall:
         self.fields = [field for field in fields(kind) if not field.option and field.name != "type"]
         arguments = [f"Tensor? {shape.name}" if shape.optional else f"Tensor {shape.name}"
                      for shape in operands if not shape.written]
-        # What has no default comes first.
+        # Fields without a default come first.
         ordered = sorted(self.fields, key=lambda field: "=" in _kinds[field.kind])
         self.order = [*self.reads, "group_name", *(field.name for field in ordered)]
         self.schema = (f"{kind}({', '.join(arguments)}, str group_name, "

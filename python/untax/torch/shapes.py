@@ -1,4 +1,4 @@
-"""What operators check of tensors, and how matrices are made of them."""
+"""Checks of tensors that operators are given, and the matrices that are made of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def last_of(name: str, t: Tensor) -> int:
 
 
 def share_of(extent: int, dim: int, ranks: int) -> int:
-    """What each rank has of a dimension. All ranks find the same, so that nobody waits for one that was refused."""
+    """The share of a dimension that each rank has. All ranks find the same, so that nobody waits for one that was refused."""
     if extent % ranks != 0:
         raise InvalidArgument(f"dimension {dim} has an extent of {extent}, which {ranks} ranks cannot share equally")
     return extent // ranks
@@ -141,7 +141,7 @@ def _power_of(ranks: int) -> int:
 
 
 def before_sum(t: Tensor, reduce_op: str, ranks: int) -> Tensor:
-    """What is summed for "avg": divided by a power of two, which rounds nothing but subnormal numbers, so that no sum
+    """The summand for "avg": divided by a power of two, which rounds nothing but subnormal numbers, so that no sum
     overflows where the mean does not."""
     return t / _power_of(ranks) if reduce_op == "avg" and ranks > 1 else t
 

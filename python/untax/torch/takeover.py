@@ -87,7 +87,7 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
         outermost = 0 if gather_dim % A.dim() == A.dim() - 1 else gather_dim
         parts = whole.movedim(outermost, 0).split(columns, -1)
         return None, [part.contiguous().movedim(0, outermost) for part in parts]
-    # What is needed as a whole, or several times, is gathered once.
+    # A matrix that is needed as a whole, or several times, is gathered once.
     what = "A is asked for" if return_A else "rows are few for several weights"
     _calls[name, f"by untax, gathered first, since {what}"] += 1
     outermost = dimension("gather_dim", gather_dim, A)
@@ -119,7 +119,7 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
 
 def install(rows_worth_a_copy: int | None = 2048) -> None:
     """From here on `symm_mem::fused_all_gather_matmul` and `symm_mem::fused_matmul_reduce_scatter` run on untax, for
-    tensors of CPUs and of GPUs, and so does what emits them. What untax cannot take goes to torch's implementation;
+    tensors of CPUs and of GPUs, and so does code that emits them. A call that untax does not support goes to torch's implementation;
     `report` says how often, and why, and with UNTAX_STRICT=1 it is an error.
 
     `rows_worth_a_copy`: from so many gathered rows on several weights of one call are copied side by side, at each call,

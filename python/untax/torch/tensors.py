@@ -104,7 +104,7 @@ def broadcast(x: Tensor, root: int, group_name: str, *, out: Tensor | None = Non
 
 
 def _asked(partials: str | None, invariant: bool) -> dict[str, Any]:
-    """What a call asks of a plan beside its problem: nothing, at the defaults."""
+    """Options of a plan that a call asks for, beside its problem: nothing, at the defaults."""
     options: dict[str, Any] = {} if partials is None else {"partials": partials}
     return options | {"invariant": True} if invariant else options
 
@@ -186,7 +186,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
 
 
 def _factors(left: Tensor, right: Tensor, reduce_op: str, ranks: int) -> tuple[Tensor, Tensor]:
-    """What is multiplied: for "avg" the smaller factor is divided."""
+    """The factors of the product: for "avg" the smaller factor is divided."""
     if left.numel() < right.numel():
         return before_sum(left, reduce_op, ranks), right
     return left, before_sum(right, reduce_op, ranks)
