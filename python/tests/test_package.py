@@ -1,8 +1,10 @@
 """The package itself: memory, worlds of processes, the command, the taxes."""
 
 import ctypes
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,6 +157,14 @@ def test_import_is_quick_and_takes_no_torch_and_no_numpy():
                            "import sys, untax; print('torch' in sys.modules, 'numpy' in sys.modules)"],
                           capture_output=True, text=True, check=True)
     assert seen.stdout.split() == ["False", "False"]
+
+
+def test_packages_that_the_readme_installs_are_those_of_the_build():
+    root = Path(__file__).resolve().parents[2]
+    listed = re.search(r"untax_build_packages=\((.*?)\)", (root / "cmake/dependencies.sh").read_text(), re.S)[1].split()
+    installed = re.search(r"apt-get install (.*)", (root / "README.md").read_text())[1].split()
+    # pip brings CMake and Ninja where they are missing, and tests are not built.
+    assert set(installed) - {"python3-dev"} == set(listed) - {"cmake", "ninja-build", "python3", "libgtest-dev"}
 
 
 def test_the_command_is_there():
