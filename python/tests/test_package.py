@@ -167,6 +167,14 @@ def test_packages_that_the_readme_installs_are_those_of_the_build():
     assert set(installed) - {"python3-dev"} == set(listed) - {"cmake", "ninja-build", "python3", "libgtest-dev"}
 
 
+def test_variables_on_the_page_on_python_have_their_defaults():
+    root = Path(__file__).resolve().parents[2]
+    listed = re.findall(r"^\| `(UNTAX_\w+)` \| (\S*) ?\|", (root / "docs/python.md").read_text(), re.M)
+    text = (root / "include/untax/core/environment.hpp").read_text()
+    defaults = {name: re.findall(r'"([^"]*)"', rest)[-1] for name, rest in re.findall(r'\{\s*"(UNTAX_\w+)",(.*?)\};', text, re.S)}
+    assert len(listed) >= 8 and all(defaults[name] == default for name, default in listed)
+
+
 def test_the_command_is_there():
     done = subprocess.run([sys.executable, "-m", "untax", "--version"], capture_output=True, text=True, check=True)
     assert untax.__version__ in done.stdout

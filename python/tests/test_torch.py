@@ -1,6 +1,7 @@
 """untax.torch, in processes that torchrun starts, over gloo, on CPUs."""
 
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
@@ -35,6 +36,25 @@ def test_torch_has_all_operators_of_the_library():
     for kind in untax.operators.kinds:
         name = called.get(kind, kind.replace("gemm_", "matmul_"))
         assert set(getattr(torch.ops.untax, name).overloads()) == {"default", "out"}, kind
+
+
+def test_the_page_on_python_has_all_signatures():
+    import torch
+
+    import untax.torch
+    from untax.torch import functions, library
+
+    page = (HERE.parents[1] / "docs/python.md").read_text()
+    for name, function in inspect.getmembers(functions, inspect.isfunction):
+        if function.__module__ == functions.__name__:
+            plain = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]
+            said = str(inspect.Signature(plain)).replace("'", '"')
+            assert f"`{name}{said}`" in page
+    for schema, *_ in library._operators:
+        name = schema.partition("(")[0]
+        arguments = getattr(torch.ops.untax, name).default._schema.arguments
+        said = ", ".join(a.name + (f"={a.default_value}" if a.has_default_value() else "") for a in arguments)
+        assert f"{name}({said})" in page
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
