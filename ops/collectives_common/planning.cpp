@@ -21,13 +21,13 @@ constexpr std::int64_t alignment = 16;
 constexpr std::int64_t usual_chunk_bytes = 128 << 10;
 /// Smaller chunks would not be worth their signals when they are passed on.
 constexpr std::int64_t least_relayed_bytes = 16 << 10;
-constexpr int usual_depth = 4;
+constexpr int default_depth = 4;
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
 constexpr int most_depth = 64;
 /// A lane has three workers in fused_specialized.
 constexpr int most_workers = wait_slots / 3 - 1;
 /// More than any GPU holds at once; the engine knows how many that are.
-constexpr int most_blocks = 4096;
+constexpr int most_asked_blocks = 4096;
 /// From here on, the bytes that a second phase saves are worth its additional hop.
 constexpr std::int64_t two_phase_bytes = 64 << 10;
 
@@ -45,11 +45,11 @@ class planner {
         sharing_(sharing) {}
 
   planned_collective make() {
-    require("workers", options_.workers, on_device_ ? most_blocks : most_workers);
+    require("workers", options_.workers, on_device_ ? most_asked_blocks : most_workers);
     require("chunk_bytes", options_.chunk_bytes, most_chunk_bytes);
     require("depth", options_.depth, most_depth);
     require("serves", options_.serves, most_workers);
-    require("keepers", options_.keepers, on_device_ ? most_blocks : most_workers);
+    require("keepers", options_.keepers, on_device_ ? most_asked_blocks : most_workers);
     require("phases", options_.phases, need_.can_have_two_phases ? 2 : 1);
     collective_plan& plan = made_.plan;
     plan.world = world_;
@@ -171,7 +171,7 @@ class planner {
     const std::int64_t chunks = ceil_div<std::int64_t>(of_part, plan.workers);
     // Two epochs fit, each in rooms of its own. They have to if no room is waited for (bulk).
     const int two_epochs = static_cast<int>(std::max<std::int64_t>(2 * chunks, 1));
-    const int asked = options_.depth > 0 ? options_.depth : usual_depth;
+    const int asked = options_.depth > 0 ? options_.depth : default_depth;
     plan.depth = is_bulk(plan.how) ? two_epochs : std::min(asked, two_epochs);
     if (plan.most > 0 && !is_bulk(plan.how)) plan.depth = depth_of_any_count(chunks, asked);
     if (roomless) plan.depth = 1;

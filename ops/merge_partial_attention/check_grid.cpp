@@ -14,7 +14,7 @@ struct cut {
 };
 
 /// A pattern, with all heads for all ranks or some for each.
-struct merge_grid {
+struct merge_checks {
   using merge_case = grid_case<merge_partial_attention_problem, merge_partial_attention_plan>;
 
   pattern how;
@@ -91,7 +91,7 @@ std::vector<protocol_variant> spec_of<merge_partial_attention>::variants() {
   std::vector<protocol_variant> variants;
   for (const pattern how : merge_patterns) {
     for (const merged_heads get : {merged_heads::all, merged_heads::own})
-      variants.push_back(checked(merge_grid{how, get}));
+      variants.push_back(checked(merge_checks{how, get}));
   }
   return variants;
 }

@@ -12,7 +12,7 @@
 namespace untax {
 namespace {
 
-constexpr float empty = -std::numeric_limits<float>::infinity();
+constexpr float no_keys = -std::numeric_limits<float>::infinity();
 constexpr double log2_of_e = 1.44269504088896340736;
 
 host::tile_memory row_of(const const_matrix& m, std::int64_t row) {
@@ -46,7 +46,7 @@ void pack_partials(const merge_partial_attention_problem& problem, const const_m
     const float lse = given[place_of(partial_lse, row)];
     if (std::isinf(lse)) {  // FlashAttention 2 has +infinity for rows without keys
       std::fill_n(packed, problem.head_dim, 0.0F);
-      statistics[0] = empty;
+      statistics[0] = no_keys;
       statistics[1] = 0;
       continue;
     }

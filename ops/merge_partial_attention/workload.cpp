@@ -15,7 +15,7 @@
 namespace untax {
 namespace {
 
-constexpr float empty = -std::numeric_limits<float>::infinity();
+constexpr float lse_of_no_keys = -std::numeric_limits<float>::infinity();
 constexpr double log_of_2 = 0.69314718055994530942;
 /// A logarithm of a sum is up to 64 in base 2, where half of the last bit is 2^-19; two roundings,
 /// and the error of log2f, which is as large.
@@ -57,7 +57,7 @@ void merge_operands::fill(std::uint64_t seed, int rank, const matrix& elements,
     const matrix line = row_of(elements, row);
     if (is_empty(seed, rank, row)) {
       poison(line);
-      log_sums[row] = empty;
+      log_sums[row] = lse_of_no_keys;
       continue;
     }
     values.fill(line, {row, 1}, {0, line.cols});

@@ -16,16 +16,16 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::string_view format_name = "untax-calibration";
-constexpr int format_version = 1;
+constexpr std::string_view calibration_format = "untax-calibration";
+constexpr int calibration_version = 1;
 constexpr std::size_t most_lines = 4;
 constexpr std::size_t most_shown = 80;  // characters of an entry in an error
-constexpr std::string_view advice = "`untax machine --fit` writes such files";
+constexpr std::string_view calibration_advice = "`untax machine --fit` writes such files";
 
 double log_ratio(double a, double b) { return std::log2(a / b); }
 
 [[noreturn]] void refuse(const std::string& origin, const std::string& what) {
-  throw error(errc::invalid_argument, fmt::format("{}: {}; {}", origin, what, advice));
+  throw error(errc::invalid_argument, fmt::format("{}: {}; {}", origin, what, calibration_advice));
 }
 
 void read_entry(const json& one, const std::string& origin, std::size_t number, calibration& into) {
@@ -99,11 +99,12 @@ double calibration::ratio(const calibration_key& key) const {
 }
 
 calibration parse_calibration(std::string_view text, const std::string& origin) {
-  const json in = parse_json<json>(text, origin, {.advice = advice});
+  const json in = parse_json<json>(text, origin, {.advice = calibration_advice});
   if (!in.is_object()) refuse(origin, "it is no JSON object");
-  if (!in.contains("format") || in["format"] != format_name || !in.contains("format_version") ||
-      in["format_version"] != format_version) {
-    refuse(origin, fmt::format("its format has to be \"{}\" {}", format_name, format_version));
+  if (!in.contains("format") || in["format"] != calibration_format ||
+      !in.contains("format_version") || in["format_version"] != calibration_version) {
+    refuse(origin,
+           fmt::format("its format has to be \"{}\" {}", calibration_format, calibration_version));
   }
   calibration made;
   if (!in.contains("device") || !in["device"].is_string())
@@ -130,7 +131,7 @@ std::string to_json(const calibration& c) {
   std::string text = fmt::format(
       "{{\n \"format\": \"{}\",\n \"format_version\": {},\n \"device\": {},\n \"files\": {},\n "
       "\"entries\": [\n",
-      format_name, format_version, json(c.device).dump(), json(c.files).dump());
+      calibration_format, calibration_version, json(c.device).dump(), json(c.files).dump());
   std::string separator;
   for (const auto& [what, lines] : c.lines_) {
     for (const auto& [size, one] : lines) {

@@ -14,7 +14,6 @@ namespace {
 using timing::signal_way;
 
 constexpr std::uint64_t epoch = 1;
-constexpr double element_bytes = 2;
 /// The most pairs of ranks and workers that exchange chunks, over all ranks. If there are more, a
 /// worker of the simulation stands for several: its time and memory grow with their number.
 constexpr double most_ways = 2e6;
@@ -47,7 +46,7 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
   const collective_entry& entry = collective_named(c.op);
   collective_problem problem;
   problem.type = dtype::bf16;
-  problem.count = static_cast<std::int64_t>(c.bytes / element_bytes);
+  problem.count = static_cast<std::int64_t>(c.bytes / timed_element_bytes);
   if (entry.has_uneven) problem.count = ceil_div<std::int64_t>(problem.count, c.ranks);
   collective_options options;
   options.direct = c.by == "untax direct";
@@ -55,7 +54,7 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
   const bool packets = first.wire == wire_kind::packets;
   const int in_one = c.ranks > 1 ? workers_in_one(first) : 1;
   timing::step_costs costs;
-  costs.element_bytes = element_bytes;
+  costs.element_bytes = timed_element_bytes;
   costs.move_pace = n.block_rate * in_one;
   costs.local_pace = n.memory_rate / n.processors * 2 * in_one;
   costs.way = packets ? signal_way::inside : signal_way::released;

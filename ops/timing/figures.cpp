@@ -16,12 +16,11 @@
 namespace untax {
 namespace {
 
-using json = nlohmann::json;
 namespace fs = std::filesystem;
 
-double median_of(const json& g) { return g.at("seconds").at("median").get<double>(); }
+double median_of(const nlohmann::json& g) { return g.at("seconds").at("median").get<double>(); }
 
-int ranks_of(const json& in) {
+int ranks_of(const nlohmann::json& in) {
   if (in.contains("tensor_parallel")) return in["tensor_parallel"].get<int>();
   if (in.contains("ranks")) return in["ranks"].get<int>();
   if (in.value("format", "") == "untax-bench-gemm") return 1;
@@ -31,14 +30,14 @@ int ranks_of(const json& in) {
   }
   return 0;
 }
-std::string device_of(const json& in) {
+std::string device_of(const nlohmann::json& in) {
   for (const char* key : {"device", "gpu", "gpus"}) {
     if (in.contains(key)) return in[key].get<std::string>();
   }
   return {};
 }
 
-timed_case gemm_case(const json& p, std::string op, int ranks) {
+timed_case gemm_case(const nlohmann::json& p, std::string op, int ranks) {
   timed_case c;
   c.op = std::move(op);
   c.ranks = ranks;
@@ -48,7 +47,7 @@ timed_case gemm_case(const json& p, std::string op, int ranks) {
   c.k = p.at("k").get<std::int64_t>();
   return c;
 }
-timed_case attention_case(const json& p, int ranks, const char* batch, const char* keys) {
+timed_case attention_case(const nlohmann::json& p, int ranks, const char* batch, const char* keys) {
   timed_case c;
   c.op = "flash_decode";
   c.ranks = ranks;
@@ -76,7 +75,7 @@ class file_reader {
   file_reader(measurements& into, std::string name, int ranks)
       : into_(into), name_(std::move(name)), ranks_(ranks) {}
 
-  void read(const json& in) {
+  void read(const nlohmann::json& in) {
     const std::string format = in.value("format", "");
     if (format == "untax-bench-overlap") read_overlap(in);
     if (format == "untax-bench-gemm") read_gemm(in);
@@ -93,50 +92,51 @@ class file_reader {
     into_.figures.push_back({std::move(c), seconds, name_});
   }
 
-  void read_overlap(const json& in) {
-    for (const json& p : in.at("problems")) {
+  void read_overlap(const nlohmann::json& in) {
+    for (const nlohmann::json& p : in.at("problems")) {
       const timed_case c = gemm_case(p, in.at("operator").get<std::string>(), ranks_);
-      for (const json& g : p.at("figures")) {
+      for (const nlohmann::json& g : p.at("figures")) {
         if (!g.contains("refusal")) add(c, g.at("by").get<std::string>(), median_of(g));
       }
     }
   }
-  void read_gemm(const json& in) {
-    for (const json& p : in.at("gemms")) {
+  void read_gemm(const nlohmann::json& in) {
+    for (const nlohmann::json& p : in.at("gemms")) {
       const timed_case c = gemm_case(p, "gemm", 1);
       add(c, "GEMM alone", median_of(p));
       add(c, "cuBLASLt alone", p.at("library_seconds").at("median").get<double>());
     }
   }
-  void read_attention(const json& in) {
-    for (const json& p : in.at("problems")) {
+  void read_attention(const nlohmann::json& in) {
+    for (const nlohmann::json& p : in.at("problems")) {
       // Pages, and partial results of 16 bits, are variants by which no machine is judged.
       if (p.value("page_size", 0) != 0 || p.value("partials", "fp32") != "fp32") continue;
       const timed_case c = attention_case(p, ranks_, "batch", "keys");
-      for (const json& g : p.at("figures")) {
+      for (const nlohmann::json& g : p.at("figures")) {
         const auto by = g.at("by").get<std::string>();
         add(c, by_of_pattern(by), median_of(g));
       }
     }
   }
-  void read_collectives(const json& in) {
-    for (const json& p : in.at("collectives")) {
+  void read_collectives(const nlohmann::json& in) {
+    for (const nlohmann::json& p : in.at("collectives")) {
       timed_case c;
       c.op = p.at("collective").get<std::string>();
       c.ranks = ranks_;
       c.bytes = p.at("bytes").get<double>();
-      for (const json& g : p.at("figures")) add(c, g.at("by").get<std::string>(), median_of(g));
+      for (const nlohmann::json& g : p.at("figures"))
+        add(c, g.at("by").get<std::string>(), median_of(g));
     }
   }
-  void read_taxes(const json& in) {
+  void read_taxes(const nlohmann::json& in) {
     if (in.value("backend", "") != "cuda") return;
-    for (const json& r : in.at("rows")) {
+    for (const nlohmann::json& r : in.at("rows")) {
       const auto op = r.at("operator").get<std::string>();
       measured_row row;
       row.what =
           r.contains("heads") ? attention_case(r, ranks_, "m", "k") : gemm_case(r, op, ranks_);
       row.file = name_;
-      for (const json& s : r.at("steps")) {
+      for (const nlohmann::json& s : r.at("steps")) {
         const auto id = s.at("id").get<std::string>();
         const double seconds = s.at("median").get<double>();
         row.steps[id.at(1) - '0'] = seconds;
@@ -145,8 +145,8 @@ class file_reader {
       into_.rows.push_back(row);
     }
   }
-  void read_table(const json& entries) {
-    for (const json& e : entries) {
+  void read_table(const nlohmann::json& entries) {
+    for (const nlohmann::json& e : entries) {
       const timed_case c = gemm_case(e, e.at("operator").get<std::string>(), ranks_);
       for (const auto& [how, seconds] : e.at("seconds").items())
         add(c, by_of_pattern(how), seconds.get<double>());
@@ -176,8 +176,9 @@ std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
 
 /// The document of a file of measurements. Throws `invalid_argument` if it holds none.
 json document_of(const fs::path& path) {
-  json in = read_json(path.string(), {.advice = "give files that `untax bench --json` wrote, or "
-                                                "folders of them"});
+  nlohmann::json in =
+      read_json(path.string(), {.advice = "give files that `untax bench --json` wrote, or "
+                                          "folders of them"});
   if (!in.is_object()) {
     throw error(errc::invalid_argument,
                 fmt::format("{}: it is no JSON object; `untax bench --json` writes such files",
@@ -192,7 +193,7 @@ measurements read_measurements(const std::vector<std::string>& paths, const std:
                                int least, int most) {
   measurements all;
   for (const fs::path& path : files_of(paths)) {
-    const json in = document_of(path);
+    const nlohmann::json in = document_of(path);
     try {
       const int ranks = ranks_of(in);
       if (ranks < least || ranks > most) continue;

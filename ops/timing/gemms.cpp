@@ -20,7 +20,6 @@ using timing::step_costs;
 
 /// Partial results have the type of A, as in `untax taxes`.
 constexpr dtype type = dtype::bf16;
-constexpr auto element_bytes = static_cast<double>(size_of(type));
 /// Rows that are added are only read. (Words are also reset.)
 constexpr double only_reads = 0.5;
 /// A warp of a CTA that only adds takes the words of a rank for so many elements at a time: for
@@ -95,7 +94,7 @@ step_costs sending(const predictor& p, const gather_plan& plan) {
 /// cuBLASLt behind NCCL. Data that was gathered by columns is laid out in rows.
 double gather_by_library(predictor& p, const timed_case& c) {
   const timing::machine_numbers& n = p.numbers();
-  const double bytes = element_bytes * static_cast<double>(c.m) * static_cast<double>(c.k);
+  const double bytes = timed_element_bytes * static_cast<double>(c.m) * static_cast<double>(c.k);
   const double between = c.by.ends_with("eager") ? n.launch_eager : n.launch_graph;
   const bool turned = c.gather == gather_axis::k;
   const double seconds = p.library_collective("all_gather", c.ranks, bytes) + between +
@@ -108,7 +107,7 @@ double gather_by_library(predictor& p, const timed_case& c) {
 /// NCCL behind cuBLASLt. Data that was gathered by ranks is laid out in rows.
 double scatter_by_library(predictor& p, const timed_case& c) {
   const timing::machine_numbers& n = p.numbers();
-  const double bytes = element_bytes * static_cast<double>(c.m) * static_cast<double>(c.n);
+  const double bytes = timed_element_bytes * static_cast<double>(c.m) * static_cast<double>(c.n);
   const bool eager = c.by.ends_with("eager");
   const std::int64_t columns = sharding{c.n, c.ranks, shard_granularity}.full();
   const double seconds = p.gemm_alone({c.m, columns, c.k}, true) +
@@ -121,7 +120,7 @@ double scatter_by_library(predictor& p, const timed_case& c) {
 double sum_by_library(predictor& p, const timed_case& c, bool everywhere) {
   const timing::machine_numbers& n = p.numbers();
   const double between = c.by.ends_with("eager") ? n.launch_eager : n.launch_graph;
-  const double bytes = element_bytes * static_cast<double>(c.m) * static_cast<double>(c.n);
+  const double bytes = timed_element_bytes * static_cast<double>(c.m) * static_cast<double>(c.n);
   const bool copied = !everywhere && c.m % c.ranks != 0;
   const double seconds =
       p.gemm_alone({c.m, c.n, sharding{c.k, c.ranks, shard_granularity}.full()}, true) + between +

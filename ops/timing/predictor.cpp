@@ -13,8 +13,6 @@
 namespace untax {
 namespace {
 
-constexpr double element_bytes = 2;
-
 /// The columns that one rank multiplies.
 double local_columns(const timed_case& c) {
   if (!c.columns_sharded()) return static_cast<double>(c.n);
@@ -36,9 +34,9 @@ collective_part collective_of(const timed_case& c) {
                                                : "reduce_scatter";
   const collective_entry& entry = collective_named(c.is_gemm() ? name : c.op);
   double bytes = c.bytes;
-  if (c.sums()) bytes = element_bytes * static_cast<double>(c.m * c.n);
-  if (c.gathers()) bytes = element_bytes * static_cast<double>(c.m * c.k);
-  if (c.columns_sharded()) bytes = element_bytes * static_cast<double>(c.m * c.n);
+  if (c.sums()) bytes = timed_element_bytes * static_cast<double>(c.m * c.n);
+  if (c.gathers()) bytes = timed_element_bytes * static_cast<double>(c.m * c.k);
+  if (c.columns_sharded()) bytes = timed_element_bytes * static_cast<double>(c.m * c.n);
   return {entry.name, entry.ring(bytes, c.ranks)};
 }
 
@@ -86,7 +84,8 @@ calibration_key predictor::key_of(const timed_case& c) {
             local_depth(c)};
   }
   if (c.is_attention()) {
-    const double cache = 2 * element_bytes * static_cast<double>(c.m * c.kv_heads * c.head_dim) *
+    const double cache = 2 * timed_element_bytes *
+                         static_cast<double>(c.m * c.kv_heads * c.head_dim) *
                          static_cast<double>(c.keys);
     return {c.op + " " + c.by, cache, static_cast<double>(c.m * c.heads * c.head_dim)};
   }
@@ -130,8 +129,9 @@ double predictor::gemm_alone(const gpu::gemm_shape& shape, bool by_library) {
 
 double predictor::seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
                              const gpu::gemm_shape& like) {
-  const double bytes = element_bytes * static_cast<double>(shape.m * shape.k + shape.n * shape.k +
-                                                           shape.m * shape.n);
+  const double bytes =
+      timed_element_bytes *
+      static_cast<double>(shape.m * shape.k + shape.n * shape.k + shape.m * shape.n);
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                        static_cast<double>(shape.k);
   const double raw = std::max({plan.cycles / numbers().hertz, bytes / numbers().memory_rate,

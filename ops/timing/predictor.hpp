@@ -16,6 +16,9 @@
 
 namespace untax {
 
+/// Bytes of an element: all figures are of types of 16 bits.
+inline constexpr double timed_element_bytes = 2;
+
 /// The prediction of the timing engine for a case.
 struct predicted {
   double seconds = 0;

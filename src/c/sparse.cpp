@@ -31,7 +31,9 @@ namespace {
 
 constexpr auto& ways = sparse::all_spmv_kernels;
 
-[[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
+[[noreturn]] void refuse_sparse(const std::string& what) {
+  throw error(errc::invalid_argument, what);
+}
 
 sparse::spmv_kernel way_named(std::string_view name) {
   const auto found = std::ranges::find(ways, name, &sparse::name_of);
@@ -39,13 +41,13 @@ sparse::spmv_kernel way_named(std::string_view name) {
   std::string known;
   for (const auto way : ways)
     known += fmt::format("{}{}", known.empty() ? "" : ", ", sparse::name_of(way));
-  refuse(fmt::format("there is no way '{}'; there are {}", name, known));
+  refuse_sparse(fmt::format("there is no way '{}'; there are {}", name, known));
 }
 
 /// `count` elements of the caller. The pointer may be null only if `count` is 0.
 template <class T, class Pointer>
 std::span<T> elements(std::string_view name, Pointer p, std::int64_t count) {
-  if (count < 0) refuse(fmt::format("{} has {} elements", name, count));
+  if (count < 0) refuse_sparse(fmt::format("{} has {} elements", name, count));
   if (count > 0) require(p, name);
   return {static_cast<T*>(p), static_cast<std::size_t>(count)};
 }
@@ -77,7 +79,8 @@ std::unique_ptr<untax_spmv> made_of(const untax_csr& m, sparse::spmv_kernel way,
 }
 
 void require_bits(std::string_view name, std::int32_t bits) {
-  if (bits != 32 && bits != 64) refuse(fmt::format("{} is {}; it can be 32 or 64", name, bits));
+  if (bits != 32 && bits != 64)
+    refuse_sparse(fmt::format("{} is {}; it can be 32 or 64", name, bits));
 }
 
 int all_threads() {

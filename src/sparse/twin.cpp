@@ -24,17 +24,17 @@ class dice {
   std::mt19937_64 bits_;
 };
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_twin(const std::string& what) {
   throw error(errc::invalid_argument, "a twin: " + what);
 }
 
 void require_possible(const row_profile& p) {
   const std::array quantiles = {p.row_min, p.row_q1, p.row_median, p.row_q3, p.row_max};
   if (p.rows < 0 || p.cols < 0 || p.cols > std::numeric_limits<std::int32_t>::max())
-    refuse(fmt::format("{} x {} is no size", p.rows, p.cols));
+    refuse_twin(fmt::format("{} x {} is no size", p.rows, p.cols));
   if (!std::ranges::is_sorted(quantiles) || p.row_min < 0 ||
       p.row_max > static_cast<double>(p.cols)) {
-    refuse(
+    refuse_twin(
         fmt::format("rows of {} to {} elements, quartiles {}, {} and {}, of {} columns; these "
                     "have to ascend",
                     p.row_min, p.row_max, p.row_q1, p.row_median, p.row_q3, p.cols));
@@ -42,8 +42,8 @@ void require_possible(const row_profile& p) {
   const auto rows = static_cast<double>(p.rows);
   const auto elements = static_cast<double>(p.nnz);
   if (elements < rows * p.row_min || elements > rows * p.row_max)
-    refuse(fmt::format("{} rows of {} to {} elements cannot have {}", p.rows, p.row_min, p.row_max,
-                       p.nnz));
+    refuse_twin(fmt::format("{} rows of {} to {} elements cannot have {}", p.rows, p.row_min,
+                            p.row_max, p.nnz));
 }
 
 /// The shape of row lengths above the third quartile: `at` maps a part `t` of these rows to a part

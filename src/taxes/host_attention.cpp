@@ -16,14 +16,14 @@
 namespace untax {
 namespace {
 
-struct variant {
+struct attention_variant {
   const char* step = "";
   const char* name = "";
   pattern how = pattern::bulk_library;
   launch_mode launch = launch_mode::graph;
 };
 
-constexpr std::array<variant, host_attention_variants> variants = {
+constexpr std::array<attention_variant, host_attention_variants> variants = {
     {{"E0", "bulk_library, eager", pattern::bulk_library, launch_mode::eager},
      {"E1", "bulk_library, graph", pattern::bulk_library},
      {"E2", "bulk_synchronous, graph", pattern::bulk_synchronous},
@@ -37,7 +37,7 @@ constexpr int most_splits = 64;
 constexpr std::array alone_patterns = {pattern::bulk_library, pattern::fused_sequential};
 
 /// With one rank nothing has to be waited for, so E3 would be the same as E2.
-bool is_there(const variant& v, int ranks) noexcept {
+bool is_there(const attention_variant& v, int ranks) noexcept {
   return ranks > 1 || v.how != pattern::producer_consumer;
 }
 
@@ -65,8 +65,8 @@ class attention_alone {
 }  // namespace
 
 std::size_t host_attention_runs(int ranks) noexcept {
-  const auto there =
-      std::ranges::count_if(variants, [&](const variant& v) { return is_there(v, ranks); });
+  const auto there = std::ranges::count_if(
+      variants, [&](const attention_variant& v) { return is_there(v, ranks); });
   return static_cast<std::size_t>(there) + alone_patterns.size();
 }
 
@@ -91,7 +91,7 @@ tax_row measure_host_attention(const layer_operation& op, const ablation_options
         const auto run = [&](flash_decode& decode) { operands.run(decode, memory, {}); };
         std::vector<std::unique_ptr<flash_decode>> ops;
         timed_row steps(options);
-        for (const variant& v : variants) {
+        for (const attention_variant& v : variants) {
           const flash_decode_options how{
               .how = v.how, .launch = v.launch, .workers = options.workers};
           if (!is_there(v, w.size())) continue;

@@ -15,14 +15,14 @@ namespace untax {
 namespace {
 
 /// One way to run an operation, and the step of the ablation it stands for.
-struct variant {
+struct gemm_variant {
   std::string step;
   std::string name;
   operator_options options;
 };
 
 /// With one rank nothing has to be waited for, so E3 would be the same as E2, and is left out.
-std::vector<variant> variants_of(const operator_entry& entry, int workers, int ranks) {
+std::vector<gemm_variant> variants_of(const operator_entry& entry, int workers, int ranks) {
   const auto options = [&](pattern how, launch_mode launch, direction move = direction::push) {
     operator_options o;
     o.how = how;
@@ -31,14 +31,14 @@ std::vector<variant> variants_of(const operator_entry& entry, int workers, int r
     o.workers = workers;
     return o;
   };
-  std::vector<variant> all = {
+  std::vector<gemm_variant> all = {
       {"E0", "bulk_library, eager", options(pattern::bulk_library, launch_mode::eager)},
       {"E1", "bulk_library, graph", options(pattern::bulk_library, launch_mode::graph)},
       {"E2", "bulk_synchronous, graph", options(pattern::bulk_synchronous, launch_mode::graph)},
       {"E3", "producer_consumer", options(pattern::producer_consumer, launch_mode::graph)},
       {"E4", "fused_sequential", options(pattern::fused_sequential, launch_mode::graph)},
       {"E4", "fused_specialized", options(pattern::fused_specialized, launch_mode::graph)}};
-  if (ranks == 1) std::erase_if(all, [](const variant& v) { return v.step == "E3"; });
+  if (ranks == 1) std::erase_if(all, [](const gemm_variant& v) { return v.step == "E3"; });
   if (entry.gathers) {
     all.push_back({"E4", "fused_specialized, pull",
                    options(pattern::fused_specialized, launch_mode::graph, direction::pull)});
@@ -62,7 +62,7 @@ tax_row measure_gemm(const layer_operation& op, const ablation_options& options)
         workload inputs(w, entry, problem, variants.front().options, options.seed);
         std::vector<std::unique_ptr<runnable>> ops;
         timed_row steps(options);
-        for (const variant& v : variants) {
+        for (const gemm_variant& v : variants) {
           const trace_label label(label_of(op, v.step, v.name));
           ops.push_back(entry.make(w, problem, v.options));
           runnable* one = ops.back().get();

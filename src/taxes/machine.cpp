@@ -27,7 +27,7 @@ std::string first_line(const path& file) {
 
 // The value of "key : value" or "key: value kB" in a file of such lines; counts how often the key
 // occurs.
-std::string field(const path& file, std::string_view key, int* occurrences = nullptr) {
+std::string proc_field(const path& file, std::string_view key, int* occurrences = nullptr) {
   std::ifstream stream(file);
   std::string found;
   for (std::string line; std::getline(stream, line);) {
@@ -149,17 +149,17 @@ machine_facts read_machine(const path& root) {
   if (uname(&names) == 0) {
     facts.system = fmt::format("{} {} on {}", names.sysname, names.release, names.machine);
   }
-  facts.cpu = field(root / "proc/cpuinfo", "model name");
+  facts.cpu = proc_field(root / "proc/cpuinfo", "model name");
   if (facts.cpu.empty()) facts.cpu = fmt::format("{} processor", names.machine);
-  (void)field(root / "proc/cpuinfo", "processor", &facts.cores_present);
+  (void)proc_field(root / "proc/cpuinfo", "processor", &facts.cores_present);
   facts.cores_present = std::max(facts.cores_present, 1);
   facts.cores = std::min(facts.cores_present, allowed_cores(facts.cores_present));
   const double quota = cpu_quota(root);
   // Half a core of quota still runs threads, so at least one core is reported.
   if (quota < facts.cores) facts.cores = std::max(1, static_cast<int>(quota));
   facts.numa_nodes = count_numa_nodes(root);
-  facts.memory_bytes = kilobytes(field(root / "proc/meminfo", "MemTotal"));
-  facts.memory_available = kilobytes(field(root / "proc/meminfo", "MemAvailable"));
+  facts.memory_bytes = kilobytes(proc_field(root / "proc/meminfo", "MemTotal"));
+  facts.memory_available = kilobytes(proc_field(root / "proc/meminfo", "MemAvailable"));
   apply_memory_limits(root, facts);
   return facts;
 }

@@ -32,19 +32,19 @@ namespace {
 class locked_file {
  public:
   locked_file(const std::string& path, errc failure)
-      : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+      : path_(path), descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     if (descriptor_ < 0) refuse(failure, path_, "written");
     while (flock(descriptor_, LOCK_EX) != 0) {
       if (errno == EINTR) continue;
       const int reason = errno;
-      close(descriptor_);
+      ::close(descriptor_);
       errno = reason;
       refuse(failure, path_, "locked");
     }
   }
   locked_file(const locked_file&) = delete;
   locked_file& operator=(const locked_file&) = delete;
-  ~locked_file() { close(descriptor_); }
+  ~locked_file() { ::close(descriptor_); }
 
   [[nodiscard]] std::string read_all() const {
     struct stat found {};
@@ -66,7 +66,7 @@ class locked_file {
     // A pipe or a device cannot be truncated, and need not be.
     if (ftruncate(descriptor_, 0) != 0 && errno != EINVAL) refuse(errc::internal, path_, "written");
     for (std::size_t done = 0; done < text.size();) {
-      const ssize_t put = write(descriptor_, text.data() + done, text.size() - done);
+      const ssize_t put = ::write(descriptor_, text.data() + done, text.size() - done);
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0) refuse(errc::internal, path_, "written");
       done += static_cast<std::size_t>(put);

@@ -22,7 +22,7 @@ extern "C" void untax_note_signal(int number) {
   const auto note = static_cast<unsigned char>(number);
   // If the pipe is full, the signal is dropped: enough signals are in it.
   [[maybe_unused]] const auto written =
-      write(pipe_to_write.load(std::memory_order_relaxed), &note, 1);
+      ::write(pipe_to_write.load(std::memory_order_relaxed), &note, 1);
   errno = saved;
 }
 
@@ -56,7 +56,7 @@ interruption::~interruption() {
 
 int interruption::take() const noexcept {
   unsigned char number = 0;
-  return read(reader_.get(), &number, 1) == 1 ? number : 0;
+  return ::read(reader_.get(), &number, 1) == 1 ? number : 0;
 }
 
 kept_statuses::kept_statuses() {

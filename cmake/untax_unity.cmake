@@ -1,0 +1,22 @@
+# untax_unity(target) has the sources of a folder compiled together, a few at a time, if UNTAX_UNITY is on: a first build takes
+# much less time, since most of it is spent on headers. A build that is made again and again is quicker without.
+option(UNTAX_UNITY "Compile the sources of a folder together, for builds that are made once" OFF)
+set(UNTAX_UNITY_SOURCES 12 CACHE STRING "So many sources at most")
+
+function(untax_unity target)
+  if(NOT UNTAX_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    if(NOT source MATCHES "\\.cpp$")
+      continue()
+    endif()
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    math(EXPR unity_${group} "0${unity_${group}} + 1")
+    math(EXPR batch "(${unity_${group}} - 1) / ${UNTAX_UNITY_SOURCES}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${group}_${batch}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
