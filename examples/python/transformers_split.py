@@ -68,6 +68,8 @@ def generate(name, prompt):
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     dist.init_process_group()  # before the split, which asks for rank and number of ranks
     generate(*sys.argv[1:])
     untax.torch.close()
