@@ -175,7 +175,7 @@ std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
 }
 
 /// The document of a file of measurements. Throws `invalid_argument` if it holds none.
-json document_of(const fs::path& path) {
+nlohmann::json document_of(const fs::path& path) {
   nlohmann::json in =
       read_json(path.string(), {.advice = "give files that `untax bench --json` wrote, or "
                                           "folders of them"});
@@ -201,7 +201,7 @@ measurements read_measurements(const std::vector<std::string>& paths, const std:
       const std::size_t before = all.figures.size();
       file_reader(all, path.filename().string(), ranks).read(in);
       if (all.figures.size() > before) all.files.push_back(path.filename().string());
-    } catch (const json::exception& wrong) {
+    } catch (const nlohmann::json::exception& wrong) {
       throw error(errc::invalid_argument, fmt::format("{}: {}", path.string(), wrong.what()));
     }
   }
