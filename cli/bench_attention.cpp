@@ -4,6 +4,7 @@
 
 #include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
@@ -72,35 +73,32 @@ std::string text_of(const attention_report& report, int columns, text_style how)
 
 void add_attention_options(CLI::App& verb, attention_bench_request& request) {
   verb.add_option("--heads", request.heads,
-                  "of flash-decode: paper (those of arXiv 2511.02168), 70b, 8b, mha, mha-64; "
-                  "several may be "
-                  "given")
+                  "paper (those of arXiv 2511.02168), 70b, 8b, mha or mha-64; several may be given")
       ->allow_extra_args(false);
-  verb.add_option("--batch", request.batches, "of flash-decode; several may be given")
+  verb.add_option("--batch", request.batches, "sequences; several may be given")
       ->allow_extra_args(false)
       ->check(between(1, 4096));
-  verb.add_option("--keys", request.keys,
-                  "of a sequence at a rank, of flash-decode; several may be given")
+  verb.add_option("--keys", request.keys, "of a sequence at a rank; several may be given")
       ->allow_extra_args(false)
       ->check(at_least(1));
-  verb.add_option("--page-size", request.page_size, "of flash-decode; 0: no pages")
+  verb.add_option("--page-size", request.page_size, "keys of a page; 0: no pages")
       ->check(at_least(0));
-  verb.add_flag("--bf16-partials", request.narrow, "flash-decode sends partial results as bf16");
+  verb.add_flag("--bf16-partials", request.narrow, "send partial results as bf16");
 }
 
-int run_attention(const attention_bench_request& request, int ranks, int repeats,
-                  const std::string& json) {
-  if (request.problems > 0 &&
+int run_attention(const bench_options& options) {
+  const attention_bench_request& request = options.attention;
+  if (options.problems > 0 &&
       !(request.heads.empty() && request.batches.empty() && request.keys.empty())) {
     throw error(errc::invalid_argument,
                 "--problems draws heads, batch and keys; --heads, --batch and --keys say which "
                 "there are");
   }
   bench::attention_suite_options suite;
-  suite.ranks = ranks;
-  suite.repeats = repeats;
-  suite.problems = request.problems;
-  suite.seed = request.seed;
+  suite.ranks = options.ranks();
+  suite.repeats = options.repeats;
+  suite.problems = options.problems;
+  suite.seed = options.seed;
   suite.batches =
       request.batches.empty() ? std::vector<std::int64_t>{1, 4, 8, 16} : request.batches;
   suite.keys = request.keys.empty()
@@ -124,12 +122,12 @@ int run_attention(const attention_bench_request& request, int ranks, int repeats
     suite.progress = [&bar] { bar.advance(); };
     report = bench::run_attention_suite(suite);
   }
-  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
-  if (!json.empty()) write_json(json, to_json(report, repeats));
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
   bool met = true;
   for (const bench::attention_bar& b : report.bars()) {
     met = met && b.met();
-    if (json == "-") continue;
+    if (options.json == "-") continue;
     show("{}: {:.2f}, {} {:.2f} asked, {}\n", b.what, b.value, b.at_most ? "at most" : "at least",
          b.bar, b.met() ? "met" : "MISSED");
   }

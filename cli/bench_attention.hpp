@@ -11,27 +11,25 @@
 
 namespace untax::cli {
 
+struct bench_options;
+
 /// The options of the suite flash-decode, as written on the command line.
 struct attention_bench_request {
   std::vector<std::string> heads;
   std::vector<std::int64_t> batches;
   std::vector<std::int64_t> keys;
   std::int64_t page_size = 0;
-  int problems = 0;  ///< random problems; 0: those of the grid
-  std::uint64_t seed = 1;
   bool narrow = false;
 };
 
-/// Adds its options to `untax bench`.
+/// Adds its own options, apart from --problems.
 void add_attention_options(CLI::App& verb, attention_bench_request& request);
 
 /// The table of the suite.
 [[nodiscard]] std::string text_of(const bench::attention_report& report, int columns,
                                   text_style how);
 
-/// Measures, prints a table, writes JSON if `json` is not empty. Returns the exit code: 1 if a bar
-/// is missed.
-[[nodiscard]] int run_attention(const attention_bench_request& request, int ranks, int repeats,
-                                const std::string& json);
+/// Measures, prints a table, writes JSON. Returns the exit code: 1 if a bar is missed.
+[[nodiscard]] int run_attention(const bench_options& options);
 
 }  // namespace untax::cli

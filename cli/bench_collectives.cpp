@@ -5,6 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/error.hpp>
+
+#include "bench/suites/gpu_need.hpp"
+#include "bench_options.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "names.hpp"
+#include "output.hpp"
+#include "run_request.hpp"
 #include "size_text.hpp"
 
 namespace untax::cli {
@@ -79,6 +88,16 @@ std::vector<collective_figure> shown_of(const collective_row& row) {
   std::ranges::stable_sort(shown, {}, seconds);
   shown.resize(most);
   return shown;
+}
+
+std::vector<bench::collective_kind> kinds_named(const std::vector<std::string>& names) {
+  const std::vector<bench::collective_kind> all = bench::all_collective_kinds();
+  std::vector<std::string> known;
+  for (const bench::collective_kind kind : all) known.emplace_back(bench::name_of(kind));
+  std::vector<bench::collective_kind> kinds;
+  for (const std::string& name : names)
+    kinds.push_back(all[place_in("the collective", name, known)]);
+  return kinds;
 }
 
 }  // namespace
@@ -170,6 +189,31 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
     add("", {.phases = phases, .wire = wire_kind::bulk, .workers = 64, .chunk_bytes = 120 * kb});
   }
   return all;
+}
+
+int run_collectives(const bench_options& options) {
+  bench::collective_suite_options suite;
+  suite.ranks = options.ranks();
+  suite.repeats = options.repeats;
+  for (const std::int64_t size : options.sizes) {
+    if (size < 4)
+      throw error(errc::invalid_argument,
+                  fmt::format("--size {}: vectors of collectives have 4 bytes or more", size));
+  }
+  suite.sizes = options.sizes.empty() ? bench::default_collective_sizes() : options.sizes;
+  if (options.sweep) suite.variants = swept_variants(std::ranges::max(suite.sizes));
+  if (!options.collectives.empty()) suite.kinds = kinds_named(options.collectives);
+  bench::require_memory(suite, ranks_on_gpus(suite.ranks));
+  bench::collective_report report;
+  {
+    progress_bar bar("bench collectives",
+                     static_cast<std::int64_t>(suite.kinds.size() * suite.sizes.size()));
+    suite.progress = [&bar] { bar.advance(); };
+    report = bench::run_collective_suite(suite);
+  }
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
+  return options.sweep || all_met(report) ? 0 : 1;
 }
 
 }  // namespace untax::cli

@@ -9,6 +9,8 @@
 
 namespace untax::cli {
 
+struct bench_options;
+
 /// A table for each collective.
 [[nodiscard]] std::string text_of(const bench::collective_report& report, int columns,
                                   text_style how);
@@ -18,5 +20,8 @@ namespace untax::cli {
 
 /// The variants that `--sweep` measures in turn on vectors of at most `bytes` bytes.
 [[nodiscard]] std::vector<bench::collective_variant> swept_variants(std::int64_t bytes);
+
+/// Measures collectives. Returns the exit code: 1 if a bar is missed.
+[[nodiscard]] int run_collectives(const bench_options& options);
 
 }  // namespace untax::cli

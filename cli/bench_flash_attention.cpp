@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "json_parts.hpp"
 
@@ -70,7 +71,12 @@ std::string text_of(const bench::flash_report& report, int columns, text_style h
   return fmt::format("{}\n\n{}", report.device, rows.render(columns, how.utf8));
 }
 
-int run_flash_attention(bench::flash_suite_options suite, const std::string& file) {
+int run_flash_attention(const bench_options& options) {
+  bench::flash_suite_options suite{.repeats = options.repeats,
+                                   .problems = options.problems,
+                                   .seed = options.seed,
+                                   .every_order = options.orders,
+                                   .progress = {}};
   bench::flash_report report;
   {
     progress_bar bar("bench flash-attention",
@@ -78,8 +84,8 @@ int run_flash_attention(bench::flash_suite_options suite, const std::string& fil
     suite.progress = [&bar] { bar.advance(); };
     report = bench::run_flash_suite(suite);
   }
-  if (file != "-") show(text_of(report, width(stream::out), style(stream::out)));
-  if (!file.empty()) write_json(file, to_json(report, suite.repeats));
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(report, suite.repeats));
   return 0;
 }
 

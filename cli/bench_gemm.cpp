@@ -9,6 +9,7 @@
 
 #include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
@@ -121,52 +122,45 @@ std::string text_of(const bench::gemm_report& report, int columns, text_style ho
 }
 
 void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
-  constexpr int most_problems = 100'000;
-  verb.add_option(
-          "--problems", request.problems,
-          "draw so many problems at random: of gemm, flash-attention, flash-decode and locality "
-          "instead of the grid, of shared for each operator")
-      ->check(between(1, most_problems));
-  verb.add_option("--seed", request.seed, "draw them from this seed")->capture_default_str();
   verb.add_option("--least-rows", request.least_rows,
-                  "of the problems of gemm only those with so many rows of A");
+                  "of random problems only those with so many rows of A");
   verb.add_option("--most-rows", request.most_rows, "the same, at most");
-  auto* every = verb.add_flag(
-      "--every-plan", request.every_plan,
-      "time every plan of gemm that the model does not rule out; --json has all times");
+  auto* every =
+      verb.add_flag("--every-plan", request.every_plan,
+                    "time every plan that the model does not rule out; --json has all times");
   auto* rasters =
-      verb.add_flag("--rasters", request.rasters,
-                    "time the plan of gemm also with the usual bands of tiles, and with "
-                    "those that a search as in untax locality finds")
+      verb.add_flag(
+              "--rasters", request.rasters,
+              "time the plan also with the usual bands of tiles, and with those that a search "
+              "as in untax locality finds")
           ->excludes(every);
   verb.add_flag("--invariant", request.invariant,
-                "time also the plan of gemm whose rows have the same bits in any batch")
+                "time also the plan whose rows have the same bits in any batch")
       ->excludes(every)
       ->excludes(rasters);
-  verb.add_option("--seconds", request.seconds, "begin no problem of gemm or tune later than this")
-      ->check(between(1, 86'400));
 }
 
-int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int64_t>& sizes,
-                   int repeats, const std::string& json) {
-  if (request.problems > 0 && !sizes.empty())
+int run_gemm_bench(const bench_options& options) {
+  const gemm_bench_request& request = options.gemm;
+  const bool traced = !options.trace.empty();
+  if (options.problems > 0 && !options.sizes.empty())
     throw error(errc::invalid_argument, "--problems draws rows of A; --size says which there are");
-  if (request.traced && (request.every_plan || request.rasters || request.invariant))
+  if (traced && (request.every_plan || request.rasters || request.invariant))
     throw error(
         errc::invalid_argument,
         "--trace times the plan that is taken; leave out --every-plan, --rasters and --invariant");
   bench::gemm_suite_options suite;
-  suite.repeats = repeats;
-  suite.sizes = sizes;
-  suite.problems = request.problems;
-  suite.seed = request.seed;
+  suite.repeats = options.repeats;
+  suite.sizes = options.sizes;
+  suite.problems = options.problems;
+  suite.seed = options.seed;
   suite.least_rows = request.least_rows;
   suite.most_rows = request.most_rows;
   suite.every_plan = request.every_plan;
   suite.rasters = request.rasters;
   suite.invariant = request.invariant;
-  suite.traced = request.traced;
-  suite.seconds = request.seconds;
+  suite.traced = traced;
+  suite.seconds = options.seconds;
   bench::require_memory(suite);
   bench::gemm_report report;
   {
@@ -174,8 +168,8 @@ int run_gemm_bench(const gemm_bench_request& request, const std::vector<std::int
     suite.progress = [&bar] { bar.advance(); };
     report = bench::run_gemm_suite(suite);
   }
-  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
-  if (!json.empty()) write_json(json, to_json(report, repeats));
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
   for (const std::string& wrong : report.wrong) complain(wrong);
   return report.met() && report.wrong.empty() ? 0 : 1;
 }

@@ -2,9 +2,26 @@
 
 #include <fmt/format.h>
 
+#include "bench/suites/operators.hpp"
+#include "bench_options.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "output.hpp"
+#include "pattern_table.hpp"
 #include "src/taxes/time_text.hpp"
 
 namespace untax::cli {
+namespace {
+
+void print_operators(const std::vector<bench::operator_figures>& all, int ranks) {
+  for (const bench::operator_figures& figures : all) {
+    show("{}; {} ranks\n{}\n", figures.what.description, ranks,
+         pattern_table(figures.what, ranks, figures.results, 0, width(stream::out),
+                       style(stream::out)));
+  }
+}
+
+}  // namespace
 
 std::string text_of(const std::vector<bench::comparison>& all, int columns, text_style how) {
   using side = table::align;
@@ -28,6 +45,35 @@ std::string text_of(const std::vector<bench::comparison>& all, int columns, text
     rows.add(times(c.reference, c.reference_time));
   }
   return rows.render(columns, how.utf8);
+}
+
+int run_host(const bench_options& options) {
+  std::vector<bench::comparison> all;
+  {
+    bench::host_suite_options suite{options.repeats, {}};
+    progress_bar bar("bench host", bench::steps_of(suite));
+    suite.progress = [&bar] { bar.advance(); };
+    all = bench::run_host_suite(suite);
+  }
+  if (options.json != "-") show(text_of(all, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(all, options.repeats));
+  bool met = true;
+  for (const bench::comparison& c : all) met = met && c.met();
+  return met ? 0 : 1;
+}
+
+int run_operators(const bench_options& options) {
+  bench::operator_suite_options suite;
+  suite.repeats = options.repeats;
+  std::vector<bench::operator_figures> all;
+  {
+    progress_bar bar("bench operators", bench::steps_of(suite));
+    suite.progress = [&bar] { bar.advance(); };
+    all = bench::run_operator_suite(suite);
+  }
+  if (options.json != "-") print_operators(all, suite.ranks);
+  if (!options.json.empty()) write_json(options.json, to_json(all, suite.ranks, suite.repeats));
+  return 0;
 }
 
 }  // namespace untax::cli

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "json_parts.hpp"
 
@@ -64,6 +65,39 @@ std::string words_of(const locality::kernel::sizes& sizes) {
   return text;
 }
 
+int run_sides(const bench_options& options) {
+  bench::side_suite_options suite{
+      .rounds = options.repeats, .seconds = 1, .seed = options.seed, .begin = {}, .progress = {}};
+  bench::side_report report;
+  {
+    std::optional<progress_bar> bar;
+    suite.begin = [&bar](std::int64_t rows) { bar.emplace("bench locality", rows); };
+    suite.progress = [&bar](std::int64_t rows) { bar->advance(rows); };
+    report = bench::run_side_suite(suite);
+  }
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(report, suite));
+  return 0;
+}
+
+int run_replays(const bench_options& options) {
+  bench::replay_suite_options suite{.repeats = options.repeats,
+                                    .problems = options.problems,
+                                    .seed = options.seed,
+                                    .begin = {},
+                                    .progress = {}};
+  bench::replay_report report;
+  {
+    std::optional<progress_bar> bar;
+    suite.begin = [&bar](std::int64_t problems) { bar.emplace("bench locality", problems); };
+    suite.progress = [&bar] { bar->advance(); };
+    report = bench::run_replay_suite(suite);
+  }
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(report, suite.repeats));
+  return 0;
+}
+
 }  // namespace
 
 std::string text_of(const bench::replay_report& report, int columns, text_style how) {
@@ -120,30 +154,8 @@ std::string text_of(const bench::side_report& report, int columns, text_style ho
       rows.render(columns, how.utf8));
 }
 
-int run_side_bench(bench::side_suite_options suite, const std::string& file) {
-  bench::side_report report;
-  {
-    std::optional<progress_bar> bar;
-    suite.begin = [&bar](std::int64_t rows) { bar.emplace("bench locality", rows); };
-    suite.progress = [&bar](std::int64_t rows) { bar->advance(rows); };
-    report = bench::run_side_suite(suite);
-  }
-  if (file != "-") show(text_of(report, width(stream::out), style(stream::out)));
-  if (!file.empty()) write_json(file, to_json(report, suite));
-  return 0;
-}
-
-int run_locality_bench(bench::replay_suite_options suite, const std::string& file) {
-  bench::replay_report report;
-  {
-    std::optional<progress_bar> bar;
-    suite.begin = [&bar](std::int64_t problems) { bar.emplace("bench locality", problems); };
-    suite.progress = [&bar] { bar->advance(); };
-    report = bench::run_replay_suite(suite);
-  }
-  if (file != "-") show(text_of(report, width(stream::out), style(stream::out)));
-  if (!file.empty()) write_json(file, to_json(report, suite.repeats));
-  return 0;
+int run_locality_bench(const bench_options& options) {
+  return options.sides ? run_sides(options) : run_replays(options);
 }
 
 }  // namespace untax::cli

@@ -9,13 +9,14 @@
 
 namespace untax::cli {
 
+struct bench_options;
+
 /// The table of `untax bench locality`.
 [[nodiscard]] std::string text_of(const bench::replay_report& report, int columns, text_style how);
 /// The table of `untax bench locality --sides`.
 [[nodiscard]] std::string text_of(const bench::side_report& report, int columns, text_style how);
 
 /// Measures and prints. Returns the exit status.
-[[nodiscard]] int run_locality_bench(bench::replay_suite_options suite, const std::string& json);
-[[nodiscard]] int run_side_bench(bench::side_suite_options suite, const std::string& json);
+[[nodiscard]] int run_locality_bench(const bench_options& options);
 
 }  // namespace untax::cli

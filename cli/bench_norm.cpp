@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
@@ -76,20 +77,20 @@ void add_norm_options(CLI::App& verb, norm_bench_request& request) {
   constexpr std::int64_t most_tokens = 1 << 20;
   constexpr std::int64_t most_hidden = 16384;
   verb.add_option("--tokens", request.tokens,
-                  "of all-reduce-norm; several may be given; 1 to 4096 by default")
+                  "rows that are summed and normalised; several may be given; 1 to 4096 by default")
       ->allow_extra_args(false)
       ->check(between(1, most_tokens));
   verb.add_option("--hidden", request.hidden,
-                  "elements of a token, of all-reduce-norm; several may be given; 4096, 8192 and "
-                  "16384 by default")
+                  "elements of a token; several may be given; 4096, 8192 and 16384 by default")
       ->allow_extra_args(false)
       ->check(between(8, most_hidden));
 }
 
-int run_norm(const norm_bench_request& request, int ranks, int repeats, const std::string& json) {
+int run_norm(const bench_options& options) {
+  const norm_bench_request& request = options.norm;
   bench::norm_suite_options suite;
-  suite.ranks = ranks;
-  suite.repeats = repeats;
+  suite.ranks = options.ranks();
+  suite.repeats = options.repeats;
   if (!request.tokens.empty()) suite.tokens = request.tokens;
   if (!request.hidden.empty()) suite.hidden = request.hidden;
   for (const std::int64_t hidden : suite.hidden) {
@@ -97,7 +98,7 @@ int run_norm(const norm_bench_request& request, int ranks, int repeats, const st
       throw error(errc::invalid_argument,
                   fmt::format("--hidden is {}; GPUs take multiples of 8", hidden));
   }
-  bench::require_memory(suite, ranks_on_gpus(ranks));
+  bench::require_memory(suite, ranks_on_gpus(suite.ranks));
   norm_report report;
   {
     progress_bar bar("bench all-reduce-norm",
@@ -105,8 +106,8 @@ int run_norm(const norm_bench_request& request, int ranks, int repeats, const st
     suite.progress = [&bar] { bar.advance(); };
     report = bench::run_norm_suite(suite);
   }
-  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
-  if (!json.empty()) write_json(json, to_json(report, repeats));
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
   return report.met() ? 0 : 1;
 }
 

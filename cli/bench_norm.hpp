@@ -11,21 +11,22 @@
 
 namespace untax::cli {
 
+struct bench_options;
+
 /// The options of the suite all-reduce-norm, as written on the command line.
 struct norm_bench_request {
   std::vector<std::int64_t> tokens;
   std::vector<std::int64_t> hidden;
 };
 
-/// Adds its options to `untax bench`.
+/// Adds its own options.
 void add_norm_options(CLI::App& verb, norm_bench_request& request);
 
 /// The table of the suite, with the bars below.
 [[nodiscard]] std::string text_of(const bench::norm_report& report, int columns, text_style how);
 
-/// Measures all_reduce_norm, prints a table, writes JSON if `json` is not empty. Returns the exit
-/// code: 1 if a result is wrong or a bar is missed.
-[[nodiscard]] int run_norm(const norm_bench_request& request, int ranks, int repeats,
-                           const std::string& json);
+/// Measures all_reduce_norm, prints a table, writes JSON. Returns the exit code: 1 if a result is
+/// wrong or a bar is missed.
+[[nodiscard]] int run_norm(const bench_options& options);
 
 }  // namespace untax::cli

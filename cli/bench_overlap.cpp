@@ -9,6 +9,7 @@
 
 #include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
@@ -102,9 +103,10 @@ std::string summary_of(const overlap_report& report, int columns, text_style how
   return rows.render(columns, how.utf8);
 }
 
-bench::overlap_options options_of(const std::string& operator_name, const overlap_request& request,
-                                  int ranks) {
+bench::overlap_options options_of(const std::string& operator_name, const bench_options& asked) {
   using enum bench::overlap_shapes;
+  const overlap_request& request = asked.overlap;
+  const int ranks = asked.ranks();
   bench::overlap_options options;
   options.operator_name = operator_name;
   options.ranks = ranks;
@@ -113,15 +115,15 @@ bench::overlap_options options_of(const std::string& operator_name, const overla
   const std::vector<gather_axis> axes = {gather_axis::rows, gather_axis::k};
   const gather_axis gather = named("--gather", request.gather, axes);
   const std::optional<dtype> partials = partials_of(request);
-  if (request.problems > 0) {
+  if (asked.problems > 0) {
     if (!request.m.empty() || request.n != 0 || request.k != 0) {
       throw error(errc::invalid_argument,
                   "--problems draws rows for the weights of the suite; -m, -n and -k say which "
                   "there are");
     }
     options.problems =
-        random_overlap_problems(operator_name, options.shapes, request.problems, request.seed);
-    options.seed = request.seed;
+        random_overlap_problems(operator_name, options.shapes, asked.problems, asked.seed);
+    options.seed = asked.seed;
   } else if (request.n == 0 && request.k == 0) {
     options.problems = overlap_problems(operator_name, options.shapes,
                                         ranks == 0 ? gpus_here() : ranks, request.m);
@@ -178,7 +180,7 @@ std::optional<dtype> partials_of(const overlap_request& request) {
 
 void add_overlap_options(CLI::App& verb, overlap_request& request) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  verb.add_option("--suite", request.shapes, "shapes of GEMMs between GPUs: prefill or decode")
+  verb.add_option("--suite", request.shapes, "shapes of GEMMs: prefill or decode")
       ->capture_default_str();
   verb.add_option("-m", request.m, "only these rows, or, with -n and -k, shapes of their own")
       ->allow_extra_args(false)
@@ -186,12 +188,6 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
   verb.add_option("-n", request.n, "columns of the result, of one rank for all-gather-gemm")
       ->check(between(8, most));
   verb.add_option("-k", request.k, "reduction dimension")->check(between(8, most));
-  verb.add_option("--gather", request.gather, "with -n and -k: what A is sharded by, rows or k")
-      ->capture_default_str();
-  verb.add_option(
-      "--partials", request.partials,
-      "element type of partial results that are summed: bf16 or fp32; by default that of "
-      "the problem");
   verb.add_option("--patterns", request.patterns,
                   "only these beside bulk_library; several may be given; automatic is also "
                   "measured as an operator of a capacity, the next power of two")
@@ -199,19 +195,30 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
       ->delimiter(',');
 }
 
-int run_overlap(const std::string& operator_name, const overlap_request& request, int ranks,
-                int repeats, const std::string& json) {
-  bench::overlap_options options = options_of(operator_name, request, ranks);
-  options.repeats = repeats;
-  bench::require_memory(options, ranks_on_gpus(ranks));
+void add_gather_option(CLI::App& verb, overlap_request& request) {
+  verb.add_option("--gather", request.gather, "with -n and -k: what A is sharded by, rows or k")
+      ->capture_default_str();
+}
+
+void add_partials_option(CLI::App& verb, overlap_request& request) {
+  verb.add_option(
+      "--partials", request.partials,
+      "element type of partial results that are summed: bf16 or fp32; by default that of "
+      "the problem");
+}
+
+int run_overlap(const std::string& operator_name, const bench_options& asked) {
+  bench::overlap_options options = options_of(operator_name, asked);
+  options.repeats = asked.repeats;
+  bench::require_memory(options, ranks_on_gpus(asked.ranks()));
   overlap_report report;
   {
     progress_bar bar("bench " + operator_name, static_cast<std::int64_t>(options.problems.size()));
     options.progress = [&bar] { bar.advance(); };
     report = run_overlap_suite(options);
   }
-  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
-  if (!json.empty()) write_json(json, to_json(report, repeats));
+  if (asked.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!asked.json.empty()) write_json(asked.json, to_json(report, asked.repeats));
   return report.met() ? 0 : 1;
 }
 

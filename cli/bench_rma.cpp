@@ -4,6 +4,10 @@
 
 #include <untax/core/error.hpp>
 
+#include "bench_options.hpp"
+#include "files.hpp"
+#include "json_output.hpp"
+#include "output.hpp"
 #include "size_text.hpp"
 #include "src/taxes/time_text.hpp"
 
@@ -105,6 +109,20 @@ std::vector<std::string> missed_bars(const bench::rma_report& report) {
       missed.push_back(fmt::format("{}, {}, {} blocks", f.what, f.method, f.blocks));
   }
   return missed;
+}
+
+int run_rma(const bench_options& options) {
+  bench::rma_suite_options suite{options.ranks(), options.repeats, {}};
+  bench::rma_report report;
+  {
+    progress_bar bar("bench rma", bench::steps_of(suite));
+    suite.progress = [&bar] { bar.advance(); };
+    report = bench::run_rma_suite(suite);
+  }
+  if (options.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(report, options.repeats));
+  for (const std::string& missed : missed_bars(report)) complain("missed its bar: " + missed);
+  return missed_bars(report).empty() ? 0 : 1;
 }
 
 }  // namespace untax::cli

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
+#include "names.hpp"
+#include "ops/common/registry.hpp"
 #include "output.hpp"
 #include "trace.hpp"
 
@@ -30,6 +33,23 @@ std::size_t end_of_group(const bench::shared_report& report, std::size_t from) {
          report.rows[end].ranks == report.rows[from].ranks)
     ++end;
   return end;
+}
+
+bench::shared_options options_of(const bench_options& asked) {
+  bench::shared_options options;
+  if (!asked.rank_counts.empty()) options.rank_counts = asked.rank_counts;
+  if (!asked.operator_name.empty()) {
+    std::vector<std::string> known;
+    for (const operator_entry& entry : operators()) known.push_back(entry.name);
+    options.operators = {known[place_in("--operator", asked.operator_name, known)]};
+  }
+  options.sizes = asked.sizes;
+  if (asked.problems > 0) options.problems = asked.problems;
+  options.seed = asked.seed;
+  options.repeats = asked.repeats;
+  options.partials = partials_of(asked.overlap);
+  options.traced = !asked.trace.empty();
+  return options;
 }
 
 }  // namespace
@@ -72,15 +92,16 @@ std::string text_of(const bench::shared_report& report, int columns, text_style 
   return text;
 }
 
-int run_shared(bench::shared_options options, const std::string& json) {
+int run_shared(const bench_options& asked) {
+  bench::shared_options options = options_of(asked);
   bench::shared_report report;
   {
     progress_bar bar("bench shared", bench::steps_of(options));
     options.progress = [&bar] { bar.advance(); };
     report = run_shared_suite(options);
   }
-  if (json != "-") show(text_of(report, width(stream::out), style(stream::out)));
-  if (!json.empty()) write_json(json, to_json(report, options.repeats));
+  if (asked.json != "-") show(text_of(report, width(stream::out), style(stream::out)));
+  if (!asked.json.empty()) write_json(asked.json, to_json(report, options.repeats));
   return report.right() ? 0 : 1;
 }
 

@@ -22,6 +22,7 @@
 #include "arguments.hpp"
 #include "bench/suites/gpu_spmv.hpp"
 #include "bench/suites/spmv.hpp"
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "names.hpp"
 #include "output.hpp"
@@ -266,47 +267,45 @@ bool all_right(const std::vector<spmv_figures>& all, bool single) {
 }  // namespace
 
 void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request) {
-  verb.add_option("--matrices", request.folder, "of spmv: a folder of Matrix Market files");
+  verb.add_option("--matrices", request.folder, "a folder of Matrix Market files");
   verb.add_option("--twins", request.twins,
-                  "of spmv: a table of lengths of rows; matrices like its records are made up");
+                  "a table of lengths of rows; matrices like its records are made up");
   verb.add_flag("--stencils", request.stencils,
-                "of spmv: matrices of regular grids, each with at most --most-elements");
-  verb.add_option("--take", request.take, "of spmv: twins, at most")
+                "matrices of regular grids, each with at most --most-elements");
+  verb.add_option("--take", request.take, "twins, at most")
       ->check(between(1, 1'000'000))
       ->capture_default_str();
-  verb.add_option("--most-elements", request.most_nnz,
-                  "of spmv: of a twin, or of a stencil's matrix")
+  verb.add_option("--most-elements", request.most_nnz, "of a twin, or of a stencil's matrix")
       ->check(between(1, std::numeric_limits<std::int32_t>::max()))
       ->capture_default_str();
-  auto* const band =
-      verb.add_option("--band", request.band,
-                      "of spmv: how far a twin's elements are from the diagonal; 0: anywhere")
-          ->check(at_least(0));
+  auto* const band = verb.add_option("--band", request.band,
+                                     "how far a twin's elements are from the diagonal; 0: anywhere")
+                         ->check(at_least(0));
   verb.add_flag("--mixed-bands", request.mixed_bands,
-                "of spmv: twins' elements are anywhere, or an 8th, a 64th or a 512th of their "
+                "twins' elements are anywhere, or an 8th, a 64th or a 512th of their "
                 "columns from the diagonal, by turns")
       ->excludes(band);
-  verb.add_option("--threads", request.threads, "of spmv; 0: one for each processor")
+  verb.add_option("--threads", request.threads, "0: one for each processor")
       ->check(between(0, 1024));
-  verb.add_option("--backend", request.backend, "of spmv: host, or cuda, which is one GPU")
+  verb.add_option("--backend", request.backend, "host, or cuda, which is one GPU")
       ->capture_default_str();
-  verb.add_option("--dtype", request.type, "of spmv: fp64 or fp32")->capture_default_str();
-  verb.add_flag("--verify", request.verify, "of spmv: compare with compensated sums");
-  verb.add_flag("--resume", request.resume,
-                "of spmv: leave out what the file of --json has, and add to it");
-  verb.add_option("--schema", request.schema,
-                  "of spmv: write what `untax select` takes with --json")
+  verb.add_option("--dtype", request.type, "fp64 or fp32")->capture_default_str();
+  verb.add_flag("--verify", request.verify, "compare with compensated sums");
+  verb.add_flag("--resume", request.resume, "leave out what the file of --json has, and add to it");
+  verb.add_option("--schema", request.schema, "write what `untax select` takes with --json")
       ->check(writable_file());
 }
 
-int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::string& json) {
+int run_spmv_bench(const bench_options& asked) {
+  const spmv_bench_request& request = asked.spmv;
+  const std::string& json = asked.json;
   constexpr std::chrono::seconds between_writes{10};
   bench::spmv_options options;
   options.on_gpu = place_in("--backend", request.backend, {"host", "cuda"}) == 1;
   options.single = place_in("--dtype", request.type, {"fp64", "fp32"}) == 1;
   options.kernels = bench::spmv_kernels(options.on_gpu);
   options.threads = threads_of(request.threads);
-  options.repeats = repeats;
+  options.repeats = asked.repeats;
   options.verify = request.verify;
   if (request.resume && (json.empty() || json == "-"))
     throw error(errc::invalid_argument, "--resume goes on with a file, which --json names");
@@ -328,7 +327,7 @@ int run_spmv_bench(const spmv_bench_request& request, int repeats, const std::st
   {
     progress_bar bar("bench spmv", static_cast<std::int64_t>(all.count()));
     for (std::size_t i = 0; i < all.count(); ++i) {
-      if (request.seconds > 0 && passed() > request.seconds) break;
+      if (asked.seconds > 0 && passed() > asked.seconds) break;
       if (auto figures = all.measure(i, options)) measured.push_back(std::move(*figures));
       ++seen;
       bar.advance();

@@ -1,19 +1,28 @@
 #pragma once
 
-#include <string>
-#include <vector>
+#include <span>
 
 #include <CLI/CLI.hpp>
 
+#include "bench_options.hpp"
+
 namespace untax::cli {
 
+/// Where a suite measures.
+enum class bench_place { host, one_gpu, between_gpus };
+
+/// A suite of `untax bench`: a subcommand.
+struct bench_suite {
+  const char* name;
+  bench_place place;
+  const char* summary;  ///< one line
+  const char* description;
+  const char* examples;  ///< arguments behind `untax bench`, one command a line
+  void (*add_options)(CLI::App& suite, bench_options& options);  ///< beside the common options
+  int (*run)(const bench_options& options);                      ///< returns the exit status
+};
+
 /// The suites of `untax bench`.
-[[nodiscard]] const std::vector<std::string>& bench_suites();
-
-/// The footer of the help of `untax bench`.
-[[nodiscard]] const char* bench_footer();
-
-/// Refuses options that `suite` does not have, so that none is ignored silently.
-void refuse_foreign_options(const CLI::App& verb, const std::string& suite);
+[[nodiscard]] std::span<const bench_suite> bench_suites();
 
 }  // namespace untax::cli

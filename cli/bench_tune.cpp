@@ -9,6 +9,7 @@
 #include <untax/world/devices.hpp>
 
 #include "arguments.hpp"
+#include "bench_options.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
@@ -20,8 +21,9 @@ namespace {
 
 std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
 
-std::vector<tuned_problem> problems_of(const tune_request& request, const std::vector<int>& ranks) {
-  const auto families = bench::tuned_families(request.operator_name);
+std::vector<tuned_problem> problems_of(const bench_options& asked, const std::vector<int>& ranks) {
+  const tune_request& request = asked.tune;
+  const auto families = bench::tuned_families(asked.operator_name);
   if (!request.check) return bench::tuning_order(families, ranks, request.quick);
   std::vector<tuned_problem> all;
   for (const int count : ranks) {
@@ -94,24 +96,24 @@ std::string text_of(const bench::tune_check& check, int columns, text_style how)
 }
 
 void add_tune_options(CLI::App& verb, tune_request& request) {
-  verb.add_option("--operator", request.operator_name,
-                  "tune only this operator with a GEMM, or run only this one of shared");
-  verb.add_flag("--quick", request.quick, "tune at fewer shapes");
-  verb.add_flag("--check", request.check, "tune nothing: judge what automatic chooses");
+  verb.add_flag("--quick", request.quick, "measure fewer shapes");
+  verb.add_flag("--check", request.check, "write no table: judge what automatic chooses");
   verb.add_option("--held-out", request.held_out,
                   "with --check: shapes for each operator and number of ranks")
       ->check(between(1, 1000))
       ->capture_default_str();
 }
 
-int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
-             const std::string& json) {
-  if (!request.operator_name.empty()) {
+int run_tune(const bench_options& asked) {
+  std::vector<int> ranks = asked.rank_counts;
+  const int repeats = asked.repeats;
+  const std::string& json = asked.json;
+  if (!asked.operator_name.empty()) {
     std::vector<std::string> known;
     for (const operator_entry& entry : operators()) {
       if (entry.on_gpus) known.push_back(entry.name);
     }
-    (void)place_in("--operator", request.operator_name, known);
+    (void)place_in("--operator", asked.operator_name, known);
   }
   if (ranks.empty()) {
     const device_survey here = survey_devices(false);
@@ -128,10 +130,10 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
                   fmt::format("a table is of two GPUs or more; asked for are {}", count));
   }
   bench::tune_options options;
-  options.problems = problems_of(request, ranks);
+  options.problems = problems_of(asked, ranks);
   options.repeats = repeats;
-  options.seconds = request.seconds;
-  options.automatic = request.check;
+  options.seconds = asked.seconds;
+  options.automatic = asked.tune.check;
   bench::tune_result result;
   {
     progress_bar bar("bench tune", static_cast<std::int64_t>(options.problems.size()));
@@ -141,10 +143,10 @@ int run_tune(const tune_request& request, std::vector<int> ranks, int repeats,
   for (const std::string& wrong : result.wrong) complain("WRONG: " + wrong);
   if (result.left_out > 0) {
     complain(fmt::format("{} of {} problems were left out: {} seconds were over", result.left_out,
-                         options.problems.size(), request.seconds));
+                         options.problems.size(), asked.seconds));
   }
   bool good = result.wrong.empty();
-  if (request.check) {
+  if (asked.tune.check) {
     const bench::tune_check check = bench::check_choices(result);
     good = good && check.met();
     if (json != "-") show(text_of(check, width(stream::out), style(stream::out)));

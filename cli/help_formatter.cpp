@@ -39,7 +39,8 @@ std::string help_formatter::make_option_opts(const CLI::Option* option) const {
 }
 
 std::string help_formatter::make_subcommand(const CLI::App* verb) const {
-  return entry(verb->get_name(), verb->get_description());
+  const std::string text = verb->get_description();
+  return entry(verb->get_name(), text.substr(0, text.find('\n')));
 }
 
 }  // namespace untax::cli

@@ -57,6 +57,18 @@ std::string unexpected(const CLI::App& app) {
   return left.empty() || left.back().empty() ? "\"\"" : left.back();
 }
 
+/// The name of an option, without the value of "--size=4".
+std::string name_in(const std::string& argument) { return argument.substr(0, argument.find('=')); }
+
+/// The subcommands of `verb` that have this option.
+std::vector<std::string> takers_of(const std::string& option, const CLI::App& verb) {
+  std::vector<std::string> takers;
+  for (const CLI::App* own : verb.get_subcommands([](const CLI::App*) { return true; })) {
+    if (own->get_option_no_throw(option) != nullptr) takers.push_back(own->get_name());
+  }
+  return takers;
+}
+
 /// The message of the parser in one line, with a hint about what would be right.
 std::string explain(const CLI::ParseError& wrong, const CLI::App& app) {
   const std::vector<const CLI::App*> parsed = asked(app);
@@ -74,7 +86,18 @@ std::string explain(const CLI::ParseError& wrong, const CLI::App& app) {
         for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
       }
     }
-    text = fmt::format("{} takes no {}{}", command, argument, did_you_mean(argument, options));
+    const CLI::App& own = *parsed.back();
+    const std::vector<std::string> takers =
+        parsed.size() < 3 ? std::vector<std::string>{}
+                          : takers_of(name_in(argument), *parsed[parsed.size() - 2]);
+    if (takers.empty()) {
+      text = fmt::format("{} takes no {}{}", command, argument, did_you_mean(argument, options));
+    } else if (own.get_parent()->get_name() == "bench") {
+      text = fmt::format("{} means nothing to the suite {}; it is for {}", name_in(argument),
+                         own.get_name(), alternatives(takers));
+    } else {
+      text = fmt::format("{} takes no {}; it is for {}", command, argument, alternatives(takers));
+    }
   }
   return fmt::format("{} ({} --help)", text, command);
 }
@@ -140,8 +163,10 @@ int run(int argc, char** argv) {
   if (!arguments.empty() && !arguments.front().starts_with("-")) {
     (void)place_in("the verb", arguments.front(), names_of_subcommands(app));
   }
+  std::vector<std::string> parsed = suite_first(app, arguments);
+  std::ranges::reverse(parsed);  // as the parser takes them
   try {
-    app.parse(argc, argv);
+    app.parse(parsed);
     if (app.get_subcommands().empty()) {
       throw error(errc::invalid_argument,
                   fmt::format("a verb is missing; it has to be {} (untax --help)",

@@ -8,6 +8,8 @@
 
 namespace untax::cli {
 
+struct bench_options;
+
 /// The request of `untax run spmv`.
 struct spmv_request {
   std::string matrix;
@@ -42,7 +44,6 @@ struct spmv_bench_request {
   std::string type = "fp64";
   bool verify = false;
   bool resume = false;
-  double seconds = 0;  ///< after which no matrix is begun; 0: never
   std::string schema;  ///< a file to write; empty: none
 };
 
@@ -51,7 +52,6 @@ struct spmv_bench_request {
 
 void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request);
 /// Returns the exit code: 1 if a result was wrong.
-[[nodiscard]] int run_spmv_bench(const spmv_bench_request& request, int repeats,
-                                 const std::string& json);
+[[nodiscard]] int run_spmv_bench(const bench_options& asked);
 
 }  // namespace untax::cli

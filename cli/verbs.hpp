@@ -18,6 +18,10 @@ void add_doctor(CLI::App& app, int& status);
 void add_run(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_taxes(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);
+/// `arguments`, with the suite of `untax bench` before its options, which may come first. Throws
+/// `invalid_argument` if there is no such suite.
+[[nodiscard]] std::vector<std::string> suite_first(const CLI::App& app,
+                                                   std::vector<std::string> arguments);
 void add_check(CLI::App& app, int& status);
 void add_select(CLI::App& app);
 void add_machine(CLI::App& app);

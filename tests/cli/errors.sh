@@ -69,6 +69,10 @@ refused 'did you mean collectives\?' bench --collective all_reduce colectives
 refused 'did you mean all-gather-gemm\?' bench --patterns copy_engine -m 64 all-gather-gem
 refused 'did you mean flash-decode\?' bench --heads 8b --batch 1 --keys 64 flash-decod
 refused 'means nothing to the suite host; it is for collectives, gemm or shared' bench host --size 4
+refused 'size means nothing to the suite host; it is for' bench --size=4 host
+refused 'gather; it is for all_gather_gemm ' run all_reduce --gather k
+refused 'did you mean --repeat\?' bench host --repeet 1
+refused 'the suite rma measures what goes between two GPUs or more' bench rma --ranks 1
 refused 'means nothing to the suite operators' bench operators --sweep
 refused 'means nothing to the suite gemm' bench gemm --ranks 2
 refused 'means nothing to the suite shared' bench shared --invariant

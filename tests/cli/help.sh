@@ -23,6 +23,29 @@ for verb in run taxes bench check; do
   expect 0 $verb --help
   says "$out" "^ +untax $verb [a-z-]+"
 done
+# A suite explains itself alone: it names the suite, has examples that the parser takes, and no option of another suite.
+expect 0 bench --help
+suites=$(sed -n '/^Suites /,/^$/s/^  \([a-z-]*\) .*/\1/p' "$out")
+[ "$(wc -w <<<"$suites")" -ge 16 ] || wrong "fewer suites than there were"
+for suite in $suites; do
+  expect 0 bench "$suite" --help
+  says "$out" "^Usage: untax bench $suite "
+  says "$out" "^  --repeat INT"
+  says "$out" "^  untax bench $suite"
+  [ "$(wc -L <"$out")" -le 100 ] || wrong "untax bench $suite --help is wider than 100 columns"
+  [ "$(wc -l <"$out")" -le 50 ] || wrong "untax bench $suite --help is longer than 50 lines"
+  cp "$out" "$folder/help"
+  grep "^  untax bench" "$folder/help" >"$folder/examples"
+  while read -r _ words; do
+    # shellcheck disable=SC2086 # words on purpose
+    expect 0 $words --help
+    cmp -s "$out" "$folder/help" || wrong "the example $words is not of $suite"
+  done <"$folder/examples"
+done
+expect 0 bench host --help
+grep -q -- '--size' "$out" && wrong "the suite host takes no --size"
+expect 0 bench --size 16 --help gemm
+says "$out" '^Usage: untax bench gemm '
 expect 2
 one_line_of_error
 says "$err" 'a verb is missing; it has to be doctor, run, .*--help'

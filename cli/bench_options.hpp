@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench_attention.hpp"
+#include "bench_gemm.hpp"
+#include "bench_norm.hpp"
+#include "bench_overlap.hpp"
+#include "bench_tune.hpp"
+#include "spmv.hpp"
+
+namespace untax::cli {
+
+/// The options of `untax bench`, as written on the command line. A suite reads those that it takes.
+struct bench_options {
+  int repeats = 20;
+  std::string json;
+  std::string trace;
+  std::vector<int> rank_counts;
+  std::vector<std::int64_t> sizes;
+  int problems = 0;  ///< random problems; 0: those of the grid
+  std::uint32_t seed = 1;
+  double seconds = 0;         ///< no problem is begun after so long; 0: no limit
+  std::string operator_name;  ///< empty: all
+  std::vector<std::string> collectives;
+  bool sweep = false;
+  bool orders = false;
+  bool sides = false;
+  gemm_bench_request gemm;
+  overlap_request overlap;
+  attention_bench_request attention;
+  tune_request tune;
+  spmv_bench_request spmv;
+  norm_bench_request norm;
+
+  /// 0 stands for all GPUs.
+  [[nodiscard]] int ranks() const { return rank_counts.empty() ? 0 : rank_counts.front(); }
+};
+
+/// The options that all suites take: --repeat and --json.
+void add_common_options(CLI::App& suite, bench_options& options);
+/// --ranks of suites that measure one number of GPUs, at least `least`.
+void add_ranks_option(CLI::App& suite, bench_options& options, int least = 2);
+/// --ranks of suites that measure several numbers of ranks.
+void add_rank_counts_option(CLI::App& suite, bench_options& options, const std::string& meaning);
+/// --size, several times.
+void add_sizes_option(CLI::App& suite, bench_options& options, const std::string& meaning);
+/// --problems and --seed.
+void add_problem_options(CLI::App& suite, bench_options& options, const std::string& meaning);
+/// --seconds.
+void add_seconds_option(CLI::App& suite, bench_options& options, const std::string& meaning);
+
+}  // namespace untax::cli
