@@ -56,7 +56,9 @@ void finish_output() {
 }
 
 void complain(std::string_view text) {
-  std::fflush(stdout);
+  // Noted here, since a later flush finds an empty buffer and no longer knows the reason.
+  errno = 0;
+  if (std::fflush(stdout) != 0) note_failure();
   std::string line = fmt::format("untax: {}\n", text);
   std::ranges::replace_if(line, is_control, '?');
   std::fputs(line.c_str(), stderr);

@@ -52,6 +52,33 @@ lost_everywhere check gemm_all_scatter --quick --executions 1 --ranks 2
 lost_everywhere check gemm_all_scatter --quick --executions 1 --ranks 2 --json -
 lost_everywhere bench host --repeat 1
 
+# first_line ARGUMENT...: `head -1` leaves after a line, which is neither an error nor worth a message.
+first_line() {
+  local status
+  tests=$((tests + 1))
+  : >"$out"
+  status=$({
+    exec 3>&1
+    {
+      timeout $((60 * scale)) "$untax" "$@" 2>"$err" </dev/null
+      echo $? >&3
+    } | head -1 >"$out"
+  })
+  [ "$status" -eq 0 ] || [ "$status" -eq 141 ] || wrong "untax $* | head -1: exit status $status, should be 0 or 141"
+  [ -s "$err" ] && wrong "untax $* | head -1: something on stderr"
+  [ "$(wc -l <"$out")" -eq 1 ] || wrong "untax $* | head -1: no line"
+}
+
+first_line --help
+first_line bench --help
+first_line bench spmv --help
+first_line machine --help
+first_line machine machines/h200-8.json
+# Tables and documents.
+first_line locality attention --device mi300x --heads 16 --keys 8192 --json -
+first_line taxes --model models/llama-3.1-70b.json --tokens 16 --machine machines/h200-8.json --html -
+first_line bench spmv --stencils --most-elements 1000 --repeat 1 --json -
+
 # Files are output, too.
 for verb in "run all_gather_gemm" "taxes --backend host --operator all_gather_gemm --ranks 2"; do
   for option in --json --html; do
