@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <limits>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,8 @@ bool reads(const std::string& text, Number& value) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   return failure == std::errc() && end == text.data() + text.size();
 }
+
+constexpr const char* words_name = "words:";
 
 }  // namespace
 
@@ -40,6 +43,29 @@ CLI::Validator not_negative() {
 
 CLI::Validator writable_file() {
   return CLI::Validator([](const std::string& path) { return why_not_writable(path); }, "");
+}
+
+CLI::Validator words(const std::vector<std::string>& accepted) {
+  std::string name = words_name;
+  for (const std::string& word : accepted) name += " " + word;
+  // Its name carries them; inactive, it is neither asked nor shown by help.
+  return CLI::Validator([](const std::string&) { return std::string(); }, "")
+      .name(name)
+      .active(false);
+}
+
+std::vector<std::string> words_of(CLI::Option& option) {
+  std::vector<std::string> accepted;
+  try {
+    for (int i = 0;; ++i) {
+      std::istringstream name(option.get_validator(i)->get_name());
+      std::string word;
+      if (!(name >> word) || word != words_name) continue;
+      while (name >> word) accepted.push_back(word);
+    }
+  } catch (const CLI::OptionNotFound&) {  // behind the last one
+  }
+  return accepted;
 }
 
 }  // namespace untax::cli

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -19,5 +21,12 @@ namespace untax::cli {
 
 /// Accepts paths at which a file can be written, and "-", which stands for stdout.
 [[nodiscard]] CLI::Validator writable_file();
+
+/// The words that an option takes, for completion. It accepts all: a verb names the nearest word
+/// to one that it refuses (names.hpp).
+[[nodiscard]] CLI::Validator words(const std::vector<std::string>& accepted);
+
+/// The words of an option; empty if it takes others.
+[[nodiscard]] std::vector<std::string> words_of(CLI::Option& option);
 
 }  // namespace untax::cli

@@ -70,8 +70,8 @@ int carry_out(const bench_suite& suite, const bench_options& options) {
 bool takes_value(const CLI::App& verb, const std::string& option) {
   return std::ranges::any_of(verb.get_subcommands([](const CLI::App*) { return true; }),
                              [&](const CLI::App* suite) {
-                               const CLI::Option* found = suite->get_option_no_throw(option);
-                               return found != nullptr && found->get_items_expected_max() > 0;
+                               const CLI::Option* match = suite->get_option_no_throw(option);
+                               return match != nullptr && match->get_items_expected_max() > 0;
                              });
 }
 

@@ -33,6 +33,12 @@ std::string microseconds(double seconds) {
                         : fmt::format("{:.0f}", 1e6 * seconds);
 }
 
+std::vector<std::string> known_heads() {
+  std::vector<std::string> names;
+  for (const auto& heads : bench::known_attention_heads()) names.push_back(heads.name);
+  return names;
+}
+
 }  // namespace
 
 std::string text_of(const attention_report& report, int columns, text_style how) {
@@ -74,7 +80,8 @@ std::string text_of(const attention_report& report, int columns, text_style how)
 void add_attention_options(CLI::App& verb, attention_bench_request& request) {
   verb.add_option("--heads", request.heads,
                   "paper (those of arXiv 2511.02168), 70b, 8b, mha or mha-64; several may be given")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(words(known_heads()));
   verb.add_option("--batch", request.batches, "sequences; several may be given")
       ->allow_extra_args(false)
       ->check(between(1, 4096));
@@ -108,8 +115,7 @@ int run_attention(const bench_options& options) {
   suite.page_size = request.page_size;
   if (request.narrow) suite.partials = dtype::bf16;
   const auto& known = bench::known_attention_heads();
-  std::vector<std::string> names;
-  for (const auto& heads : known) names.push_back(heads.name);
+  const std::vector<std::string> names = known_heads();
   for (const std::string& name : request.heads)
     suite.heads.push_back(known[place_in("--heads", name, names)]);
   if (suite.heads.empty()) suite.heads.push_back(known.front());

@@ -92,8 +92,7 @@ std::vector<collective_figure> shown_of(const collective_row& row) {
 
 std::vector<bench::collective_kind> kinds_named(const std::vector<std::string>& names) {
   const std::vector<bench::collective_kind> all = bench::all_collective_kinds();
-  std::vector<std::string> known;
-  for (const bench::collective_kind kind : all) known.emplace_back(bench::name_of(kind));
+  const std::vector<std::string> known = known_collectives();
   std::vector<bench::collective_kind> kinds;
   for (const std::string& name : names)
     kinds.push_back(all[place_in("the collective", name, known)]);
@@ -189,6 +188,13 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
     add("", {.phases = phases, .wire = wire_kind::bulk, .workers = 64, .chunk_bytes = 120 * kb});
   }
   return all;
+}
+
+std::vector<std::string> known_collectives() {
+  std::vector<std::string> known;
+  for (const bench::collective_kind kind : bench::all_collective_kinds())
+    known.emplace_back(bench::name_of(kind));
+  return known;
 }
 
 int run_collectives(const bench_options& options) {

@@ -21,6 +21,9 @@ struct bench_options;
 /// The variants that `--sweep` measures in turn on vectors of at most `bytes` bytes.
 [[nodiscard]] std::vector<bench::collective_variant> swept_variants(std::int64_t bytes);
 
+/// The names of the collectives that can be measured.
+[[nodiscard]] std::vector<std::string> known_collectives();
+
 /// Measures collectives. Returns the exit code: 1 if a bar is missed.
 [[nodiscard]] int run_collectives(const bench_options& options);
 

@@ -288,8 +288,11 @@ void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request) {
   verb.add_option("--threads", request.threads, "0: one for each processor")
       ->check(between(0, 1024));
   verb.add_option("--backend", request.backend, "host, or cuda, which is one GPU")
+      ->check(words({"host", "cuda"}))
       ->capture_default_str();
-  verb.add_option("--dtype", request.type, "fp64 or fp32")->capture_default_str();
+  verb.add_option("--dtype", request.type, "fp64 or fp32")
+      ->check(words({"fp64", "fp32"}))
+      ->capture_default_str();
   verb.add_flag("--verify", request.verify, "compare with compensated sums");
   verb.add_flag("--resume", request.resume, "leave out what the file of --json has, and add to it");
   verb.add_option("--schema", request.schema, "write what `untax select` takes with --json")

@@ -1,5 +1,6 @@
 #include "bench_suites.hpp"
 
+#include "arguments.hpp"
 #include "bench_collectives.hpp"
 #include "bench_flash_attention.hpp"
 #include "bench_host.hpp"
@@ -80,7 +81,8 @@ constexpr bench_suite suites[] = {
      [](CLI::App& suite, bench_options& o) {
        add_sizes_option(suite, o, "bytes of the whole vector");
        suite.add_option("--collective", o.collectives, "only this one; several may be given")
-           ->allow_extra_args(false);
+           ->allow_extra_args(false)
+           ->check(words(known_collectives()));
        suite.add_flag("--sweep", o.sweep, "measure in many ways, and show the quickest");
        add_ranks_option(suite, o);
      },

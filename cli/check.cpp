@@ -222,7 +222,8 @@ void add_check(CLI::App& app, int& status) {
       ->check(writable_file());
   auto* const gpu =
       verb->add_option("--gpu", options->gpu,
-                       "plan for such GPUs, and check the plans: " + alternatives(gpu_names()));
+                       "plan for such GPUs, and check the plans: " + alternatives(gpu_names()))
+          ->check(words(gpu_names()));
   const auto of_gpu = [&](CLI::Option* option) { return option->needs(gpu); };
   gpu->needs(of_gpu(verb->add_option("-m", options->problem.m, "rows of the whole A, or tokens")));
   gpu->needs(of_gpu(verb->add_option("-n", options->problem.n, "columns of the result, or heads")));

@@ -13,6 +13,7 @@
 #include <untax/core/version.hpp>
 #include <untax/world/placement.hpp>
 
+#include "arguments.hpp"
 #include "help_formatter.hpp"
 #include "names.hpp"
 #include "output.hpp"
@@ -37,8 +38,12 @@ constexpr const char* examples =
     "  untax run all_gather_gemm --ranks 2 --pattern all --verify\n"
     "  untax taxes --model llama-3.2-1b --tensor-parallel 2 --tokens 64\n"
     "\n"
-    "untax help VERB explains a verb. Exit status: 0: all is well. 1: a result was wrong, a bar "
-    "was missed, or the work failed. 2: this cannot be asked for, or not on this machine.";
+    "untax help VERB explains a verb.\n"
+    "\n"
+    "Exit status:\n"
+    "  0    all is well\n"
+    "  1    a result was wrong, a bar was missed, or the work failed: memory, a wait, a file\n"
+    "  2    this cannot be asked for, or not on this machine; one line on stderr says the reason";
 
 /// The subcommands that were asked for, the command itself first.
 std::vector<const CLI::App*> asked(const CLI::App& app) {
@@ -106,7 +111,8 @@ std::string explain(const CLI::ParseError& wrong, const CLI::App& app) {
 void add_help(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("help", "Explain the command, or one of its verbs");
   const auto name = std::make_shared<std::string>();
-  const CLI::Option* given = verb->add_option("VERB", *name, "the verb to explain");
+  const CLI::Option* given = verb->add_option("VERB", *name, "the verb to explain")
+                                 ->check(words(names_of_subcommands(app)));
   verb->callback([&app, given, name] {
     if (given->count() == 0) {
       print(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
@@ -152,6 +158,7 @@ int run(int argc, char** argv) {
   add_select(app);
   add_machine(app);
   add_locality(app);
+  add_completion(app);
   add_help(app);
   add_version(app);
   app.get_formatter()->label("OPTIONS", "options");

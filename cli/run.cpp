@@ -37,11 +37,15 @@ struct run_options {
   std::string trace;
 };
 
-std::vector<pattern> patterns_named(const std::string& text, const trial_subject& what) {
+std::vector<std::string> known_patterns() {
   std::vector<std::string> known;
   for (const pattern p : all_patterns) known.emplace_back(name_of(p));
   known.emplace_back("all");
-  const std::size_t place = place_in("--pattern", text, known);
+  return known;
+}
+
+std::vector<pattern> patterns_named(const std::string& text, const trial_subject& what) {
+  const std::size_t place = place_in("--pattern", text, known_patterns());
   if (place == all_patterns.size()) return bench::all_patterns_of(what);
   if (what.memory == memory_kind::host && !on_host(all_patterns[place])) {
     throw error(
@@ -98,8 +102,10 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_flag("--processes", o.processes, "ranks are processes, not threads");
   verb.add_option("--backend", o.place.backend,
                   "host, or cuda: ranks are GPUs. auto: GPUs if the operator and --dtype can")
+      ->check(words({"auto", "host", "cuda"}))
       ->capture_default_str();
   verb.add_option("--pattern", o.pattern_name, "a way to overlap, or all of them, interleaved")
+      ->check(words(known_patterns()))
       ->capture_default_str();
   verb.add_option("--repeat", o.repeats, "timed runs of every pattern")
       ->check(between(1, 1'000'000))

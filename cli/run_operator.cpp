@@ -81,6 +81,7 @@ void add_option(CLI::App& verb, const field& f, void* object) {
               store(f, object, {.integer = f.words[place].number});
             },
             text)
+        ->check(words(words_of(f)))
         ->default_str(default_text(f, object));
   } else if (f.kind == field_kind::flag) {
     verb.add_flag_function(

@@ -220,7 +220,9 @@ void add_select(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
       "select", "Decision trees that choose kernels, the cost of looking included");
   const auto options = std::make_shared<select_options>();
-  verb->add_option("ACTION", options->action, "train, evaluate, explain or emit")->required();
+  verb->add_option("ACTION", options->action, "train, evaluate, explain or emit")
+      ->required()
+      ->check(words({"train", "evaluate", "explain", "emit"}));
   verb->add_option("VALUES", options->values, "of explain: NAME=NUMBER");
   verb->add_option("--schema", options->schema, "JSON that says what columns mean");
   verb->add_option("--table", options->table, "run times: .csv, .json, or either with .gz");

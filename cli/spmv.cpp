@@ -177,7 +177,9 @@ int threads_of(int asked) {
 void add_spmv_options(CLI::App& verb, spmv_request& request) {
   verb.add_option("--matrix", request.matrix,
                   "a Matrix Market file, which may be compressed (.gz)");
-  verb.add_option("--dtype", request.type, "fp64 or fp32")->capture_default_str();
+  verb.add_option("--dtype", request.type, "fp64 or fp32")
+      ->check(words({"fp64", "fp32"}))
+      ->capture_default_str();
   verb.add_option("--iterations", request.iterations, "products of one conversion")
       ->check(between(1, 1'000'000'000))
       ->capture_default_str();

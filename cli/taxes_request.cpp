@@ -73,13 +73,18 @@ taxes_plan plan_of_model(const CLI::App& verb, const taxes_request& request, tax
   return plan;
 }
 
+std::vector<std::string> known_operators() {
+  std::vector<std::string> known;
+  for (const operator_entry& entry : operators()) known.push_back(entry.name);
+  known.emplace_back(flash_decode_option);
+  return known;
+}
+
 taxes_plan plan_of_operator(const CLI::App& verb, const taxes_request& request,
                             tax_report& report) {
   refuse(verb, {"--tokens"}, "with --operator, which has -m");
   refuse(verb, {"--layer"}, "with --operator, which is no layer");
-  std::vector<std::string> known;
-  for (const operator_entry& entry : operators()) known.push_back(entry.name);
-  known.emplace_back(flash_decode_option);
+  const std::vector<std::string> known = known_operators();
   const std::size_t place = place_in("--operator", request.operator_name, known);
   layer_operation op = request.one;
   op.name = op.operator_name = request.operator_name;
@@ -122,9 +127,11 @@ void add_request_options(CLI::App& verb, taxes_request& o) {
                                 "model")
                     ->transform(shipped_file("models"));
   verb.add_option("--operator", o.operator_name, "instead of a model: one operator")
+      ->check(words(known_operators()))
       ->excludes(model);
   verb.add_option("--backend", o.backend,
                   "host: ranks are threads; cuda: they are GPUs; auto: GPUs if there are enough")
+      ->check(words({"auto", "host", "cuda"}))
       ->capture_default_str();
   verb.add_option("--tensor-parallel,--ranks", o.ranks,
                   "ranks that share every layer; with --machine its GPUs, 8 at most, unless told")
@@ -138,6 +145,7 @@ void add_request_options(CLI::App& verb, taxes_request& o) {
       ->check(at_least(0));
   verb.add_option("--layer", o.layer,
                   "sequence-parallel: ranks share the tokens; all-reduce: all have them")
+      ->check(words({"sequence-parallel", "all-reduce"}))
       ->capture_default_str();
   verb.add_option("-m", o.one.m, "of --operator: rows of A, or sequences of flash_decode")
       ->check(at_least(1))
@@ -149,6 +157,7 @@ void add_request_options(CLI::App& verb, taxes_request& o) {
       ->check(at_least(1))
       ->capture_default_str();
   verb.add_option("--gather", o.gather, "of --operator all_gather_gemm: rows or k")
+      ->check(words({"rows", "k"}))
       ->capture_default_str();
   verb.add_option("--heads", o.one.attention.heads, "of --operator flash_decode")
       ->check(at_least(1))
@@ -159,7 +168,9 @@ void add_request_options(CLI::App& verb, taxes_request& o) {
   verb.add_option("--head-dim", o.one.attention.head_dim, "of --operator flash_decode")
       ->check(between(1, 4096))
       ->capture_default_str();
-  verb.add_option("--dtype", o.type, "of --operator: fp32, fp16 or bf16")->capture_default_str();
+  verb.add_option("--dtype", o.type, "of --operator: fp32, fp16 or bf16")
+      ->check(words({"fp32", "fp16", "bf16"}))
+      ->capture_default_str();
 }
 
 taxes_plan plan_of(const CLI::App& verb, const taxes_request& request, tax_report& report) {

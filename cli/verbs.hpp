@@ -26,5 +26,6 @@ void add_check(CLI::App& app, int& status);
 void add_select(CLI::App& app);
 void add_machine(CLI::App& app);
 void add_locality(CLI::App& app);
+void add_completion(CLI::App& app);
 
 }  // namespace untax::cli
