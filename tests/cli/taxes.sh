@@ -76,10 +76,12 @@ done
 small=(taxes --backend host --operator all_gather_gemm --ranks 2 -m 8 -n 16 -k 24 --repeat 2)
 expect 0 "${small[@]}" --plot "$folder/plot.svg"
 says "$out" '^Plot: .*plot.svg$'
-python3 - "$folder/plot.svg" <<'PYTHON' || wrong "no picture of seven bars"
+# A joint tax is there only where two steps cannot be told apart, which is up to what was measured.
+python3 - "$folder/plot.svg" "$out" <<'PYTHON' || wrong "no picture of seven bars, and an eighth of a joint tax"
 import sys, xml.etree.ElementTree as xml
 root = xml.parse(sys.argv[1]).getroot()
-assert root.tag.endswith("svg") and len([e for e in root if e.tag.endswith("rect")]) == 8
+bars = 8 if "\njoint tax " in open(sys.argv[2], encoding="utf-8").read() else 7
+assert root.tag.endswith("svg") and len([e for e in root if e.tag.endswith("rect")]) == bars + 1
 PYTHON
 if [ "$scale" -eq 1 ]; then
   if ldconfig -p 2>/dev/null | grep -q librsvg-2.so.2; then
