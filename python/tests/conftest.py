@@ -2,11 +2,16 @@
 
 import os
 import random
+import signal
 
 import pytest
 
 os.environ.setdefault("UNTAX_HEAP_BYTES", "32M")
 os.environ.setdefault("UNTAX_WAIT_LIMIT_MS", "60000")
+
+# A shell starts what is in its background with SIGINT ignored, and the programs that tests interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
