@@ -77,22 +77,6 @@ __global__ void fill(typed to, std::int64_t stride, std::uint64_t seed, range ro
   }
 }
 
-/// Sets all bits. A kernel, since a large memset may be work of a copy engine, in one queue with
-/// that of ranks that share the GPU, whose kernels wait for this rank.
-__global__ void poison(unsigned char* to, std::size_t bytes) {
-  const std::size_t all = static_cast<std::size_t>(all_threads());
-  const auto here = static_cast<std::size_t>(first_here());
-  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % sizeof(uint4);
-  const std::size_t head = misaligned == 0 ? 0 : min(bytes, sizeof(uint4) - misaligned);
-  const std::size_t vectors = (bytes - head) / sizeof(uint4);
-  constexpr unsigned bits = ~0U;
-  for (std::size_t i = here; i < vectors; i += all)
-    reinterpret_cast<uint4*>(to + head)[i] = make_uint4(bits, bits, bits, bits);
-  const std::size_t tail = head + vectors * sizeof(uint4);
-  for (std::size_t i = here; i < head + bytes - tail; i += all)
-    to[i < head ? i : tail + i - head] = 0xff;
-}
-
 __global__ void multiply(typed a, typed b, float* c, int m, int n, int k, std::int64_t a_stride,
                          std::int64_t b_stride, std::int64_t c_stride) {
   __shared__ float left[32][33];
@@ -208,7 +192,7 @@ void load_matrix_kernels() {
   for (const void* kernel :
        {reinterpret_cast<const void*>(fill), reinterpret_cast<const void*>(multiply),
         reinterpret_cast<const void*>(join), reinterpret_cast<const void*>(convert),
-        reinterpret_cast<const void*>(poison), reinterpret_cast<const void*>(measure)})
+        reinterpret_cast<const void*>(measure)})
     gpu::require(cudaFuncGetAttributes(&found, kernel), "cannot load a kernel");
 }
 
@@ -221,9 +205,7 @@ void fill_normal(const matrix& to, std::uint64_t seed, range rows, range cols, s
 
 void fill_nan(void* to, std::size_t bytes, stream_ref stream) {
   if (bytes == 0) return;
-  poison<<<blocks_for(static_cast<std::int64_t>(bytes / sizeof(uint4))), threads, 0, of(stream)>>>(
-      static_cast<unsigned char*>(to), bytes);
-  gpu::require(cudaGetLastError(), "cannot poison memory");
+  gpu::require(cudaMemsetAsync(to, 0xff, bytes, of(stream)), "cannot poison memory");
 }
 
 void multiply_plainly(const const_matrix& a, const const_matrix& b, const matrix& c,
