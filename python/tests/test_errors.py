@@ -1,4 +1,4 @@
-"""What is refused, and what ranks hear whose peers fail."""
+"""Refused arguments, and the errors of ranks whose peers fail."""
 
 import gc
 import os

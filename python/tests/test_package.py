@@ -104,7 +104,7 @@ def test_memory_in_bf16_is_an_operand():
 
 
 class OnGpu:
-    """What memory looks for in the world that it is of."""
+    """The attributes of a world that symmetric memory reads."""
 
     closed, device = False, 3
 

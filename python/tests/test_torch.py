@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None,
 
 
 def torchrun(ranks, *program):
-    """What the program prints, run by each of `ranks` processes. On a busy machine gloo itself sometimes fails to connect
-    them, before anything of untax runs, and is asked once more."""
+    """The output of the program, run by each of `ranks` processes. On a busy machine gloo sometimes fails to connect
+    them, before anything of untax runs; then they are started once more."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     for _ in range(2):

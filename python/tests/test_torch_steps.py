@@ -261,7 +261,7 @@ def differentiable(ranks):
 def test_gradients_are_those_of_the_sum_over_ranks(operator, ranks):
     call, shapes, whole = differentiable(ranks)[operator]
     made = torch.Generator().manual_seed(11)
-    # What is the same at all ranks as a number is a variable of each rank in the derivative.
+    # An operand that has the same value at all ranks counts as a variable of each rank in the derivative.
     same = {"matmul_all_scatter": (0,), "all_reduce_rms_norm": (1, 2)}.get(operator, ())
     drawn = [[torch.randn(shape, generator=made) for _ in range(ranks)] for shape in shapes]
     drawn = [[each[0]] * ranks if i in same else each for i, each in enumerate(drawn)]

@@ -1,4 +1,4 @@
-"""What each rank of test_torch_groups.py does: several process groups that are used side by side, over gloo.
+"""The ranks of test_torch_groups.py: several process groups that are used side by side, over gloo.
 
 Usage: torchrun --nproc-per-node N torch_groups.py CHECK
 """

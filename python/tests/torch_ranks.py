@@ -1,4 +1,4 @@
-"""What each rank of test_torch.py does: compares untax with torch's own implementations, over gloo.
+"""The ranks of test_torch.py: untax beside torch's own implementations, over gloo.
 
 Usage: torchrun --nproc-per-node N torch_ranks.py [SEED]. Ends with status 0 where all is well.
 """
@@ -182,7 +182,7 @@ def into_what_is_given():
 
 
 def refused(call, text):
-    """What all ranks call wrongly all of them are told, and nobody waits."""
+    """A call that is wrong at all ranks raises at all of them, and no rank waits."""
     try:
         call()
     except untax.InvalidArgument as error:
@@ -216,7 +216,7 @@ def refusals():
         (lambda: ops.merge_partial_attention(x, x, group), "partial_lse is"),
     ):
         refused(call, text)
-    # What is traced is refused as it is traced.
+    # Wrong arguments are refused while a call is traced.
     with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
         fake, fake_odd, fake_b = torch.empty(4 * ranks, 8), torch.empty(2 * ranks + 1, 8), torch.empty(8, 2 * ranks + 1)
         for call in (lambda: ops.reduce_scatter(fake_odd, "sum", 0, group), lambda: ops.all_to_all(fake_odd, group),
@@ -281,7 +281,7 @@ def merged_attention():
 
 
 def named_operators():
-    """What torch has of an operator that it has no shapes for, tried on one that it has some for."""
+    """Calls an operator as torch does if it has no shapes for it, although it has some for this one."""
     from untax.named import class_of
     from untax.operators import kinds
     from untax.torch.named import NamedCall

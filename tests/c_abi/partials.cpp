@@ -8,9 +8,9 @@ namespace {
 
 using namespace c_test;
 
-/// What `body` gives each rank of a bf16 sum between two ranks whose partial results are 1 at the
-/// row of a rank itself and 257 at the row of its peer. bf16 has no 257, so the way that partial
-/// results travel shows: 258 as fp32, and 256 as bf16.
+/// Runs `body` at two ranks, on a bf16 sum whose partial results are 1 at a rank's own row and 257
+/// at the row of its peer. bf16 has no 257, so the sum shows the type in which partial results
+/// travel: 258 as fp32, and 256 as bf16.
 template <class Body>
 void sum_of_257_and_1(const Body& body) {
   constexpr std::uint16_t one = 0x3F80, sixteen = 0x4180;

@@ -1,4 +1,4 @@
-// What the ABI says to callers that are wrong, and to ranks whose peers are.
+// Errors of the ABI for wrong arguments, and at ranks whose peers fail.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>

@@ -16,8 +16,8 @@ TEST(c_threads, a_second_thread_in_a_call_of_a_world_is_refused_at_once) {
       return;
     }
     std::thread other([&] { EXPECT_OK(untax_world_barrier(world)); });
-    // What was not allocated cannot be freed; the reason shows when the other thread is in its
-    // call.
+    // Memory that was not allocated cannot be freed; the error is visible while the other thread is
+    // in its call.
     void* memory = nullptr;
     const untax_all_reduce_problem problem{sizeof problem, 4, untax_f32, untax_sum};
     untax_operator* op = nullptr;

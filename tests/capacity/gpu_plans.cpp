@@ -128,7 +128,8 @@ struct runs_of {
         for (const std::string& fault : run.faults()) all.push_back(fault);
     return all;
   }
-  /// What the checker finds after `change(step, epoch)` of every step; false: it is left out.
+  /// The problems that the checker finds after `change(step, epoch)` of every step; a step is left
+  /// out if `change` returns false.
   template <class Change>
   [[nodiscard]] std::vector<std::string> problems(const Change& change) const {
     device_schedule lanes;
@@ -268,7 +269,7 @@ TEST(gpu_plans, merges_that_leave_something_out_are_caught) {
         laid_out_anew.ranks[rank][run].plan.how.slab_rows = 4;
       }
     }
-    // Who gets no heads hears of nobody, and would be ahead of those that it sends to.
+    // A rank without heads receives no signal, and would overtake the peers that it sends to.
     EXPECT_EQ(unasked.problems().empty(), get == merged_heads::all);
     EXPECT_FALSE(early.problems().empty());
     EXPECT_FALSE(laid_out_anew.faults().empty());

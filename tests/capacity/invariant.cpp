@@ -179,7 +179,8 @@ INSTANTIATE_TEST_SUITE_P(operators, invariant_gemms,
                                            "gemm_reduce_scatter", "gemm_all_reduce"),
                          [](const auto& info) { return std::string(info.param); });
 
-// What libraries add first depends on the shape: who wants the same bits has to say so.
+// Libraries choose the order of additions by the shape, so a run that needs the same bits sets
+// `invariant`.
 TEST(invariant, is_compared_with_the_other_ranks) {
   std::string text;
   std::mutex mutex;

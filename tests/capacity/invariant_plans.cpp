@@ -1,5 +1,5 @@
 // With `invariant` plans for any number of rows add the products of an element in the same order.
-// What that costs by the model of the GEMM is in invariant_plans.txt, which is written anew with
+// invariant_plans.txt has the cost by the model of the GEMM. It is written anew with
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/capacity_test --gtest_filter=invariant_plans.*
 #include <cmath>

@@ -57,7 +57,7 @@ struct test_case {
   }
 };
 
-/// What the checker finds of all ranks. `change(plan)` is applied to what a rank planned.
+/// The problems that the checker finds in the plans of all ranks, after `change(plan)` of each.
 template <class Op, class Change>
 std::vector<std::string> problems(const test_case& c, const Change& change) {
   std::vector<schedule::rank_plan> plans;

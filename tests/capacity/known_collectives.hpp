@@ -5,12 +5,12 @@
 #include <untax/ops/collectives.hpp>
 #include <untax/tile/shard.hpp>
 
-// What tests of any count know of the collectives: elements that a rank passes and gets, and those
-// of the result.
+// Collectives for tests of any count: the elements that a rank passes and gets, and those of the
+// result.
 
 namespace untax::testing {
 
-/// What rank `rank` has at `at` in a run.
+/// Element `at` of rank `rank` in a run.
 [[nodiscard]] inline float number(std::uint64_t run, int rank, std::int64_t at) {
   const auto x = run * 31 + static_cast<std::uint64_t>(rank) * 17 + static_cast<std::uint64_t>(at);
   return static_cast<float>(x * 2654435761U % 97);
@@ -31,8 +31,7 @@ struct view {
   }
 };
 
-/// What the test knows of a collective: elements that a rank passes and gets, and those of the
-/// result.
+/// A collective of a test: the elements that a rank passes and gets, and those of the result.
 template <class Op>
 struct known;
 

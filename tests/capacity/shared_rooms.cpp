@@ -120,7 +120,7 @@ class shared_lanes {
   lane_program all_;
 };
 
-/// What the checker finds of the plans `models[plan][rank]`.
+/// The problems that the checker finds in the plans `models[plan][rank]`.
 template <class Model>
 std::vector<std::string> problems(const std::array<std::deque<Model>, 2>& models,
                                   const turns& order, bool hands_over) {

@@ -19,9 +19,8 @@ namespace plans_test {
 /// left out.
 using partial_sum = std::vector<int>;
 
-/// What the MMA warpgroups of a block add up of some work, as mma_consumer does, in the order in
-/// which sums become one: range by range, and of each stage the first k-block's before the
-/// second's.
+/// The sums of a block's MMA warpgroups for a read, in the order of additions of mma_consumer:
+/// range by range, and within a stage the first k-block before the second.
 inline std::vector<partial_sum> sums_of(const untax::gpu::gemm_plan& plan,
                                         const untax::gpu::cta_read& of, int k_blocks) {
   const untax::gpu::tile_schedule& order = plan.schedule;

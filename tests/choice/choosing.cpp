@@ -1,4 +1,4 @@
-// What is chosen from synthetic tables.
+// Choices from synthetic tables.
 #include "ops/choice/choose.hpp"
 
 #include <fstream>
@@ -131,8 +131,8 @@ TEST(predictions, of_a_pattern_come_from_where_it_was_measured) {
   EXPECT_EQ(predict(more, p, 4).from.size(), 2U);
 }
 
-// What entries are off by grows with the way from the grid. Of tables drawn anew each time one of
-// 150 would be off by a little more somewhere.
+// The error of a prediction grows with the distance from the grid. Of tables that are drawn anew
+// each time, one in 150 would exceed the bound somewhere.
 TEST(predictions, are_near_far_from_the_grid_too) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -1,4 +1,4 @@
-// What tables are measured at, and what they are judged at.
+// The problems at which tables are measured, and those at which they are judged.
 #include <algorithm>
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// What is made of a choice: as it is, or after timing what is likely.
+// Operators made from a choice: its first pattern, or the fastest after timing the likely ones.
 #include "ops/choice/make_chosen.hpp"
 
 #include <algorithm>

@@ -15,7 +15,7 @@ assert all(p["schedules_proved"] == 48 and p["executions_explored"] >= 60 and no
 assert all(p["mutants"] and all(m["killed"] and m["failure"] for m in p["mutants"]) for p in protocols)
 PYTHON
 
-# What the schedule checker proves to be as right as the original, with so many ranks alone, is no survivor.
+# A mutant that the schedule checker proves correct for this number of ranks does not count as a survivor.
 for ranks in 1 2; do
   expect 0 check --quick --ranks "$ranks"
   says "$out" '^[0-9]+ schedules proved, [0-9]+ executions explored, ([0-9]+) of \1 mutants killed, [1-9][0-9]* proved equivalent$'

@@ -65,7 +65,7 @@ refused 'one number of ranks' all_gather_gemm -m 8 -n 8 -k 64 --gpu h200
 refused '-m' all_gather_gemm --ranks 2 --gpu h200
 refused '--gpu' all_gather_gemm -m 8 --ranks 2
 
-# What would take minutes, by far, is refused before the work.
+# A problem whose check would take minutes is refused before the work.
 expect 2 check gemm_reduce_scatter --gpu h200 --ranks 2 -m 100000000 -n 4096 -k 1024
 one_line_of_error
 says "$err" 'm 100000000, n 4096, k 1024 is more than can be checked soon'

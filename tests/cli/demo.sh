@@ -1,4 +1,4 @@
-# What demo.sh is made of: how far a build is can be seen without a terminal, and nvcc is found where the build finds it.
+# Parts of demo.sh: the progress of a build shows without a terminal, and nvcc is found where the build finds it.
 source "$(dirname "$0")/helpers.bash"
 scripts=$(cd "$(dirname "$0")/../../cmake" && pwd)
 cd "$folder" || exit 1

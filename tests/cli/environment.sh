@@ -19,7 +19,7 @@ refused UNTAX_HEAP_GUARDS 2
 refused UNTAX_WAIT_LIMIT_MS soon
 refused UNTAX_JOIN_LIMIT_MS soon
 
-# What starts its ranks itself is not started once for each rank: rank 0 says so.
+# A verb that starts its ranks itself refuses to be started once for each rank; rank 0 prints the reason.
 for verb in "taxes --model models/llama-3.2-1b.json" "bench host" "check all_gather"; do
   for rank in 0 1; do
     export OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=test.$$

@@ -56,7 +56,7 @@ for pattern in automatic bulk_library bulk_synchronous producer_consumer copy_en
   says "$out" "^  $pattern  +[a-z]"
 done
 
-# What doctor thinks of it all is the last thing that it says.
+# The verdict of doctor is its last line.
 tests=$((tests + 1))
 timeout $((60 * scale)) "$untax" doctor >"$out" 2>"$err" </dev/null
 tail -n 1 "$out" | grep -qE '^(Everything that untax needs works\.|[0-9]+ of [0-9]+ checks failed\.)$' ||

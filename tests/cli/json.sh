@@ -1,4 +1,4 @@
-# What --json writes is JSON, and says what the table says.
+# --json writes valid JSON with the figures of the table.
 source "$(dirname "$0")/helpers.bash"
 file=$folder/report.json
 

@@ -9,7 +9,7 @@ for file in machines/*.json; do
   grep -q '"format": "untax-machine"' "$file" || continue
   expect 0 machine "$file"
   says "$out" '^processors +[0-9]+'
-  # Who reads figures has to know whether anybody has measured them.
+  # The output says whether figures were measured.
   grep -q '"measured": false' "$file" && says "$out" 'nobody measured this machine'
   expect 0 machine "$file" --json "$folder/again.json"
   expect 0 machine "$folder/again.json"

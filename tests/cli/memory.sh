@@ -1,4 +1,4 @@
-# What does not fit is refused at once, in one line with need and what is there: exit status 1.
+# A problem that does not fit is refused at once, in one line with the need and the available memory: exit status 1.
 source "$(dirname "$0")/helpers.bash"
 
 # too_large PATTERN ARGUMENT...
@@ -38,7 +38,7 @@ one_line_of_error
 says "$err" 'of symmetric heap in each rank or more, and UNTAX_HEAP_BYTES is 64 KiB; leave it unset, or set it to [0-9]+M$'
 unset UNTAX_HEAP_BYTES
 
-# What is left of the address space counts, too. Sanitizers take all of it.
+# The rest of the address space is a limit, too. Sanitizers take all of it.
 if [ "$scale" -eq 1 ]; then
   (
     ulimit -v 400000

@@ -1,4 +1,4 @@
-# Whatever ends a run, it ends with a word, and no process, directory or shared memory stays behind.
+# However a run ends, it prints the reason, and no process, directory or shared memory stays behind.
 source "$(dirname "$0")/helpers.bash"
 long="run all_gather_gemm --processes --ranks 3 -m 64 -n 64 -k 64 --repeat 1000000 --wait-limit 100000"
 

@@ -1,4 +1,4 @@
-# What the command prints arrives, or the exit status is 1 and one line says what became of it.
+# The output of the command is complete, or the exit status is 1 and one line says why it was lost.
 source "$(dirname "$0")/helpers.bash"
 
 # lost PATTERN: the last command has status 1 and one line on stderr that matches.

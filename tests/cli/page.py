@@ -20,7 +20,7 @@ import time
 
 LIMIT = 60  # seconds that Chromium may take for one answer
 LARGEST = 2_000_000  # bytes of a page
-# What a reader can read: details are opened, since their words need no script either.
+# The words that a reader sees. Details are opened: that takes no script.
 WORDS = """(() => {
   for (const d of document.querySelectorAll('details')) d.open = true;
   const copy = document.body.cloneNode(true);
@@ -96,7 +96,7 @@ class Chromium:
 
 
 def complaints(events, address):
-    """What the page said in the console, and what it asked others for."""
+    """The page's messages on the console, and its requests."""
     for event in events:
         method, given = event["method"], event["params"]
         if method == "Network.requestWillBeSent":

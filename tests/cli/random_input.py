@@ -27,7 +27,7 @@ OPERATORS = ["all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm
              "flash_decode", "merge_partial_attention", "all_gather",
              "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "all_gather_gem", ""]
 SUITES = ["rma", "collectives", "gemm", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune", "hosts", ""]
-# What is no number, or one at an edge.
+# Words that are no numbers, and numbers at the edges of ranges.
 STRANGE = ["", "-", "--", "0", "-1", "1.5", "nan", "-inf", "1e999", "0x10", "99999999999999999999", "2147483648",
            "-9223372036854775808", "\u00e9", "a\nb", "\x1b[31m", "%s%n", "' or 1", "x" * 5000, "1,2", ",", "=", "@/dev/null"]
 
@@ -61,7 +61,7 @@ RUN = {"--ranks": one_of("1", "2", "3", "4", "65"), "--backend": one_of("auto", 
        "--seed": SIZE, "--verify": FLAG, "--tolerance": one_of("0", "1e-3", "1"), "--explain": FLAG,
        "--json": one_of("-", "/dev/full", "/nowhere/x", "."), "--wait-limit": one_of("15000"), "--processes": FLAG}
 RUN |= {"--tokens": SIZE, "--hidden": SIZE, "--output": one_of("same", "e4m3", "e4m3_per_token", "x"), "--own-heads": FLAG}
-# What an operator takes beside what all of them do, and what keeps its problem small.
+# The options of an operator besides those of all operators, with values that keep its problem small.
 ALL_RUNS = ["--ranks", "--backend", "--pattern", "--seed", "--verify", "--tolerance", "--explain", "--json", "--wait-limit",
             "--processes", "--dtype", "--launch", "--workers"]
 GEMM = (["-m", "-n", "-k", "--senders", "--tile-m", "--tile-n", "--constant-weights"],
@@ -308,7 +308,7 @@ def mutated_file(rng, folder):
 
 
 def complaint(status, out, err, seconds, limit):
-    """What is wrong with how the command ended, or nothing."""
+    """The fault of the way in which the command ended, or None."""
     if seconds > limit:
         return f"took {seconds:.1f} s"
     if "Sanitizer" in err or "runtime error:" in err:

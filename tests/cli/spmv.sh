@@ -72,7 +72,7 @@ says "$err" 'left out: batch/a.mtx, line 1: its format is'
 says "$err" 'left out: batch/c.mtx: '
 says "$err" 'left out: batch/d.mtx: is a pipe, not a regular file'
 
-# What cannot be used is found before the work, and named.
+# A selector that cannot be used is refused before the work, by its name.
 echo '{"title": "t", "known": ["width"], "candidates": [{"name": "a", "time": "a"}, {"name": "b", "time": "b"}]}' >odd.json
 printf 'width,a,b\n1,1,2\n2,2,1\n3,1,2\n' >odd.csv
 expect 0 select train --schema odd.json --table odd.csv --folds 2 --json odd-chooser.json

@@ -36,7 +36,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// What stands between gaps of two blanks or more.
+/// The words between gaps of two blanks or more.
 std::set<std::string> cells_of(const std::string& text) {
   std::set<std::string> cells;
   for (std::string line : lines_of(text)) {

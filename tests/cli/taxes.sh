@@ -35,7 +35,8 @@ says "$out" '^down +gemm_all_reduce +4 +64 +96 '
 says "$out" 'All ranks have all tokens'
 grep -q '^qkv' "$out" && wrong "what communicates nothing was measured"
 
-# What may be said: nothing of layers for one operator, nothing certain of one run, nothing of a barrier for one rank.
+# A report claims only what it measured: no layers for one operator, no certainty after one run, no barrier for one
+# rank.
 expect 0 taxes --backend host --operator all_gather_gemm --ranks 1 -m 8 -n 16 -k 24 --repeat 1 --html "$folder/one.html" \
   --json "$folder/one.json"
 says "$out" '^all_gather_gemm takes '
@@ -124,7 +125,7 @@ says "$err" 'all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter or gemm_all_
 expect 2 bench rma --ranks 2 --ranks 4
 says "$err" 'takes it once'
 
-# What is wider than can be simulated soon is left out, with the reason.
+# An operation that is too wide to be simulated soon is left out, with the reason.
 sed 's/"hidden_size": [0-9]*/"hidden_size": 4194304, "head_dim": 128/' models/llama-3.1-8b.json >"$folder/wide.json"
 expect 0 taxes --model "$folder/wide.json" --tokens 16 --machine machines/h200-8.json
 says "$out" 'qkv, 32 times in the model: .*k 4194304 would take minutes to simulate'

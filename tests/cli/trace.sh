@@ -1,4 +1,4 @@
-# What --trace and UNTAX_TRACE write: events that a strict reader accepts, of all ranks, with arrows between them.
+# Files of --trace and UNTAX_TRACE: events that a strict reader accepts, of all ranks, with arrows between them.
 source "$(dirname "$0")/helpers.bash"
 file=$folder/trace.json
 
@@ -72,7 +72,7 @@ read_trace 2
 UNTAX_TRACE=/nowhere/trace.json expect 2 run gemm_reduce_scatter --ranks 2 $small
 says "$err" 'UNTAX_TRACE is "/nowhere/trace.json": .* cannot be written'
 
-# What was refused leaves a trace alone, and a trace that is lost is an error.
+# A refused run leaves the file of a trace alone, and a trace that cannot be written is an error.
 kept=$(cksum <"$file")
 expect 2 run broadcast --ranks 2 -n 100 --root 5 --trace "$file"
 UNTAX_TRACE=$file expect 2 run broadcast --ranks 2 -n 100 --root 5

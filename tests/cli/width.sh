@@ -49,7 +49,7 @@ for columns in 80 100; do
   on_terminal $columns locality list
   on_terminal $columns locality gemm --device h200 -m 1024 -n 1024 -k 1024
 done
-# What takes seconds: a table that fits into 80 columns fits into more.
+# These take seconds, and a table that fits into 80 columns fits into more.
 if [ "$scale" -eq 1 ]; then
   on_terminal 80 machine machines/h200-8.json --judge bench/results
   on_terminal 80 locality attention --device mi300x --heads 16 --keys 8192 --search

@@ -188,7 +188,7 @@ int end_early(world& w, const ending& e) {
   auto load =
       e.make(w, std::make_shared<fault_plans>(e.stalls[static_cast<std::size_t>(w.rank())]));
   taken = w.heap().used() - taken;
-  // What an allocation can have of so many bytes of the heap.
+  // The largest allocation that the rest of the heap can hold.
   const std::size_t guard = w.heap().guarded() ? symmetric_heap::guard_bytes : 0;
   if (e.tight) (void)w.allocate<std::byte>(w.heap().largest_free() - guard, "what takes the rest");
   for (int epoch = 1; epoch <= e.epochs; ++epoch) {
@@ -212,7 +212,7 @@ int end_early(world& w, const ending& e) {
   return wrong;
 }
 
-/// What was wrong with a trial; empty if nothing.
+/// The fault of a trial; empty if there is none.
 std::string complaint_about(const ending& e) {
   std::atomic<int> wrong = 0;
   world_options options;

@@ -90,7 +90,7 @@ room use(std::uint64_t number, int ready = 4) {
   return {.producer = 0, .consumer = 1, .number = 3, .ready = ready, .free = 9, .use = number};
 }
 
-/// What a plan makes of a signal, as the uses that reached the counter.
+/// Records the uses that reach a counter after a plan has changed a signal.
 struct counter {
   std::vector<std::uint64_t> uses;
 
@@ -133,7 +133,7 @@ TEST(fault_plan, repeats_at_once_or_after_the_next_on_the_same_counter) {
   EXPECT_TRUE(late.struck());
   EXPECT_EQ(d.uses, (std::vector<std::uint64_t>{1, 2, 2, 2, 2, 1}));
 
-  // What says that rooms are free has a counter of its own.
+  // The signal that a room is free has a counter of its own.
   fault_plan freed(fault::parse("late_duplicate:rank=1,verb=retire"));
   counter e;
   room other = use(2);

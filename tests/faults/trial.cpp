@@ -164,7 +164,7 @@ std::string complaint(const trial& t, int suspect, const std::optional<room>& r)
   }
   if (!t.failed()) return "";
   if (!t.struck()) return "a rank failed before the fault struck:\n" + t.texts();
-  // What one rank reports is in the errors of all, so each of them has to name the suspect.
+  // The errors of all ranks have the report of one, so each of them has to name the suspect.
   for (const rank_end& end : t.ranks) {
     if (!end.failed) continue;
     const bool named =

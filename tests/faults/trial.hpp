@@ -52,8 +52,8 @@ struct trial {
 /// The sites that rank after rank passes in a trial without faults.
 [[nodiscard]] std::vector<fault_site> sites_of(const faulty_case& c);
 
-/// What is wrong with a trial whose ranks may fail: a rank that neither failed nor is right, or
-/// errors none of which names `suspect` and, if it is given, the room. Empty if nothing is.
+/// The fault of a trial whose ranks may fail: a rank that neither failed nor has the right result,
+/// or errors none of which names `suspect` and, if given, the room. Empty if there is none.
 [[nodiscard]] std::string complaint(const trial& t, int suspect, const std::optional<room>& r);
 
 /// Calls `judge` with `samples` sites of every case, on several threads; how many of how many is

@@ -1,5 +1,5 @@
-// What `automatic` stands for on GPUs: bulk_library is timed beside own kernels, for partial sums
-// of both types and in capacities, all ranks choose alike, and results are right.
+// `automatic` on GPUs times bulk_library beside own kernels, for partial sums of both types and in
+// capacities; all ranks choose alike, and results are right.
 #include <memory>
 #include <string>
 #include <vector>

@@ -12,8 +12,8 @@
 
 namespace gpu_test {
 
-/// What a result should be, span by span: elements [begin, begin + count) come from those of
-/// `rank` (of all ranks, combined, if it is negative) from `index` on.
+/// An expected result, span by span: elements [begin, begin + count) come from those of `rank` (of
+/// all ranks, combined, if it is negative) from `index` on.
 struct span {
   std::int64_t begin;
   std::int64_t count;

@@ -67,7 +67,7 @@ class case_maker {
     c.problem.root = below(ranks_);
     c.problem.uneven = entry.has_uneven && below(2) == 0;
     choose_wire(c);
-    // What several ranks ask for has to have a place on one GPU.
+    // The blocks of all ranks that share a GPU have to fit on it.
     if (c.options.workers > 1)
       c.options.workers = std::max(c.options.workers / gpu_test::sharing(), 1);
     if (below(2) == 0) {

@@ -271,7 +271,7 @@ TEST(gpu_flash_attention, random_sequences) {
   }
 }
 
-/// What a sequence holds must not reach another one, through zero weights neither.
+/// Values of a sequence must not reach another one, not even through zero weights.
 TEST(gpu_flash_attention, infinities_stay_in_their_sequence) {
   NEEDS_GPUS(1);
   const stream on;

@@ -86,7 +86,7 @@ TEST(gemm, every_kernel_where_tiles_are_not_full) {
     const stream on;
     gemm_data data(s.m, s.n, s.k, s.type);
     data.fill(5, on.get());
-    // What is read beside the matrices, or stays in shared memory from before, is NaN.
+    // Memory around the matrices, and old contents of shared memory, are NaN.
     gemm_data none(std::max(s.m, s.n), s.k, 8, s.type);
     none.poison(on.get());
     for (const gemm_plan& plan : plans_by_model(s, untax::gpu::gpu_here())) {

@@ -77,7 +77,7 @@ __global__ void fill_words(std::uint16_t* to, std::int64_t count) {
 
 }  // namespace
 
-/// What a comparison finds.
+/// The result of a comparison.
 struct gemm_report {
   double difference;  // sums of squares
   double size;

@@ -75,8 +75,7 @@ untax::world_options gpu_world(std::chrono::milliseconds wait_limit) {
   untax::world_options options;
   options.heap_bytes = std::size_t{4} << 20;
   options.memory = untax::memory_kind::cuda;
-  // What is asked for from outside wins, so that kernels that are wrong on purpose do not hold
-  // tests up for long.
+  // The variable wins over the argument, so that mutants do not hold tests up for long.
   if (asked(untax::variable::wait_limit.name) == nullptr) options.wait_limit = wait_limit;
   return options;
 }

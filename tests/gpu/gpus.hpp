@@ -44,7 +44,7 @@ untax::world_options gpu_world(std::chrono::milliseconds wait_limit = 10s);
 /// Fails the test, and throws, unless the call of CUDA went well.
 void ok(cudaError_t result);
 
-/// What a stream is asked for from now on begins so much later.
+/// Delays all later work in a stream by `time`.
 void hold(cudaStream_t s, std::chrono::microseconds time);
 
 /// A stream of the current device, as users should have one.
@@ -65,7 +65,7 @@ void copy(T* to, const T* from, std::size_t count, const stream& s) {
   ok(cudaStreamSynchronize(s.get()));
 }
 
-/// What `count` elements on a device are.
+/// The values of `count` elements on a device.
 template <class T>
 std::vector<T> values(const T* from, std::size_t count, const stream& s) {
   std::vector<T> found(count);

@@ -8,7 +8,7 @@ using namespace gpu_test;
 constexpr std::uint64_t epochs = 5000;
 using ring = untax::bulk_ring<2, 16384>;
 
-/// What is left out of ring.move and its surroundings.
+/// The instruction that is left out of ring.move or its surroundings.
 enum class flaw { none, no_wait_group, read_wait_group, no_proxy_fence };
 
 /// As bulk_ring::move for one piece that fits a stage, with a flaw.

@@ -78,7 +78,7 @@ __global__ void late_signal(untax::device_world world, litmus_memory memory) {
   }
 }
 
-/// SB: each raises its flag at the other and looks at its own. What each saw lies in the outbox.
+/// SB: each rank raises its flag at the other and loads its own. The outbox has the loaded values.
 __global__ void store_buffering(untax::device_world world, litmus_memory memory) {
   auto self = world.thread(0);
   const int peer = 1 - self.rank();

@@ -94,7 +94,7 @@ TEST(gpu_litmus, a_room_that_is_not_reserved_is_overwritten) {
   EXPECT_GT((wrong_words<untax::cuda_memory, 2, without::reserve>()), 0U);
 }
 
-// What was read in the last use still lies in the first-level cache.
+// Bytes that the last use read are still in the L1 cache.
 TEST(gpu_litmus, a_relaxed_load_reads_old_bytes) {
   NEEDS_GPUS(2);
   NEEDS_OWN_GPUS();

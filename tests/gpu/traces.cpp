@@ -241,7 +241,7 @@ TEST(gpu_traces, a_slow_link_is_named) {
   NEEDS_KERNEL_TRACE();
   int used = 0;
   each_case([&](const traced_case& c, int ranks) {
-    // What sums are made of is data that tell of themselves.
+    // Words of sums carry their own signal, so no wait is recorded for them.
     if (!c.name.ends_with("gemm") && c.name != "gemm_all_scatter") return;
     slow_link link;
     const trace_record record = traced(

@@ -16,7 +16,7 @@ using untax::world;
 
 constexpr int count = 1000;
 
-/// What element i of rank `rank` holds.
+/// The value of element i at rank `rank`.
 __host__ __device__ constexpr std::uint32_t expected(int rank, int i) {
   return static_cast<std::uint32_t>(1000003 * (rank + 1) + i);
 }

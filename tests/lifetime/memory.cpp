@@ -82,7 +82,7 @@ TYPED_TEST(memory_of, an_operator_ends_when_another_is_moved_onto_it) {
 TYPED_TEST(memory_of, an_operator_that_cannot_be_made_is_given_back) {
   using use = sample<TypeParam>;
   for (const pattern how : use::patterns()) {
-    // What of it fits, fits: its first allocation, and then one more, and so on.
+    // The heap has room for the first allocation, then for two, and so on.
     for (std::size_t heap = 0; heap <= 16 * symmetric_heap::alignment;
          heap += symmetric_heap::alignment) {
       run_threads(

@@ -12,7 +12,7 @@
 
 namespace untax::litmus {
 
-/// What threads of this machine made of a body.
+/// The outcomes of a body on threads of this machine.
 struct observed {
   std::uint64_t executions = 0;
   std::uint64_t forbidden = 0;

@@ -28,9 +28,9 @@ struct store_buffering {
   [[nodiscard]] std::string outcome() const { return numbers(read[0], read[1]); }
 };
 
-/// What somebody might build on SB: enter if the other has not raised his flag (Dekker's first
-/// attempt). It takes sequentially consistent accesses, which untax does not have, so a checker has
-/// to find both inside.
+/// Mutual exclusion on top of SB: a thread enters if the flag of the other is not raised (Dekker's
+/// first attempt). That needs sequentially consistent accesses, which untax does not have, so a
+/// checker has to find both threads inside.
 template <memory_policy M>
 struct mutual_exclusion {
   static constexpr int threads = 2;

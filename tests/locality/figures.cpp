@@ -1,5 +1,5 @@
-// What others measured, and what the simulator makes of it. `untax locality published` has all of
-// it; here with fewer steps where blocks drift.
+// Published measurements beside the simulator. `untax locality published` compares all of them;
+// these tests take fewer steps where blocks drift.
 #include <gtest/gtest.h>
 
 #include <untax/locality/published.hpp>

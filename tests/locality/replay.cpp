@@ -1,5 +1,5 @@
-// What `untax bench locality` measures: kernels and orders that a GPU can replay, and drawn alike
-// by a seed.
+// The cases of `untax bench locality`: kernels and orders that a GPU can replay, the same for the
+// same seed.
 #include <map>
 #include <set>
 #include <string>

@@ -32,7 +32,7 @@ inline std::string refusal_of_device(std::string text, const std::string& what,
   return refusal([&] { (void)read_device(text, "d"); });
 }
 
-/// What the order of that name makes of a kernel.
+/// Simulates a kernel in the order of this name.
 inline outcome in_order(const kernel& k, const device& d, const std::string& name,
                         const assumptions& how = {}) {
   const block_order order = order_named(k, d.domains, name);

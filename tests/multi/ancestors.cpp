@@ -1,4 +1,4 @@
-// Who started a rank, whatever lies between.
+// The launcher of a rank is found behind any processes between them.
 #include <unistd.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What ranks tell each other when they meet, between threads of this process.
+// The messages of ranks that meet, between threads of this process.
 #include "src/world/bootstrap.hpp"
 
 #include <linux/securebits.h>
@@ -80,7 +80,7 @@ class bootstrap : public testing::Test {
     s.join_limit = join_limit;
     return s;
   }
-  /// What a rank does to become part of the world.
+  /// Joins the world as one rank.
   static membership join(const placement& p, const untax::settings& s, const own_share& mine) {
     untax::meeting_place place(p, untax::environment());
     return p.rank == 0 ? gather_ranks(p, s, mine, place) : join_rank_0(p, s, mine, place);

@@ -97,7 +97,7 @@ const rank_body wrongly_set("exchange_wrongly_set", [] {
 const rank_body of_two_hosts("exchange_two_hosts", [] {
   const int me = launched_rank();
   const auto honest = by_files("hosts", me, 2);
-  // What rank 1 has told is changed on its way, as if it had come from elsewhere.
+  // The message of rank 1 is changed on its way, as if it had come from elsewhere.
   const world w = world::from_exchange(
       me, 2,
       [&](std::span<const std::byte> mine, std::span<std::byte> all) {

@@ -26,7 +26,7 @@ struct operator_launch {
 outcome launch_operator(const operator_launch& o,
                         const std::function<void(int rank, const std::string& line)>& hears = {});
 
-/// What of untax lies in places that outlive processes.
+/// Objects of untax that outlive processes.
 struct leftovers {
   belongings of_this_process;
   std::vector<std::string> shared_memory;  ///< names under /dev/shm

@@ -33,7 +33,7 @@ int launched_size();
 
 /// For waits that are expected to end before the limit: no machine is so slow that it strikes.
 constexpr auto patient = 60s;
-/// What comes at once may take this long on a machine that is busy, and is still far from the
+/// An event that comes at once may take this long on a busy machine, and is still far from the
 /// limit.
 constexpr auto soon = 20s;
 /// For waits that are expected to reach the limit. All ranks have to wait by then.
@@ -45,12 +45,12 @@ untax::world_options small_world(std::chrono::milliseconds wait_limit = patient)
 /// Writes a line that the test sees.
 void say(const std::string& line);
 
-/// What the ranks did.
+/// The results of the ranks.
 struct outcome {
   untax::launch_result result;
   std::vector<std::vector<std::string>> lines;  ///< by rank
 
-  /// What follows `word` in the first line of `rank` that starts with it; "" if there is none.
+  /// The rest of the first line of `rank` that starts with `word`; "" if there is none.
   [[nodiscard]] std::string said(int rank, const std::string& word) const;
   /// All that `rank` said, for failure messages.
   [[nodiscard]] std::string all(int rank) const;

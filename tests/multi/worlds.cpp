@@ -89,7 +89,7 @@ TEST(processes, hold_no_socket_and_no_file_while_they_work) {
   expect_ok(launch("nothing while it works", 2));
 }
 
-/// What the launcher `name` would set for this rank.
+/// The variables that the launcher `name` would set for this rank.
 variables played(const std::string& name, const std::string& rank, const std::string& size) {
   if (name == "torchrun") {
     return {{"RANK", rank},

@@ -30,8 +30,8 @@ PLANS = ["engines/gpu/gemm/*.hpp", "engines/gpu/gemm/*.cpp", "engines/gpu/gemm_a
          "engines/gpu/collectives/*.hpp", "engines/gpu/packets/*.hpp", "engines/gpu/comm/sources/*.hpp",
          "ops/*/device_plan*", "ops/*/row_plan.*", "ops/all_gather_gemm/chunking.cpp",
          "ops/collectives_common/device_choice.cpp"]  # fmt: skip
-# What has no behaviour that a test should hold, what only scripts of the command see, and what never runs without a GPU:
-# calls of CUDA, and arguments of kernels, whose headers do not compile without it.
+# Files without behaviour that a test should hold, files that only scripts of the command reach, and code that never
+# runs without a GPU: calls of CUDA, and arguments of kernels, whose headers do not compile without CUDA.
 LEFT_OUT = ["engines/gpu/comm/dma_sender.hpp", "engines/gpu/gemm/launcher.hpp", "engines/gpu/gemm/io.hpp",
             "engines/gpu/gemm/tensor_map.hpp", "engines/gpu/comm/sinks/owner_sums.hpp", "engines/gpu/comm/sources/gathered.hpp", "engines/gpu/comm/sinks/all_copies.hpp",
             "engines/gpu/comm/*_kernels.hpp", "engines/gpu/comm/*_senders.hpp", "engines/gpu/comm/row_sums.hpp", "engines/gpu/comm/sinks/row_partials.hpp", "engines/gpu/channel/run_arguments.hpp", "engines/gpu/channel/mutant.hpp",
@@ -84,7 +84,7 @@ def explained():
 
 
 def stale_reasons(sources):
-    """What is said to be equivalent and is no mutation of these sources."""
+    """The explained mutations that these sources no longer have."""
     there = {(m.file, m.context, m.change) for m in all_mutations(HOST + PLANS, None, sources)}
     return [key for key in explained() if key not in there]
 

@@ -1,4 +1,4 @@
-"""What a mutation may be: small changes of expressions and statements, as a list for a file."""
+"""The mutations of a file: small changes of expressions and statements."""
 
 import hashlib
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Reader:
                 self.constant(i, i, i + 1)
         return self.found
 
-    # What is not mutated: texts of errors, compile-time things, types.
+    # Skips code that is not mutated: texts of errors, compile-time expressions, types.
     def switch_off(self, first, last):
         i = first
         while i < last:

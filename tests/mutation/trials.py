@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 RUN = re.compile(r"^\[ +(OK|FAILED) +\] ([\w/]+\.[\w/]+)(?:.*\((\d+) ms\))?", re.MULTILINE)
-# What a test sets itself goes before this. It bounds the waits of a mutant that hangs.
+# Bounds the waits of a mutant that hangs. A limit that a test sets itself wins.
 WAIT_LIMIT_MS = "6000"
 
 

@@ -1,4 +1,4 @@
-// What orders are for: who runs where, and what follows what.
+// The meaning of orders: the place of each block, and its successor.
 #include <cstdlib>
 #include <map>
 #include <random>

@@ -20,7 +20,7 @@ namespace {
 using namespace untax;
 using plans_test::own_patterns;
 
-/// What ranks are told that agree on these lines; empty if they agree.
+/// The error of each rank that compares these lines with its peers; empty if all agree.
 std::vector<std::string> said(const std::vector<plan_lines>& of_ranks) {
   std::vector<std::string> all(of_ranks.size());
   try {

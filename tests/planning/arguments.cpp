@@ -1,5 +1,5 @@
-// What operators refuse before anything moves, and products that are wider than what is kept
-// widened at once.
+// Arguments that operators refuse before anything moves, and products wider than the widened copy
+// that a worker keeps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(arguments, that_share_memory_with_the_result_are_refused) {
     const matrix c = op.result();
     op.run({c.data, dtype::f32, 8, 8}, {apart.data(), 8, 8}, c);
   });
-  // What is empty shares nothing, wherever it lies: the last rank has no row of A.
+  // An empty operand overlaps nothing, wherever it lies: the last rank has no row of A.
   run_threads(2, [&](world& w) {
     all_gather_gemm op(w, {.m = 1, .n = 8, .k = 8, .type = dtype::f32});
     std::vector<float> c(8);
@@ -175,7 +175,7 @@ TEST(arguments, of_each_operator_are_looked_at) {
                    deal.run({x.data(), 3}, {y.data(), 4});
                  }),
                  errc::invalid_argument, {"in has 3 elements"});
-    // What is empty lies apart from everything.
+    // An empty operand overlaps nothing.
     broadcast spread(w, {.count = 4, .type = dtype::f32});
     const const_array_view in =
         w.rank() == 0 ? const_array_view{x.data(), 4} : const_array_view{y.data() + 1, 0};

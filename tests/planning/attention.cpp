@@ -1,4 +1,4 @@
-// What flash_decode says of its problem, and what it reckons from it.
+// flash_decode: the text of its problem, and sizes derived from the problem.
 #include <gtest/gtest.h>
 
 #include "ops/flash_decode/planning.hpp"

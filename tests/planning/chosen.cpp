@@ -1,10 +1,9 @@
-// What the host chooses and refuses, in full, how much memory it reckons with, and how collectives
-// go between GPUs: every change of it is one that somebody wanted. Whoever did writes chosen.txt
-// with
+// All choices and refusals of plans on the host, the memory that they need, and the plans of
+// collectives between GPUs. A change has to be intended; then chosen.txt is written anew with
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/planning_test --gtest_filter='chosen_by_hosts.*'
 //
-// Nothing here depends on how many cores there are, so workers are always asked for.
+// Plans must not depend on the number of cores, so the options always name the workers.
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -41,7 +40,7 @@ world a_world(int ranks) {
   return std::move(world::threads(ranks, small).back());
 }
 
-/// What `make` returns, a text, or why it refuses.
+/// The text that `make` returns, or the text of its error.
 template <class Make>
 std::string text_or_refusal(const Make& make) {
   try {

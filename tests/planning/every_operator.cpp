@@ -1,5 +1,5 @@
-// What every operator on the host does when it is made: ranks agree on the whole plan, and it says
-// what it does.
+// Every operator on the host, when it is made: ranks agree on the whole plan, and `explain()`
+// describes it.
 #include <string>
 #include <vector>
 

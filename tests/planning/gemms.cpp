@@ -1,4 +1,4 @@
-// What a GEMM operator on the host does where its options leave it open.
+// The defaults of a GEMM operator on the host.
 #include <algorithm>
 #include <thread>
 

@@ -13,7 +13,7 @@ constexpr int rounds = 48;
 /// Those of whole GPUs, and of parts of one that ranks share.
 constexpr int sm_counts[] = {132, 132, 114, 66, 32};
 
-/// What somebody may ask for: mostly nothing.
+/// Random options, mostly the defaults.
 operator_options some_options(pattern how, numbers& number) {
   operator_options options;
   options.how = how;

@@ -16,8 +16,8 @@
 #include "ops/gemm_all_scatter/device_plan.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 
-// What the tests of plans look at: the same in every run, and with every library. The environment
-// variable UNTAX_PLAN_SEEDS names so many more seeds.
+// The cases of the tests of plans: the same in every run, and with every library. The environment
+// variable UNTAX_PLAN_SEEDS adds that many seeds.
 namespace plans_test {
 
 /// Multiprocessors of the GPU that is planned for.
@@ -81,7 +81,7 @@ void each_round(int rounds, const Look& look, unsigned first = 0) {
 template <class Problem>
 inline constexpr bool gathers = std::is_same_v<Problem, untax::all_gather_gemm_problem>;
 
-/// What a rank is asked to plan, for a GPU of so many multiprocessors.
+/// A planning request of a rank, for a GPU of `sms` multiprocessors.
 template <class Problem>
 struct asked {
   Problem problem;
@@ -125,8 +125,7 @@ struct planned : asked<Problem> {
 using planned_gather = planned<untax::all_gather_gemm_problem>;
 using planned_scatter = planned<untax::gemm_all_scatter_problem>;
 
-/// What all ranks of many worlds do, rank by rank: their first choices; for one of them also all
-/// others.
+/// The plans of all ranks of many worlds: their first choices; for one rank also all others.
 [[nodiscard]] const std::vector<planned_gather>& gather_cases();
 [[nodiscard]] const std::vector<planned_scatter>& scatter_cases();
 

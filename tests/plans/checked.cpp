@@ -1,7 +1,7 @@
-// What kernels are planned to do is what their programs say, for many plans; and for worlds that
-// are small enough the schedules of all ranks' kernels are proved, lane by lane: that they end,
-// race nowhere and complete all of C, wherever the senders are. Ranks with the same GPUs plan the
-// same; what they are told that do not is in tests/planning/agreement.cpp.
+// The arguments of planned kernels match their programs, for many plans. For small worlds the
+// schedules of all ranks' kernels are proved, lane by lane: they end, do not race and complete all
+// of C, wherever the senders are. Ranks with the same GPUs plan the same;
+// tests/planning/agreement.cpp has the errors of ranks that do not.
 #include <set>
 #include <string>
 
@@ -42,7 +42,7 @@ TEST(checked, scatters_do_what_their_programs_say) {
   expect_faultless<scatter_model>(scatter_cases());
 }
 
-/// What somebody may ask a GPU of few multiprocessors for, which has all that a whole one has in
+/// A request for a GPU of few multiprocessors, whose plans have all features of a whole GPU in
 /// fewer lanes.
 template <class Problem>
 asked<Problem> small_world(numbers& number, pattern how) {

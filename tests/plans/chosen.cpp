@@ -1,6 +1,6 @@
-// What is chosen for sizes of models, in full. A plan is what was measured to be best, and nothing
-// but a GPU tells whether another one would be as good; so every change of what is chosen is one
-// that somebody wanted. Whoever has measured anew writes chosen.txt with
+// The plans for sizes of models, with all fields. A plan was measured to be the best, and only a
+// GPU can tell whether another one is as good, so a change has to be intended. After a new
+// measurement chosen.txt is written with
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/plans_test --gtest_filter='chosen.*'
 #include <algorithm>
@@ -24,7 +24,7 @@ using namespace plans_test;
 
 using lines = std::vector<std::string>;
 
-/// What is chosen: all fields of the plan, which are those that ranks agree on.
+/// Adds all fields of the chosen plan, which are those that ranks agree on.
 template <class Problem>
 auto add(lines& all, const asked<Problem>& a) {
   auto plans = a.plans();
@@ -53,8 +53,8 @@ void add_gemms(lines& all) {
   }
 }
 
-/// What the model of GEMMs beside other work expects of all plans of a shape, or `alone` that of
-/// the GEMM alone, which was fitted to what was measured.
+/// Adds the times that the model expects of all plans of a shape: beside other work, or of the GEMM
+/// `alone`, by the model that was fitted to measurements.
 void add_expectations(lines& all, bool alone, const std::vector<int>& sm_counts,
                       const std::vector<std::int64_t>& rows) {
   for (const int places : sm_counts) {
@@ -105,7 +105,7 @@ void add_gathers(lines& all) {
       }
     }
   }
-  // What is asked for, and small GPUs.
+  // Explicit options, and small GPUs.
   for (const pattern how : own_patterns) {
     for (const direction move : {direction::push, direction::pull}) {
       for (const std::int64_t m : {48, 1024})

@@ -1,4 +1,4 @@
-// What plans of a GEMM say of tiles, stages and what is read: they cover a shape, and have places.
+// Tiles, stages and reads of GEMM plans: they cover the shape, and fit on the GPU.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -47,7 +47,7 @@ void expect_sound(const gemm_plan& p, const gemm_shape& s, int sms) {
   const auto there = static_cast<int>(std::min<std::int64_t>(y, c.block_n));
   ASSERT_EQ(p.multicast_rows, round_up(ceil_div(there, c.cluster), 8));
   ASSERT_LE(p.multicast_rows * c.cluster, c.block_n);
-  // What lands in a block for a stage.
+  // The rows that a block receives for a stage.
   ASSERT_EQ(c.swap_ab ? b_tma_tile_rows(p) : a_tma_tile_rows(p), tile_rows(c));
   ASSERT_EQ(c.swap_ab ? a_tma_tile_rows(p) : b_tma_tile_rows(p), p.multicast_rows);
   ASSERT_LE(std::max(tile_rows(c), p.multicast_rows), 256) << "TMA takes no more";

@@ -15,7 +15,7 @@
 namespace untax::gpu {
 namespace {
 
-/// What a block may ask for.
+/// Limits of a block.
 constexpr std::int64_t most_shared_bytes = 227 * 1024;
 std::int64_t to_1024(std::int64_t bytes) { return (bytes + 1023) / 1024 * 1024; }
 

@@ -1,6 +1,6 @@
-// What was planned is changed in one place, and somebody has to notice without a GPU: what holds
-// lists against programs, and what kernels are given against lists; the schedule checker, which
-// proves all ranks together; or ranks that compare their plans (see agreement.cpp).
+// Mutants of plans, changed in one place. Each has to be caught without a GPU: by the comparison of
+// lists with programs, or of kernel arguments with lists; by the schedule checker, which proves all
+// ranks together; or by ranks that compare their plans (see agreement.cpp).
 #include <set>
 #include <string>
 #include <tuple>
@@ -142,7 +142,7 @@ void each_change(const gather_model& m, const Change& change) {
     change("counter that is awaited", [](model& p) { ++p.arrivals.base; });
     if (two_sets)
       change("counters of a set that are awaited", [](model& p) { ++p.arrivals.set_size; });
-    // Who pulls has the rank's own chunks before those of others, which tell of them, too.
+    // With pull the rank's own chunks come before those of peers, which reveal this change, too.
     if (!m.how.pulls() && m.how.row_chunks(0).count() > 1) {
       change("rows of a chunk that is awaited",
              [](model& p) { p.arrivals.chunk_rows = p.arrivals.shard_rows; });

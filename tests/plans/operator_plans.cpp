@@ -1,6 +1,6 @@
-// What operators plan: what somebody asks for is what a plan has, and where nobody asks, no plan is
-// a worse one for it. Where a rank has few multiprocessors, or may use few blocks, something that
-// fits is planned, or refused for a reason and with an advice that are true.
+// Plans of operators: explicit options appear in the plan, and defaults are at least as good. On a
+// GPU with few multiprocessors, or with few blocks, the plan fits, or the refusal gives a true
+// reason and advice that works.
 #include <algorithm>
 #include <set>
 #include <string>

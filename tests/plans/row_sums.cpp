@@ -221,7 +221,7 @@ TEST(row_sums, all_multiprocessors_add_where_there_is_enough) {
   EXPECT_EQ(adding(1000, reduce_target::everywhere, 1), 264);
 }
 
-/// What is found out about models of all ranks in which `change` changed something.
+/// The findings about the models of all ranks after `change`.
 template <class Change>
 device_findings changed(const device_sum& sum, int ranks, const Change& change) {
   device_findings found;

@@ -122,7 +122,7 @@ TEST(sums, of_fewer_rows_have_owners_of_their_own) {
   EXPECT_EQ(plan.how.end_row(1), 818);
 }
 
-/// What is found out about models of all ranks in which `change` changed something.
+/// The findings about the models of all ranks after `change`.
 template <class Change>
 device_findings changed(const device_sum& sum, int ranks, pattern how, const Change& change) {
   device_findings found;
@@ -262,7 +262,7 @@ TEST(sums, refuse_patterns_that_there_are_not) {
   EXPECT_NE(found.refusal.find("copy_engine"), std::string::npos);
 }
 
-/// What each plan of a sum says, and how it goes through rows; or why there is none.
+/// Adds the text of each plan of a sum, and its order of rows; or the reason why there is none.
 void add(std::vector<std::string>& all, const device_sum& sum, int world, int rank,
          const operator_options& options, int places) {
   std::string text;

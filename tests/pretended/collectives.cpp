@@ -30,7 +30,7 @@ lines of_kernels(lines all) {
   return all;
 }
 
-/// What a collective asks for when it is made.
+/// The calls that a collective makes when it is planned.
 template <class Operator, class Problem>
 std::string made(world& w, const Problem& problem, const collective_options& options = {}) {
   (void)noted();

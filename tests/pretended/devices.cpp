@@ -1,5 +1,5 @@
-// What builds without CUDA refuse (src/symmetric/no_cuda) is pretended here instead: eight devices
-// in host memory. Nothing computes there, but worlds and operators come as far as their kernels.
+// Stand-ins for the devices that builds without CUDA refuse (src/symmetric/no_cuda): eight devices
+// in host memory. They compute nothing, but worlds and operators run up to their kernels.
 #include <sys/mman.h>
 #include <unistd.h>
 

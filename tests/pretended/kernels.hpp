@@ -18,7 +18,7 @@ using lines = std::vector<std::string>;
 /// A world of so many pretended GPUs; `body` begins without notes.
 void on_gpus(int ranks, const std::function<void(untax::world&)>& body);
 
-/// What was noted since the last call.
+/// The calls that were recorded since the last call of this.
 [[nodiscard]] lines noted();
 /// "1: 0x7ffe...": what runs note of an address.
 [[nodiscard]] std::string text_of(const void* p);
@@ -33,13 +33,13 @@ void put_out_of_reach(const void* p);
 void leave_memory(int device, std::size_t bytes);
 /// No device has such a limit any more.
 void leave_all_memory();
-/// What this rank's kernels throw when they are launched next, once: "" for nothing.
+/// The next launch of this rank's kernels throws `why`, once; "" for none.
 void fail_next(const std::string& why);
 
 /// How many runs of this rank were kept in order with others since the last call.
 [[nodiscard]] int runs_in_order();
 
-/// What a rank has told the ledger since the `from`-th call, which is moved on.
+/// The entries of a rank in the ledger from entry `from` on, which is advanced.
 [[nodiscard]] lines told(untax::world& w, std::uint64_t& from);
 
 }  // namespace pretended

@@ -29,7 +29,7 @@ constexpr std::int64_t tokens = 6;
 constexpr std::int64_t hidden = 64;
 constexpr auto sequential = pattern::fused_sequential;
 
-/// What one run gets, rows at multiples of 16 bytes.
+/// The operands of a run, with rows at multiples of 16 bytes.
 struct alignas(64) memory {
   std::uint16_t in[tokens * hidden + 64] = {};
   std::uint16_t residual[tokens * hidden + 64] = {};

@@ -48,7 +48,7 @@ struct placed_tile {
   }
 };
 
-/// What a copy should do, written plainly.
+/// The reference of a copy, element by element.
 template <class Wanted>
 void reference(placed_tile& to, placed_tile& from, std::int64_t rows, std::int64_t cols,
                const Wanted& wanted) {

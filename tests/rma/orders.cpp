@@ -1,4 +1,4 @@
-// What orders of operations are to the compiler: an x86 does the same for most of them.
+// The memory orders that the compiler sees: an x86 executes most of them alike.
 #include <untax/rma/order.hpp>
 
 #include <atomic>

@@ -24,7 +24,7 @@ untax::world_options limited(std::chrono::milliseconds limit) {
   return options;
 }
 
-/// What `run_threads` throws for `body`.
+/// The error that `run_threads` throws for `body`.
 template <class Body>
 untax::error failure_of(int ranks, std::chrono::milliseconds limit, const Body& body) {
   try {

@@ -1,4 +1,4 @@
-// What the checkers take a step to touch and to wait for.
+// The accesses and waits that the checkers derive from a step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,8 @@ TEST(accesses, of_each_action) {
   EXPECT_EQ(doing(action::attend), (list{{operand::a, 3, 5, false},
                                          {operand::b, 1, 1, false},
                                          {operand::outbox, 3, 5 + statistics, true}}));
-  // What is merged is partial; what becomes of it is in c alone not.
+  // A merge reads partial results with their statistics; its own result has them, too, unless it is
+  // in c.
   EXPECT_EQ(doing(action::merge), (list{{operand::a, 3 * 7, 5 + statistics, false},
                                         {operand::outbox, 3, 5 + statistics, true}}));
   step into_c = s;

@@ -65,7 +65,7 @@ TEST(explore, kills_every_mutant) {
   for (const auto& fate : fates) EXPECT_TRUE(fate.killed) << fate.name;
 }
 
-// What the schedule checker proves to be superfluous, no search can miss.
+// The search misses no verb that the schedule checker proves to be superfluous.
 TEST(explore, agrees_with_the_schedule_checker_on_mutants) {
   const scenario both_ways = exchange_scenario(2, 2, 2, layout::one_worker);
   const scenario one_way = exchange_scenario(2, 1, 2, layout::one_worker);

@@ -1,5 +1,5 @@
-// What the checker says of plans that are wrong in one step, word for word: people find mistakes in
-// protocols by it. Whoever changes what it says, or finds, on purpose writes findings.txt with
+// The texts of the checker about plans that are wrong in one step, word for word: authors of
+// protocols find their mistakes by them. After an intended change findings.txt is written with
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/schedule_test --gtest_filter='findings.*'
 #include <algorithm>
@@ -111,7 +111,7 @@ class findings {
       }
       if (possible > 0) lines.push_back(line_of(c.name, one.name, schedule::check_schedule(plans)));
     }
-    // What only some verbs would order.
+    // Mutants in which only one kind of verb orders accesses.
     const auto plans = cases.front().plans();
     for (const channel_verb kept : {channel_verb::acquire, channel_verb::reserve}) {
       lines.push_back(

@@ -10,7 +10,7 @@ namespace {
 using schedule::lane_program;
 
 /// A rank of which one lane copies A to its outbox and raises a flag, and another one, which
-/// `awaits` the flag, copies from there to C. What comes back is what the checker says.
+/// `awaits` the flag, copies from there to C. Returns the texts of the checker.
 std::vector<std::string> problems(bool orders, bool awaits) {
   lane_program rank({.outbox = {1, 4}});
   const int flag = rank.add_flag(orders);

@@ -145,8 +145,8 @@ TEST(schedules, of_bulk_patterns_hand_over_no_single_tiles) {
   EXPECT_GT(looked_at, 10);
 }
 
-// What goes from one place to several ranks goes to the nearest first, so that all links are busy
-// and no rank is sent to by all at once.
+// Data for several ranks goes to the nearest rank first, so that all links are busy and no rank
+// receives from all at once.
 TEST(schedules, of_all_operators_send_to_the_nearest_first) {
   int looked_at = 0;
   const auto look = [&](const schedule_case& c) {

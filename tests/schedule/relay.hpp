@@ -9,7 +9,7 @@
 
 namespace untax::test {
 
-/// Who sends to rank 2 in each of two epochs.
+/// The rank that sends to rank 2, in each of two epochs.
 struct relay_senders {
   int first = 0;
   int second = 1;

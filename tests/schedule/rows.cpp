@@ -80,7 +80,7 @@ TEST(schedules_of_rows, are_right_whatever_run_comes_after_which) {
   EXPECT_GT(proved, 1000);
 }
 
-/// What may go wrong with sets and counters.
+/// A mistake with sets or counters.
 struct mistake {
   const char* name;
   std::function<void(step&, std::uint64_t epoch, int world, std::int64_t inbox_rows)> make;

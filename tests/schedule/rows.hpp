@@ -37,7 +37,7 @@ struct protocol_of {
 inline constexpr std::int64_t capacity = 6;
 inline constexpr std::uint64_t most_uses = 64;
 
-/// What a rank does with so many rows, and what of the caller's matrices it is about.
+/// The program of a rank for a number of rows, and the callers' matrices that it accesses.
 struct subject {
   std::string name;
   int world = 1;

@@ -10,12 +10,12 @@ namespace emitted_sample {
 enum class candidate : int { plain, wide, padded };
 inline constexpr const char* candidate_names[] = {"plain", "wide", "padded"};
 
-// What is known of an input.
+// The known features of an input.
 struct known_features {
   double n;
 };
 
-// What has to be gathered.
+// The features that take a pass over the input.
 struct gathered_features {
   double longest;
 };

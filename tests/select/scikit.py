@@ -35,7 +35,8 @@ def read(path):
 
 
 def mean_ratio(features, times, allowed, depth, leaf):
-    """By cross-validation, over the best format of all. What a guard refuses becomes CSR, as with untax."""
+    """By cross-validation, over the best format of all. CSR takes the place of a format that a guard refuses, as with
+    untax."""
     finite = numpy.where(allowed & numpy.isfinite(times), times, times[:, :1])
     best = finite.argmin(axis=1)
     weight = numpy.log(finite.max(axis=1) / finite.min(axis=1)) + 1e-3

@@ -25,7 +25,7 @@ table sample(std::uint64_t seed, int records = 400) {
   return read_csv(sample_csv(seed, records), "sample.csv", sample_schema());
 }
 
-/// What emitted.hpp was made of: a guard of each kind, and trees that come by all of them.
+/// The selector of emitted.hpp: a guard of each kind, and trees that reach all of them.
 selector emitted_selector() {
   const selector trained = train(sample(1));
   schema what = trained.what();

@@ -112,7 +112,7 @@ TEST(contract, other_bits_are_seen) {
   EXPECT_EQ(sums_wrong(m, wavers, false, 6), "");
 }
 
-/// What units are, of any way that has them.
+/// The units of every way that has them.
 TEST(contract, units_have_each_row_and_element_once) {
   std::mt19937_64 random(9);
   std::vector<std::vector<std::int64_t>> all = odd_lengths();

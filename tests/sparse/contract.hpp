@@ -17,7 +17,7 @@
 
 #include "tests/sparse/support.hpp"
 
-// What <untax/sparse/ways.hpp> says of every way, asked of any implementation.
+// The contract of <untax/sparse/ways.hpp>, tested on every implementation.
 
 namespace untax::sparse::test {
 

@@ -1,4 +1,4 @@
-// What is done with offsets holds for more elements than 32 bits count, without memory for them.
+// Arithmetic of offsets beyond 32 bits, without memory for the elements.
 
 #include <gtest/gtest.h>
 

@@ -16,8 +16,8 @@ using test::random_vector;
 using test::refusal;
 using test::with_rows;
 
-/// Every kernel by 1 to 7 threads, for some alpha and beta, against the compensated sum. What may
-/// not be padded so much is left out.
+/// Every kernel by 1 to 7 threads, for some alpha and beta, against the compensated sum. Kernels
+/// that would pad too much are left out.
 template <class Value, class Offset>
 void try_all(const csr<Value, Offset>& m, std::uint64_t seed, const std::vector<int>& threads) {
   const auto x = random_vector<Value>(m.cols, seed);
@@ -33,7 +33,7 @@ void try_all(const csr<Value, Offset>& m, std::uint64_t seed, const std::vector<
         EXPECT_EQ(product.which(), kernel);
         EXPECT_GE(product.setup_seconds(), 0);
         for (const auto& [alpha, beta] : {std::pair<Value, Value>{1, 0}, {2.5, 0}, {-1, 0.5}}) {
-          // What beta = 0 must not read.
+          // With beta = 0 the kernel must not read y.
           std::vector<Value> y(before.size(), std::numeric_limits<Value>::quiet_NaN());
           if (beta != 0) y = before;
           product.run(alpha, x, beta, y);

@@ -26,7 +26,7 @@ def fingerprint(tree, name, *more):
 
 
 def version_of(program):
-    """What a tool says of its version: another one may have other findings."""
+    """The version of a tool: another version may have other findings."""
     return subprocess.run([program, "--version"], capture_output=True, text=True).stdout
 
 

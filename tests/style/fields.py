@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Operators are compared by the fields of their entries, nowhere by their names as text.
 
-A text says nothing about the next operator: whoever compares names has to be found and asked again. What the library,
-the command and the benchmarks have to know about an operator is a field of operator_entry or collective_entry
-(ops/common/workload.hpp, ops/collectives_common/workload.hpp). To look an entry up by a name that a user or a file
-gave is no comparison, nor is it to write a name out.
-"""
+A comparison of names misses the next operator. Everything that the library, the command and the benchmarks have to know
+about an operator is a field of operator_entry or collective_entry (ops/common/workload.hpp,
+ops/collectives_common/workload.hpp). To look an entry up by a name that a user or a file gave is no comparison, nor is
+it to write a name out."""
 import re
 
 import gate

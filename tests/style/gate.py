@@ -1,4 +1,4 @@
-"""What the gates share: which files there are, what they include, and how a gate is run.
+"""Shared by the gates: the files of the tree, their includes, and the main program of a gate.
 
 A gate is a function check(tree) that returns one line of text for each thing that is wrong. Each gate also names
 snippets that it must reject and snippets that it must accept; `--self-test` tries them, so a gate that has become
@@ -53,7 +53,7 @@ class Tree:
         return self._texts[name]
 
     def includes(self, name):
-        """What a file includes, as written."""
+        """The includes of a file, as written."""
         return INCLUDE.findall(self.text(name))
 
     def resolve(self, name, included):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every place of a kernel where an instruction carries order is known, with its reason: tests/ptx/order.txt names the
-function, and what of this kind it does, in order. Places are found by the instruction, in all kernels of engines, ops
-and the library: a new one without a line, a line without its place, and one in which something was dropped, weakened
-or exchanged are errors. What the instructions themselves compile to is for tests/style/ptx.py.
+"""Every instruction of a kernel that carries order is known, with its reason: tests/ptx/order.txt names each function that
+has one, and its steps in order. Places are found by the instruction, in all kernels of engines, ops and the library:
+a new one without a line, a line without its place, and one in which a step was dropped, weakened or exchanged are
+errors. tests/style/ptx.py checks the instructions that a place compiles to.
 
-Two things hold wherever they occur, whatever the list says: who tells of TMA tiles that TMA stores
-has waited until they are written, not only read; what ordinary stores leave to TMA, or to the tensor
-cores, is followed by a proxy fence before anybody hears of it; and a release is never weaker than its scope.
+Three rules hold in every function, whatever the list says: a function that signals TMA tiles stored by TMA has waited
+until they are written, not only read; ordinary stores that TMA or the tensor cores read are followed by a proxy fence
+before their signal; and a release is never weaker than its scope.
 """
 import re
 
@@ -16,7 +16,7 @@ LIST = "tests/ptx/order.txt"
 BELOW = ("engines/", "ops/", "include/untax/rma/", "include/untax/flow/", "include/untax/memory/")
 KERNELS = {".cu", ".cuh"}
 
-# What carries order: a function that has one of these is a place.
+# Instructions that carry order: a function that has one of them is a place.
 CARRIES = {
     "fence_proxy": r"\bfence_proxy_async\s*\(([^()]*)\)",
     "fence_init": r"\bfence_mbarrier_init\s*\(([^()]*)\)",
@@ -40,7 +40,7 @@ CARRIES = {
 # Of inline instructions, those that carry order.
 ORDERS = re.compile(r"\b((?:fence|red|atom|mbarrier|st\.(?:async|release|relaxed)|ld\.(?:acquire|relaxed)|"
                     r"(?:cp\.async|wgmma)[\w.:]*(?:wait_group|commit_group|fence))[\w.:]*)")
-# What stands beside it: what is ordered, and by whom it is heard of.
+# Steps beside such an instruction: accesses that are ordered, and signals.
 BESIDE = {
     "sync_warp": r"\b__syncwarp\s*\(",
     "sync_block": r"\b__syncthreads\w*\s*\(|\b(?:group|block|block_)\.sync\s*\(",
@@ -96,7 +96,7 @@ def functions(text):
 
 
 def steps(body):
-    """What a function does that carries order, or is ordered, in the order of its text."""
+    """The steps of a function that carry order, or are ordered, in the order of its text."""
     found = []
     for kind, pattern in TOKENS:
         for match in pattern.finditer(body):
@@ -112,8 +112,8 @@ def steps(body):
 
 
 def places(tree):
-    """By file and function: the steps of those that carry order. What stands in no function, such as the order that is
-    meant where none is named, is that of the file's declarations."""
+    """By file and function: the steps of functions that carry order. Steps outside functions, such as a default order,
+    belong to the file's declarations."""
     found = {}
     for name in tree.files(KERNELS, BELOW):
         text = without_comments(tree.text(name))
@@ -149,7 +149,7 @@ def after(kinds, first, then, last):
 
 
 def rules(steps_of):
-    """What is wrong wherever it occurs."""
+    """Steps that are wrong wherever they occur."""
     kinds = [kind for kind, _ in steps_of]
     wrong = []
     if not after(kinds, {"tma_store"}, {"tma_store_wait", "wait_group"}, {"raise", "release", "tell"}):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What carries the order in kernels is there: each site of tests/ptx/sites.cu compiles to PTX with the instructions
+"""Kernels have the instructions that carry order: each site of tests/ptx/sites.cu compiles to PTX with the instructions
 that docs/memory_model.md lists, in their order, and to machine code without spills or stack; so do the kernels of the
-rma suite, those that gather or scatter all at once, and those of the GEMM and of attention of many queries, whose
-multiplications are not serialised.
-The kernels of attention for heads of 64 and 128, and those that gather by packets, have the instructions that carry
-order, and spill nothing; the former also those whose blocks add sums up between them. No kernel has a multimem
-instruction. What has to hold on every path through the kernels that move and multiply, of each kind one, is in
-tests/style/ptx_paths.py. Takes nvcc and no GPU; skipped without nvcc. Sources that passed are remembered until they, or
-what they include, change.
+rma suite, those that gather or scatter in one phase, and those of the GEMM and of attention of many queries, whose
+multiplications are not serialised. The kernels of attention for heads of 64 and 128, and those that gather by packets,
+have the instructions that carry order, and spill nothing; the former also those whose blocks add sums up between them.
+No kernel has a multimem instruction. tests/style/ptx_paths.py checks the facts that hold on every path through one
+kernel of each kind that moves and multiplies.
+
+Takes nvcc and no GPU; skipped without nvcc. Sources that passed are remembered until they, or their includes, change.
 """
 import os
 import re
@@ -43,8 +43,8 @@ BLOCK = r"(bar|barrier)\.(cta\.)?(sync|red)"
 WARP = r"bar\.warp\.sync"
 STORE = r"st\.(global\.)?(v\d\.)?(b|u|s)(32|64)\b"
 
-# What has to stand in each kernel, one after the other. The text follows the blocks of the program, not its loops, so
-# what is in different loops is listed on its own.
+# The instructions that each kernel must have, one after the other. The text follows the blocks of the program, not its
+# loops, so what is in different loops is listed on its own.
 ORDER = {
     "site_signal": [STORE, BLOCK, RAISE],
     "site_signal_warp": [STORE, r"bar\.warp\.sync", RAISE],
@@ -92,7 +92,7 @@ def path_of(tree, name):
 
 
 def compiled(tree, name, *options):
-    """What nvcc says, and the text that it makes."""
+    """The messages of nvcc, and the text that it writes."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         done = subprocess.run(
@@ -139,8 +139,8 @@ def orders(tree):
                        for pattern, why in FORBIDDEN.items() if re.search(pattern, body)]
 
 
-# What kernels and the functions that they call have to have, in any order: those that send packets, and those whose
-# blocks add sums up between them.
+# The instructions that kernels and functions called by them must have, in any order: kernels that send packets, and
+# kernels whose blocks add sums up between them.
 OF_PACKETS = (r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128")
 OF_PIECES = (r"st\.async\.shared::cluster\.mbarrier::complete_tx::bytes\.v4",
              r"mbarrier\.try_wait\.parity\.acquire\.cluster")

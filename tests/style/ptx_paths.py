@@ -1,13 +1,14 @@
-"""What holds on every path through a kernel, from its PTX: blocks of instructions, the branches between them, and facts
-that are followed along them until nothing changes. A path that the branches allow counts as one, whether or not it is
-ever taken, so a fact is one that holds whatever is known of the branches."""
+"""Facts that hold on every path through a kernel, from its PTX: blocks of instructions, the branches between them, and
+facts that are propagated along branches until nothing changes. A path that the branches allow counts as one, whether or
+not it is ever taken, so a fact holds whatever the conditions of branches are."""
 import re
 
 LABEL = re.compile(r"^\s*(\$\w+):")
 BRANCH = re.compile(r"^\s*(@!?%\w+\s+)?bra(?:\.uni)?\s+(\$\w+)")
 LEAVES = re.compile(r"^\s*(@!?%\w+\s+)?(?:ret|exit)\b")
 
-# What begins a fact, what ends it, where it may not hold, and what is wrong then.
+# Rules of facts: the instruction that begins a fact, the one that ends it, the one at which it must not hold, and the
+# finding.
 RULES = [
     (re.compile(r"\bstmatrix\."),
      re.compile(r"\bfence\.proxy\.async(?:\.shared::cta)?\s*;"),
@@ -71,7 +72,7 @@ def through(lines, rule, holds):
 
 
 def broken(body):
-    """What is wrong in a kernel, with an instruction at which it is."""
+    """The findings in a kernel, each with its instruction."""
     graph = blocks(body)
     findings = []
     for rule in RULES:

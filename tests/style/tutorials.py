@@ -42,7 +42,7 @@ def check(tree):
 
 
 PROGRAM = "int a;\n\nint main() {\n  return a;\n}\n"
-# What a tutorial on this program may say and may not; gate.main tries single files only.
+# Texts that a tutorial on this program may have and may not; gate.main tries single files only.
 TELLING = [
     ("examples/00_a/a.cpp\n```cpp\n  return a;\n```\n", True),
     ("examples/00_a/a.cpp\n```\nanything\n```\n```cpp\nint a;\n```\n", True),

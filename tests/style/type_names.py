@@ -2,7 +2,7 @@
 """A name of a namespace stands for one type.
 
 Two types of one name in one namespace break the one-definition rule without a word of the compiler, as soon as the headers of both
-reach one program. What stands in an unnamed namespace belongs to its file.
+reach one program. Types in an unnamed namespace belong to their file.
 """
 import collections
 import re

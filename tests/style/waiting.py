@@ -15,7 +15,7 @@ import gate
 GIVES_WAY = re.compile(r"\b(?:pause|_mm_pause|__builtin_ia32_pause|sched_yield|pthread_yield|(?:__)?nanosleep|"
                        r"clock_nanosleep|usleep|sleep|sleep_for|sleep_until|yield|futex|SYS_futex)\s*\(")
 LOADS = re.compile(r"\bload\s*\(|\bload_acquire\s*\(|\batomic_load\w*\s*\(|\b__atomic_load\w*\s*\(")
-# What kernels look at memory with, beside that: packets, barriers in shared memory, parts of a wait, bits of A.
+# Further ways in which kernels poll memory: packets, barriers in shared memory, parts of a wait, bits of A.
 LOOKS = re.compile(r"\b(?:look|arrived_until|arrived_soon|have_arrived|first_missing|has_ended|load_packet\w*|"
                    r"\w*(?:try|test)_wait\w*|__ld(?:cv|cg|volatile)|ld_\w+)\s*\(|\bvolatile\s+\w+\s*\*")
 KERNELS = (".cu", ".cuh")

@@ -28,7 +28,7 @@ using gpu::messages_of;
 using origin = std::pair<int, std::int64_t>;
 using result = std::map<std::int64_t, origin>;
 
-/// What every rank ends with if all do what their tables say, as senders see it.
+/// The result of every rank if all ranks follow their tables, as senders see it.
 std::vector<result> as_sent(const std::vector<message_table>& tables) {
   std::vector<result> results(tables.size());
   for (const message_table& from : tables) {
@@ -236,7 +236,7 @@ TEST(messages, of_a_relay) {
             if (other.rank == root) continue;
             ASSERT_EQ(other.got[t.rank].begin, sent.begin);
             ASSERT_EQ(other.got[t.rank].size, sent.size);
-            // What an owner passes on is its part, whoever it is for.
+            // An owner passes on its part, for every receiver.
             ASSERT_EQ(t.sent[other.rank].begin, sent.begin);
             ASSERT_EQ(t.sent[other.rank].size, sent.size);
           }

@@ -242,7 +242,7 @@ TEST(model_errors, what_is_no_scalar_is_shown_by_its_type) {
             "some/model.json: torch_dtype is an object; should be a text");
 }
 
-// Whatever walks over a value by recursion would need a stack frame for every level.
+// A recursive walk over the value would need a stack frame for every level.
 TEST(model_errors, nested_deeply) {
   constexpr int depth = 100'000;
   std::string list(depth, '[');
@@ -353,7 +353,7 @@ TEST(model_errors, unreadable_files) {
             std::string::npos);
 }
 
-// Whatever happens to a file, it parses or is refused in our own words.
+// A damaged file parses or is refused with an error of untax.
 TEST(model_errors, damaged_files) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -125,8 +125,8 @@ spread spread_in(const nlohmann::json& figure) {
   return {s.at("median"), s.at("p10"), s.at("p90")};
 }
 
-/// What two H200 measured gives the numbers that their description has, some of which were rounded
-/// or taken from other runs; a number of something else is further off.
+/// Measurements of two H200 give the numbers of their description, some of which were rounded or
+/// taken from other runs; numbers of other quantities are further off.
 TEST(own_machine, numbers_are_those_of_the_reports) {
   bench::rma_report verbs;
   const std::vector<std::string> tables = {"blocks", "sizes", "pairs", "all", "latency"};

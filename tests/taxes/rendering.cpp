@@ -93,7 +93,7 @@ TEST(table, units_follow_the_size) {
   }
 }
 
-// What a backend cannot measure is in every form of the report, with the reason.
+// Every form of the report names the steps that a backend cannot measure, with the reason.
 TEST(renderings, say_what_was_not_measured_and_on_which_gpus) {
   tax_report report = sample_report();
   report.backend = "cuda";

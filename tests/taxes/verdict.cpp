@@ -1,4 +1,4 @@
-// What may be said follows from figures and their uncertainty; all figures here are made up.
+// A verdict follows from figures and their uncertainty; all figures here are invented.
 #include <untax/taxes/verdict.hpp>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What loading OpenBLAS leaves behind.
+// The state of a process after loading OpenBLAS.
 #include "engines/host/openblas.hpp"
 
 #include <sched.h>

@@ -1,7 +1,7 @@
-// What values say that nobody has filled: nothing. No elements, no rank but the first, no index but
-// -1 where 0 is one; and one where something is divided or multiplied by it. Code fills them field
-// by field, so a field that it leaves out has to mean that. (Nothing is const here, so that it is
-// filled when the test runs and not when it is compiled.)
+// Default values of structures mean nothing: no elements, no rank but the first, index -1 where 0
+// is an index, and 1 for divisors and factors. Code fills structures field by field, so the default
+// has to be the meaning of a field that it leaves out. (Nothing is const here, so that it is filled
+// when the test runs and not when it is compiled.)
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>

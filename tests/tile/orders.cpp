@@ -1,5 +1,5 @@
-// Who is sent to when, which tiles a worker takes, and where rooms lie: against what the comments
-// say, for every small case.
+// The order of receivers, the tiles of a worker, and the places of rooms, compared with their
+// comments, for every small case.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -167,7 +167,7 @@ TEST(rooms, are_free_credit_uses_ahead) {
       EXPECT_EQ(r.needed_free(), use > credit ? use - credit : 0);
     }
   }
-  // What a protocol leaves out: nobody's room, a flag, free before its first use, of one reader.
+  // The default room: unnamed, a flag, free before its first use, of one reader.
   const room r;
   EXPECT_FALSE(r.named());
   EXPECT_EQ(r.producer, -1);

@@ -1,4 +1,4 @@
-// What the host keeps widened is what the next steps want, and no more.
+// The host keeps exactly those operands widened that the next steps read.
 #include <algorithm>
 #include <array>
 #include <vector>

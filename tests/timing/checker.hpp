@@ -17,7 +17,7 @@ namespace timing = untax::timing;
 
 inline constexpr double rounding = 1e-9;  // relative
 
-/// What no run can undercut: the work of every worker, and what every lane carries.
+/// The lower bound of every run: the work of each worker, and the bytes of each lane.
 inline double bound_of(const timing::workload& work, const timing::simulation& run) {
   double most = 0;
   for (const timing::timed_worker& w : work.workers()) {
@@ -29,7 +29,8 @@ inline double bound_of(const timing::workload& work, const timing::simulation& r
   return most;
 }
 
-/// What a simulation that kept its spans has got wrong, as texts. Knows nothing of how it was made.
+/// Finds the faults of a simulation that kept its spans, as texts, without the code of the
+/// simulator.
 class checker {
  public:
   checker(const timing::workload& work, const timing::machine& m, const timing::simulation& run)

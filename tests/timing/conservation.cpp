@@ -1,4 +1,4 @@
-// What holds of every simulation, on random workloads and on the programs of collectives.
+// Invariants of every simulation, on random workloads and on the programs of collectives.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -212,8 +212,8 @@ TEST(conservation, the_same_seed_gives_the_same_times) {
 
 TEST(conservation, what_is_faster_is_no_slower) {
   // Transfers that wait for a link go in the order in which they come, so one that comes earlier
-  // may hold others up; in random workloads that has been up to 1.4 % of the whole. What operators
-  // do is held to 1 %, in predicted.cpp.
+  // may hold others up; in random workloads that has been up to 1.4 % of the whole. predicted.cpp
+  // holds operators to 1 %.
   constexpr double order = 1.03;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const random_work random(shape_of(seed), seed);

@@ -1,5 +1,5 @@
-// Who is meant: all ranks of an operator have its number, and all operators of a world that of the
-// world; an operator has another number than the next.
+// Numbers of operators and worlds: all ranks of an operator have its number, all operators of a
+// world have the world's, and two operators differ.
 #include <cstdint>
 #include <map>
 #include <set>

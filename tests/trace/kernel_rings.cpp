@@ -1,4 +1,4 @@
-// What kernels note, decoded without a GPU: rings by hand, whose answers are known.
+// Events of kernels, decoded without a GPU: rings written by hand, with known results.
 #include <algorithm>
 #include <cstdint>
 #include <random>

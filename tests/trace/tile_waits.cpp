@@ -1,4 +1,4 @@
-// Whose waits are those of warps that multiply: rings by hand, whose answers are known.
+// Waits are attributed to the warps that multiply: rings written by hand, with known results.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

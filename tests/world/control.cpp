@@ -48,7 +48,7 @@ TEST(control, a_wait_record_comes_back_as_it_was) {
 
 TEST(control, has_no_records_outside_the_table) {
   const lone_control c(2);
-  // What lies beside the table is not zero.
+  // Memory beside the table is not zero.
   for (int slot = 0; slot < untax::wait_slots; ++slot)
     c.view.publish_wait(0, slot, {"op", verb::acquire, 1, 2, 3, 4}, 5, 6);
   for (int from = 0; from < 2; ++from) c.view.arrived(0, from) = 9;

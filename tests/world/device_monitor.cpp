@@ -92,7 +92,7 @@ struct devices_of_two {
     return true;
   }
   [[nodiscard]] std::uint64_t* outcome(int rank) const { return state.kernel_view(rank).outcome; }
-  /// What a kernel leaves behind.
+  /// Writes an outcome as a kernel does.
   void put_outcome(int rank, int word, std::uint64_t value) const {
     std::atomic_ref<std::uint64_t>(outcome(rank)[word]).store(value);
   }

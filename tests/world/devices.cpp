@@ -1,4 +1,4 @@
-// What worlds of GPUs do on the host, on arenas that only pretend to be in device memory: the test
+// The host's part of worlds of GPUs, on arenas that only pretend to be in device memory: the test
 // plays the kernels. tests/gpu has real ones.
 #include <atomic>
 #include <cstring>
@@ -61,7 +61,7 @@ std::shared_ptr<segment> pretended_gpus(int ranks) {
   return memory;
 }
 
-/// What a kernel of `rank` leaves that waits for `peer`.
+/// Writes the wait record of a kernel of `rank` that waits for `peer`.
 int wait_in_kernel(const control& state, int rank, int peer) {
   const int slot = untax::first_kernel_slot + 3;
   state.publish_wait(rank, slot, {"never", verb::wait_until, peer, 7, 5}, 2, host_memory::now());
@@ -111,7 +111,7 @@ TEST(devices, arenas_go_where_their_segment_goes) {
   EXPECT_EQ(other.devices(), arenas);
   EXPECT_EQ(other.ranks(), 2);
   EXPECT_EQ(other.arena(1), arenas->base() + 512 + other.layout().arena_span());
-  // What was there before ends with the one that it was moved from.
+  // `moved` holds the former segment of `other`, and ends it.
   EXPECT_EQ(moved.devices(), nullptr);
   EXPECT_EQ(moved.ranks(), 3);
   EXPECT_EQ(moved.control(), control);

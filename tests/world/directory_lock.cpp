@@ -1,4 +1,4 @@
-// Who holds a directory, for how long others wait for it, and what is none.
+// The holder of a directory's lock, the time that others wait for it, and files that are no locks.
 #include "src/world/directory_lock.hpp"
 
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp is POSIX
@@ -54,7 +54,7 @@ TEST_F(directory_locks, are_of_directories_that_are_there) {
   EXPECT_TRUE(directory_lock(path + "/one"));
 }
 
-// Whoever comes when the directory is removed makes it anew.
+// A rank that comes while the directory is removed creates it anew.
 TEST_F(directory_locks, of_a_directory_that_was_removed_meanwhile_are_none) {
   const std::string gone = path + "/gone";
   std::filesystem::create_directory(gone);

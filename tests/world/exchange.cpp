@@ -1,4 +1,4 @@
-// What processes tell each other before they meet, and what launchers that were killed leave.
+// Messages of processes before they meet, and files left by launchers that were killed.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -44,7 +44,7 @@ class variable_for_now {
   std::string before_;
 };
 
-// What is wrong with a rank is told in 255 bytes.
+// The error of a rank is cut to 255 bytes.
 void expect_cut(const untax::error& e) {
   const std::string text = e.what();
   ASSERT_NE(text.find("rank 0: "), std::string::npos) << text;

@@ -23,7 +23,7 @@ constexpr std::size_t capacity = 64 * 1024;
 
 segment memory_of(int ranks) { return segment::anonymous({ranks, 0, capacity}); }
 
-/// What a first-fit heap has to do, in the plainest way: a map of 512-byte units.
+/// The reference of a first-fit heap: a map of 512-byte units.
 class model_heap {
  public:
   /// The offset, or -1 if there is no room.

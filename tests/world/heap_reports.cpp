@@ -1,4 +1,4 @@
-// What a heap says of itself, and what it advises when it is full.
+// The report of a heap, and its advice when it is full.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -187,7 +187,7 @@ TEST(placement, refuses_ranks_without_their_number) {
     v.insert({{"UNTAX_RANK", "0"}, {"UNTAX_WORLD_SIZE", "1"}});
     EXPECT_EQ(place(v).world_size, 1);
   }
-  // What PALS sets beside its own, and PMIx below Slurm.
+  // Variables that PALS sets besides its own, and PMIx below Slurm.
   EXPECT_EQ(place({{"PALS_RANKID", "1"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}).rank, 1);
   EXPECT_EQ(place({{"PMIX_RANK", "1"},
                    {"SLURM_PROCID", "1"},

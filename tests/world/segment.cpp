@@ -74,7 +74,7 @@ TEST(segment, refuses_more_than_can_be_addressed) {
                errc::out_of_memory, {"UNTAX_HEAP_BYTES", "2 ranks"});
 }
 
-// Whoever asks for a little less than can be addressed hears that the system refused it.
+// A segment slightly smaller than the address space fails with the system's refusal.
 TEST(segment, counts_in_bytes_what_can_be_addressed) {
   constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
   for (const std::size_t ranks : {1, 2, 5}) {

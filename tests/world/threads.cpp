@@ -96,7 +96,7 @@ TEST(world, guards_of_what_ended_are_looked_at_before_ranks_meet) {
     const auto broken = ranks[0].allocate_owned<std::byte>(300, "the culprit");
     *broken->local(300) ^= std::byte{1};
   }
-  // Whoever came to the barrier would wait for rank 1 in vain.
+  // A rank in the barrier would wait for rank 1 in vain.
   expect_error(error_of([&] { ranks[0].barrier(); }), errc::internal, {"\"the culprit\""});
 }
 

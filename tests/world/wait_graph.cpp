@@ -66,7 +66,7 @@ TEST(wait_graph, blames_the_dead_before_the_cycle) {
   EXPECT_EQ(wait_graph(states, waits).describe(2), "rank 2 is gone (its process ended)");
 }
 
-// What people look at first stands first; what began together stays in its order.
+// The longest wait stands first; waits that began together keep their order.
 TEST(wait_graph, tells_the_longest_wait_of_a_rank_first) {
   std::vector<wait_graph::waiter> waits = {waiting(0, 1, 5), waiting(0, 1, 6), waiting(0, 1, 7),
                                            waiting(0, 1, 8)};
@@ -82,8 +82,8 @@ TEST(wait_graph, tells_the_longest_wait_of_a_rank_first) {
   }
 }
 
-// Whoever has ended waits for nobody, whatever its workers wrote down last; whoever runs without
-// waiting is told, too.
+// A rank that has ended waits for no peer, whatever the last records of its workers are; a running
+// rank without a wait is listed, too.
 TEST(wait_graph, tells_of_ranks_without_waits_what_they_are) {
   std::vector<rank_state> states = all(3);
   states[1] = rank_state::failed;

@@ -190,7 +190,8 @@ TEST(watch, gives_up_on_a_reporter_that_never_writes_its_report) {
       errc::aborted, {"rank 0", "op", "before it said why"});
 }
 
-// Who stops the world first writes why, and may be killed before that: others give it a second.
+// The rank that stops the world writes the reason, and may be killed before it does: others wait a
+// second for it.
 TEST(watch, a_claim_that_is_never_explained_ends_the_wait_all_the_same) {
   const world_test::lone_control c(2);
   c.block().stop.claim = 2;
