@@ -150,7 +150,7 @@ test_python() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# What a text says does not depend on the build, so the gates run once, in the build that sees most sources.
+# Gates look at sources, which do not depend on the build, so they run once, in the build that has most sources.
 gates=${presets[0]}
 if [[ "$quick" == yes && "$release" == cuda ]]; then
   configuration=(-D UNTAX_GPU_TESTS=OFF -D UNTAX_CUDA_SHARE=6)

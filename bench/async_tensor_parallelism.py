@@ -32,7 +32,8 @@ def layers(ranks):
 
 
 def ways_of(operator, x, w, group):
-    """What is called, by its way: torch's implementations, untax's, which `install` puts into their place, and NCCL."""
+    """The functions to time, by name: torch's implementations, untax's, which `install` puts into their place, and
+    NCCL."""
     ranks = dist.get_world_size()
     if operator == "all_gather_matmul":
         gathered = x.new_empty(x.shape[0] * ranks, x.shape[1])
@@ -95,7 +96,7 @@ def said_by(*command):
 
 
 def place():
-    """What was measured, and where."""
+    """The fields that say where the figures are from."""
     return {"format": "untax-async-tensor-parallelism",
             "commit": said_by("git", "describe", "--always", "--dirty", "--abbrev=12"),
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "device": torch.cuda.get_device_name(),

@@ -22,7 +22,7 @@ LEAST = 0.99  # of cuDNN's rate: what is asked of decode
 
 
 def rows_of(document):
-    """What was measured, prefill and decode alike; of decode what the kernel of one rank took."""
+    """The rows of a document, prefill and decode alike; of decode the time of one rank's kernel."""
     if "rows" in document:
         return [{**row, "own": row["seconds"]["automatic"]["median"]} for row in document["rows"]]
     return [{**problem, "type": document["dtype"], "queries": 1, "causal": False, "decode": True,
@@ -89,7 +89,7 @@ def best_of_layouts(row, backend, repeats):
 
 
 def bars_of(ratios):
-    """What is asked of decode, as `untax bench --json` writes it."""
+    """The bars of decode, as `untax bench --json` writes them."""
     figures = (("geometric mean", math.exp(statistics.fmean(math.log(r) for r in ratios))), ("least", min(ratios)))
     return [{"what": f"cuDNN / local kernel, {which}", "value": value, "at_least": LEAST, "met": value >= LEAST}
             for which, value in figures]

@@ -1,4 +1,4 @@
-"""What Nsight Compute (ncu) counts of the kernels of a command."""
+"""Counters of Nsight Compute (ncu) for the kernels of a command."""
 import csv
 import io
 

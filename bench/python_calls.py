@@ -1,6 +1,7 @@
-"""What a call from Python costs the host: operators of torch.ops.untax, of the Python package, and of the extension below
-both, which is a call of the C ABI with its arguments read. "inference" is that of torch in torch.inference_mode(), where
-nothing looks for derivatives, and "out" that of the variant which is given its result there. Also how long `import untax` and a first call take.
+"""Host time of a call from Python: of operators of torch.ops.untax, of the Python package, and of the extension below
+both, which reads the arguments and calls the C ABI. "inference" is that of torch in torch.inference_mode(), where
+nothing looks for derivatives, and "out" that of the variant which is given its result there. Also how long `import
+untax` and a first call take.
 
 Usage: python bench/python_calls.py [--device cuda|cpu] [--json FILE]
 """
@@ -75,7 +76,7 @@ def collective_calls(device, name, engine, settle):
 
 
 def seconds_in_a_process(program):
-    """What a fresh interpreter prints."""
+    """The number that a fresh interpreter prints last."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
     return float(done.stdout.split()[-1])
 

@@ -154,7 +154,7 @@ class Bench:
                     print(f"  {way} is not run: {why}", flush=True)
 
     def cells(self, model, small):
-        """What is measured of a model, in an order whose beginning is a fair sample of all of it."""
+        """The measurements of a model, in an order whose beginning is a fair sample."""
         counts = self.tokens()
         made = [("projection", name, count) for count in counts for name in projections.problems(model)]
         if self.chosen.draw:
@@ -204,7 +204,7 @@ class Bench:
                 torch.cuda.empty_cache()
 
     def summary(self):
-        """What is judged: the least and the mean factor, by kind and mode."""
+        """The judged figures: the least and the mean factor, by kind and mode."""
         lines = []
         for what in ("projection", "layer"):
             for mode in self.modes:

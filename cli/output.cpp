@@ -49,7 +49,7 @@ void show(std::string_view text) { print(fitted(text, width(stream::out))); }
 void finish_output() {
   errno = 0;
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) note_failure();
-  // Who reads a pipe may stop when it has what it wants, as `head` does.
+  // The reader of a pipe may close it early, as `head` does.
   if (failure_of_stdout == 0 || failure_of_stdout == EPIPE) return;
   throw output_lost(fmt::format("cannot write to stdout: {}; what was printed is not complete",
                                 std::generic_category().message(failure_of_stdout)));

@@ -56,7 +56,7 @@ std::vector<spmv_kernel> kernels_named(const std::string& text, bool on_gpu) {
   return bench::spmv_kernels(on_gpu);
 }
 
-/// What computes the products: a GPU, or threads.
+/// The device that computes the products: a GPU, or threads.
 std::string place_of(const spmv_request& request, bool on_gpu) {
   return on_gpu ? "one GPU, " + sparse::cusparse_text()
                 : fmt::format("{} threads", threads_of(request.threads));
@@ -102,7 +102,7 @@ std::string refusals_of(const spmv_figures& figures) {
   return text;
 }
 
-/// What the bits of y depend on, apart from the matrix.
+/// Whether the bits of y depend on threads or on chance, apart from the matrix.
 const char* bits_of(spmv_kernel kernel, bool on_gpu) {
   if (on_gpu) return is_reproducible_on_gpu(kernel) ? "same" : "by chance";
   return is_reproducible(kernel) ? "same" : "by threads";

@@ -34,7 +34,8 @@ endif()
 find_package(CUDAToolkit REQUIRED)
 # fmt 9 gives up constexpr when it sees nvcc, and then fails to compile as C++20.
 add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-DFMT_USE_CONSTEXPR=1>)
-# What kernels are given depends on it, so all of the library sees it; only engines/gpu/trace/launch_trace.hpp asks.
+# The arguments of kernels depend on this definition, so all of the library sees it; only
+# engines/gpu/trace/launch_trace.hpp tests it.
 if(UNTAX_KERNEL_TRACE)
   add_compile_definitions(UNTAX_KERNEL_TRACE)
 endif()
@@ -45,7 +46,7 @@ file(GLOB operator_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*/*.cu)
 list(FILTER operator_kernels EXCLUDE REGEX "/ops/_skeleton/")
 list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels})
 
-# What has no code for devices is the host compiler's, which takes a third of the time that nvcc takes for it, and warns.
+# Sources without device code go to the host compiler, which takes a third of nvcc's time, and warns.
 function(untax_leave_to_host_compiler)
   foreach(source IN LISTS ARGN)
     file(STRINGS ${source} device REGEX "__(global|device|constant)__|<<<|[.]cuh[\">]")
@@ -59,7 +60,8 @@ untax_leave_to_host_compiler(${UNTAX_CUDA_SOURCES})
 list(APPEND UNTAX_CUDA_SOURCES ${UNTAX_KERNEL_SOURCES} ${UNTAX_COMM_SOURCES})
 set(UNTAX_HAS_CUDA ON)
 
-# What tests/gpu/mutants.sh leaves out is chosen when the tests run; only these sources are compiled with the choice.
+# The part that tests/gpu/mutants.sh leaves out is chosen when the tests run; only these sources are compiled with the
+# choice.
 set(UNTAX_MUTANTS "" CACHE STRING
   "Kernels that can leave something out (engines/gpu/channel/mutant.hpp): an expression that their sources match")
 if(UNTAX_MUTANTS)

@@ -1,4 +1,4 @@
-# What is linked. cmake/dependencies.sh installs the packages that provide it.
+# The libraries to link. cmake/dependencies.sh installs their packages.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

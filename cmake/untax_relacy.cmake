@@ -7,7 +7,7 @@
 # 2. It changes stacks with _longjmp, which ThreadSanitizer and AddressSanitizer misunderstand and
 #    _FORTIFY_SOURCE (on by default on Ubuntu) aborts. Our own platform.hpp takes the place of Relacy's.
 #
-# Whatever links `relacy` is compiled without instrumentation: Relacy runs in one thread, checks memory order
+# Targets that link `relacy` are compiled without instrumentation: Relacy runs in one thread, checks memory order
 # itself, and is ten times slower when instrumented. Only engines/model and model tests may link it.
 find_path(RELACY_INCLUDE_DIR NAMES relacy/relacy.hpp REQUIRED)
 set(relacy_dir ${PROJECT_BINARY_DIR}/relacy_headers)

@@ -1,4 +1,4 @@
-# What `untax bench tune` measured, compiled in: each line of ops/choice/tables/*.json becomes a line of text in a
+# Compiles the tables of `untax bench tune` in: each line of ops/choice/tables/*.json becomes a line of text in a
 # generated source, UNTAX_TABLES_SOURCE. A changed file configures again.
 set(UNTAX_TABLES_SOURCE ${PROJECT_BINARY_DIR}/generated/built_in_tables.cpp)
 file(GLOB tables CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/choice/tables/*.json)

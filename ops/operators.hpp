@@ -38,7 +38,7 @@ using library_operators =
                    all_gather, reduce_scatter, all_reduce, all_to_all, broadcast, flash_decode,
                    all_reduce_norm, merge_partial_attention, flash_attention>;
 
-/// What the specs of the library have as `entry()`, of those whose entry is of this kind.
+/// The entries of the library's specs whose `entry()` is of this kind.
 template <class Entry>
 [[nodiscard]] std::vector<Entry> entries_of() {
   std::vector<Entry> entries;

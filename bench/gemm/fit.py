@@ -68,7 +68,7 @@ def mean(logs):
 
 
 def loss(problems, values):
-    """What choosing by the model costs, and a little of how wrong its times are.
+    """The regret of choosing by the model, plus a little of the error of its times.
 
     A choice that hangs on the last percent of the model is luck, and a search follows luck: so all plans count, each the
     less the later it is by the model (softmin). Up to 128 rows plans differ less, and problems count half."""
@@ -80,7 +80,7 @@ def loss(problems, values):
         for logarithm, seconds in times:
             weight = math.exp((least - logarithm) / UNSURE)
             regret = math.log(seconds / problem.best)
-            # What is far from the best hurts more than its share.
+            # A regret of more than 5 % costs more than its share.
             chosen += weight * min(1.0, regret + 3 * max(0.0, regret - 0.05))
             weights += weight
         off = [logarithm - math.log(1.755e9 * s) for logarithm, s in times if s < 1.6 * problem.best]

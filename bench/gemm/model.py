@@ -1,6 +1,6 @@
-"""What a GEMM takes by the planner's model: the same arithmetic as engines/gpu/gemm/cost.cpp, on plans read from JSON.
+"""The time of a GEMM by the planner's model: the same arithmetic as engines/gpu/gemm/cost.cpp, on plans read from JSON.
 
-`untax bench gemm --every-plan --json` writes them, with what each took. fit.py looks for the parameters.
+`untax bench gemm --every-plan --json` writes plans and their measured times. fit.py looks for the parameters.
 """
 
 import dataclasses
@@ -114,8 +114,8 @@ def cycles(p, v):
     taken = cycles_at(p, v, 1 + v["idle_gain"] * (1 - min(1.0, busy)))
     if p.cluster_blocks > 1:
         return taken
-    # Blocks that read for themselves get out of step. What L2 does not hold of the operand that all of them read, on
-    # both of its sides, comes again.
+    # Blocks that read for themselves get out of step. The part of the common operand that exceeds L2, counted on both
+    # of its sides, is read again.
     beyond = min(1.0, max(0.0, 2 * (min(p.m, p.n) * p.k * 2 / L2_BYTES - 1 / 3)))
     return taken * (1 + v["drift"] * beyond * taken * 1e-6)
 
@@ -159,7 +159,7 @@ def cycles_at(p, v, clock):
     again = v["out_of_step_weights" if p.swap_ab else "out_of_step"] / p.block_n
     if p.swap_ab and p.n_tiles == 1:
         again = 0  # there is nothing to be out of step with
-    # What L2 does not hold of the operands of all shares comes from memory for each of them.
+    # The part of the operands of all shares that exceeds L2 is read from memory for each share.
     tall = min(p.m_tiles, p.raster_group)
     rows = p.tile_rows * p.cluster
     held = L2_BYTES / (2 * p.k) / (rows * tall + p.block_n * ceil_div(p.stream_k_tiles, tall))

@@ -71,7 +71,8 @@ class Projection:
         return self.share
 
     def asynchronous(self, turn):
-        """What torch.compile emits for tensor parallelism with torch._inductor.config._micro_pipeline_tp."""
+        """The operator that torch.compile emits for tensor parallelism with
+        torch._inductor.config._micro_pipeline_tp."""
         if self.kind == "gather":
             call = symm_mem._fused_all_gather_matmul if self.cuda else symm_mem._fused_all_gather_matmul_fallback
             return call(self.x, [self.weight(turn)], 0, self.group, return_A=False)[1][0]
@@ -98,7 +99,7 @@ class Projection:
         return ops.matmul_all_reduce(self.x, w, "sum", self.group)
 
     def ways(self):
-        """What is called, by the name of the way. "matmul" communicates nothing, and so is no rival."""
+        """The functions to time, by name. "matmul" communicates nothing, and so is no rival."""
         ways = {"NCCL": self.library, "untax": self.untax,
                 "matmul": lambda turn: (self.x if self.whole is None else self.whole) @ self.weight(turn)}
         if self.kind != "reduce":

@@ -1,4 +1,4 @@
-"""What was measured, where, and what the environment gave and did not give."""
+"""The origin of a measurement: commit, machine, versions, and features that the environment has and lacks."""
 import os
 import subprocess
 from datetime import datetime, timezone

@@ -159,8 +159,8 @@ class Layer:
         return torch.ops.untax.matmul_reduce_scatter(x, w, "sum", 0, self.group)
 
     def ways(self):
-        """What is called, by the name of the way: the normalised rows and the residual, of all tokens or of this rank's. "no
-        communication" is no rival."""
+        """The functions to time, by name: each returns the normalised rows and the residual, of all tokens or of this
+        rank's. "no communication" is no rival."""
         ends = {"NCCL all-reduce": self.nccl, "no communication": self.silent,
                 "untax all_reduce_rms_norm": self.untax_norm, "untax matmul_all_reduce": self.untax_sum}
         if self.buffers:

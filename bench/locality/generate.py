@@ -58,7 +58,7 @@ def searched(untax):
 
 
 def counted():
-    """What counters of a GPU said of problems at random, by kernel, and of all together."""
+    """The counters of a GPU on random problems, by kernel and in total."""
     files = sorted(Path(__file__).parent.glob("*-seed-*.json"))
     runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     rows = [row for run in runs for row in run["rows"]]
@@ -78,7 +78,7 @@ def counted():
 
 
 def sides():
-    """What placing data or blocks by halves of L2 gave on a GPU."""
+    """Measured times and energy of placing data or blocks by halves of L2 on a GPU."""
     run = json.loads(max(Path(__file__).parent.glob("*-sides.json")).read_text(encoding="utf-8"))
     lines = ["| kernel | placement | us | 10 to 90 % | W | mJ a run |", "|---|---|---|---|---|---|"]
     for row in run["rows"]:
@@ -95,7 +95,7 @@ def sides():
 
 
 def rasters():
-    """What other raster groups than the usual ones gave in the GEMM."""
+    """Measured times and bytes of the GEMM with other raster groups than the usual ones."""
     lines = ["| seed | problems | compared | other groups | time, mean | least | most | slower by 1 % | bytes, all | most | more by 1 % |",
              "|---|---|---|---|---|---|---|---|---|---|---|"]
     about = ""

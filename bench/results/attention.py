@@ -56,7 +56,7 @@ def keys_of(problem):
 
 
 def beside_cudnn(problem, local):
-    """What bench/attention_torch.py has added, if it has; cuDNN has no kernel for some shapes."""
+    """The times of cuDNN that bench/attention_torch.py has added, if any; cuDNN has no kernel for some shapes."""
     if "cudnn" not in problem:
         return []
     library = problem["cudnn"]
@@ -120,7 +120,7 @@ def stairs(document, batch):
 
 
 def evolution(found, place):
-    """What docs/flash_decode_evolution.md shows, of documents by name."""
+    """The tables of docs/flash_decode_evolution.md, from documents by name."""
     text = ""
     for _, d in found:
         if d["ranks"] == 1:

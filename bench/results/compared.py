@@ -1,4 +1,4 @@
-"""What was compared with what: kernels of others, how NCCL was called, what weights were, whether a bound holds."""
+"""The terms of a comparison: kernels of others, how NCCL was called, how weights were shared, whether a bound holds."""
 import json
 from pathlib import Path
 
@@ -20,20 +20,20 @@ def shape(problem):
 
 
 def public_kernel(operator):
-    """What is known of the strongest kernel of others, or None."""
+    """The published figures of the strongest kernel of others, or None."""
     data = json.loads((HERE.parent / "data" / "public_kernels.json").read_text(encoding="utf-8"))
     return next((k for k in data["kernels"] if k["operator"] == operator), None)
 
 
 def bars_today(document):
-    """What was asked for, in the words of today."""
+    """The bars of a document, in today's words."""
     known = public_kernel(document.get("operator"))
     return [dict(b, what=OLD_WORDS.get(b["what"], b["what"]).format(known["label"] if known else ""))
             for b in document.get("bars", [])]
 
 
 def bars_of(document):
-    """What was asked for, and whether it came."""
+    """The bars as Markdown: value, limit, and whether the value meets it."""
     return bars({"bars": bars_today(document)})
 
 

@@ -132,7 +132,7 @@ def collective_rows(document):
 
 
 def device_details(found):
-    """What was measured on GPUs."""
+    """The suites that were measured on GPUs."""
     text = ""
     for name, d in found["untax-bench-rma"]:
         text += (f"\n## Verbs of kernels, {d['ranks']} GPUs\n\n{latencies(d)}\nRates by number of blocks, by size, of "
@@ -195,7 +195,7 @@ def overlap_figures(document):
 
 
 def choices(document):
-    """What automatic stands for at problems that are in no table, beside the best."""
+    """The choice of automatic at problems that are in no table, beside the best pattern."""
     rows = []
     for p in document["problems"]:
         gather = f", {p['gather']}" if "gather" in p else ""

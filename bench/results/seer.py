@@ -51,7 +51,7 @@ def public_tables(folder):
 
 
 def selectors(folder):
-    """What the tree is worth that says whether gathering pays."""
+    """The gain of the tree that decides whether gathering pays."""
     rows = []
     for device in DEVICES:
         figures = json.loads((folder / f"{device}-evaluation.json").read_text(encoding="utf-8"))
@@ -175,7 +175,7 @@ def choosers(path):
 
 
 def timed(checks):
-    """What `automatic` came to, which times what is likely."""
+    """The share of problems at which `automatic`, which times the likely patterns, is near the best."""
     rows = [[str(max(p["ranks"] for p in d["problems"])), str(len(d["problems"])), f"{100 * d['share']:.1f} %",
              met(d["share"] >= WITHIN_BAR), f"[{name}](../bench/results/{name})"] for name, d in checks]
     return table(["ranks", "problems", "within 3 %", "at least 95 %", "measured"], rows, left=0)

@@ -1,4 +1,4 @@
-"""What the generators of texts share: Markdown tables, and figures as they stand in them."""
+"""Shared by the generators: Markdown tables, and the format of figures in them."""
 
 
 def table(head, rows, left=1):
@@ -13,7 +13,7 @@ def timed(problem, by):
 
 
 def bars(document):
-    """What was asked for, and whether it came."""
+    """The bars as Markdown: value, limit, and whether the value meets it."""
     return "".join(f"* {b['what']}: {b['value']:.2f}, has to be " + (
         f"at most {b['at_most']}" if "at_most" in b else f"at least {b['at_least']}") + (
         ": met\n" if b["met"] else ": missed\n") for b in document.get("bars", []))

@@ -31,7 +31,7 @@ def with_error(value, uncertainty):
 
 
 def coverage(document):
-    """What sums leave out."""
+    """The operations that sums leave out."""
     names = [one["name"] for one in document.get("unmeasured", [])] + document.get("left_out", [])
     return f", without {' and '.join(names)}" if names else ""
 

@@ -48,7 +48,8 @@ def ratios_of(problems):
 
 
 def drawn(problems):
-    """What timing each pattern once comes to, if later times are the truth and one time is off as made ones were."""
+    """The regret of timing each pattern once, if later times are the truth and a single time errs as measured ones
+    did."""
     off = ratios_of(problems)
     shares = []
     for draw in range(DRAWS):

@@ -13,7 +13,7 @@ NOTE = ("us, medians of {rounds} rounds in which all ways are timed in turn, of 
 
 
 def baseline(document):
-    """What the rivals were not given, in one sentence; from the environment that was recorded."""
+    """The features that rivals had to do without, in one sentence, from the recorded environment."""
     environment = document.get("environment", {})
     off = [name for name, value in (("NCCL_NVLS_ENABLE", "0"), ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"))
            if environment.get(name) == value]

@@ -44,7 +44,7 @@ struct shared_report {
 
   bool traced = false;  ///< figures have `traced_time`
 
-  /// What recording costs; nothing without `traced`.
+  /// The cost of recording; nothing without `traced`.
   [[nodiscard]] trace_cost cost_of_trace() const;
   /// Whether all results are right.
   [[nodiscard]] bool right() const;
@@ -66,7 +66,7 @@ struct shared_report {
 /// all_gather_gemm and gemm_all_scatter; of one rank gemm_reduce_scatter and gemm_all_reduce.
 [[nodiscard]] std::vector<std::string> default_operators(int ranks);
 
-/// What is measured of an operator. Throws `invalid_argument` for an unknown one.
+/// The problems at which an operator is measured. Throws `invalid_argument` for an unknown one.
 [[nodiscard]] std::vector<gemm_problem> problems_of(const shared_options& options,
                                                     const std::string& operator_name, int ranks);
 

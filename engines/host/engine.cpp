@@ -20,7 +20,7 @@ std::uint64_t progress_at(std::uint64_t run, int stage) {
 
 }  // namespace
 
-/// What a run carries out: kernels, workers and steps.
+/// The work of a run: kernels, workers and steps.
 class engine::work {
  public:
   work(const program& p, std::uint64_t epoch) : exact_(&p), run_{epoch, 0}, kernels_(p.kernels()) {}

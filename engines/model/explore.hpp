@@ -18,7 +18,7 @@ namespace untax::model {
 /// The same with a mutation. If the budget ends without a failure, the mutant has survived.
 [[nodiscard]] exploration explore(const scenario& s, const mutation& m, const budget& limits);
 
-/// What became of one mutant over several scenarios of the same protocol.
+/// The fate of one mutant over several scenarios of the same protocol.
 struct mutant_fate {
   mutation what;
   std::string name;

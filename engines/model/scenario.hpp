@@ -20,7 +20,7 @@ struct scenario {
   /// The weights of a rank, [its columns of the result, its part of k]; zeros where there are none.
   std::function<std::uint64_t(int rank, std::int64_t col, std::int64_t k)> b =
       [](int, std::int64_t, std::int64_t) { return std::uint64_t{0}; };
-  /// What c of a rank has to hold after an epoch.
+  /// The value of an element of c at a rank after an epoch.
   std::function<std::uint64_t(int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col)>
       expected;
 };

@@ -15,7 +15,7 @@ class subject {
   [[nodiscard]] virtual int threads() const = 0;
   /// Makes the shared state of one execution.
   virtual void begin() = 0;
-  /// What thread `index` does.
+  /// The body of thread `index`.
   virtual void thread(int index) = 0;
   /// All threads have ended: looks at the outcome and ends the shared state. Not called when the
   /// execution failed; counters and cells must then be given up without being destroyed (see
@@ -44,7 +44,7 @@ struct budget {
   std::uint64_t depth = 20000;  ///< accesses to counters after which an execution counts as stuck
 };
 
-/// What a search found.
+/// The result of a search.
 struct exploration {
   std::uint64_t executions = 0;
   bool ok = true;         ///< no execution failed

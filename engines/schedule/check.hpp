@@ -10,7 +10,7 @@
 
 namespace untax::schedule {
 
-/// What `check_schedule` found.
+/// The result of `check_schedule`.
 struct schedule_report {
   std::vector<std::string> problems;  ///< empty: the schedule is correct
   int ranks = 0;

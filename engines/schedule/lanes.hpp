@@ -63,9 +63,9 @@ class lane_program {
     if (!orders) ++waits_only_;
     return memory_.counters + flags_++;
   }
-  /// A new flag that orders, with which a lane leaves its sums of a tile to another lane. What that
-  /// one then multiplies, up to the end of the tile, the lane that raised the flag has multiplied
-  /// already: it takes no time again.
+  /// A new flag that orders, with which a lane leaves its sums of a tile to another lane. The lane
+  /// that raised the flag has already multiplied this tile, so the steps of the other lane, up to
+  /// the end of the tile, take no time.
   [[nodiscard]] int add_sums_flag() {
     leave_sums_.resize(static_cast<std::size_t>(flags_) + 1);
     leave_sums_.back() = true;

@@ -78,7 +78,7 @@ origin memory_map::combined(const origin& one, const origin& other, const event&
     wrong(": each rank is taken once, in rank order, " +
           (one.next() == world() ? "and none is left" : fmt::format("and next is {}", one.next())));
   }
-  // What is wrong has been reported. What follows is judged as if all ranks so far had been right.
+  // The fault has been reported. Later steps are judged as if all ranks so far had been right.
   origin both = one.begun();
   if (!one.known()) return both;
   if (other.known()) both.rank = std::min(one.rank, other.rank);

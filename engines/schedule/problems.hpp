@@ -7,8 +7,8 @@
 
 namespace untax::schedule {
 
-/// What a check found wrong. Keeps the first few texts: one mistake in a protocol shows at hundreds
-/// of steps.
+/// The faults that a check found. Keeps the first few texts: one mistake in a protocol shows at
+/// hundreds of steps.
 class problem_list {
  public:
   void add(std::string text) {

@@ -7,7 +7,7 @@
 namespace untax::schedule {
 namespace {
 
-/// What is wrong with an access of rank `rank`; empty if nothing is.
+/// The fault of an access of rank `own.rank`; empty if there is none.
 std::string fault_of(std::span<const rank_plan> plans, const rank_plan& own, const step& s,
                      const access& a) {
   const operand of = a.at.of;

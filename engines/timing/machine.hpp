@@ -16,7 +16,7 @@ enum class link_kind : std::uint8_t {
   host,      ///< all go through the host
 };
 
-/// What a machine can do. Times are in seconds, rates in units a second, of one GPU.
+/// The speed of a machine. Times are in seconds, rates in units a second, of one GPU.
 struct machine_numbers {
   double processors = 0;     ///< multiprocessors
   double hertz = 0;          ///< clock rate while they multiply

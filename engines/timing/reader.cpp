@@ -56,8 +56,8 @@ class step_reader {
  private:
   [[nodiscard]] bool has_work() const { return current_.busy > 0 || current_.bytes > 0; }
 
-  /// Whether a step becomes a part of the current activity. What an activity waits for comes before
-  /// all of its work, and its signals behind it.
+  /// Whether a step becomes a part of the current activity. The waits of an activity come before
+  /// all of its work, and its signals after it.
   [[nodiscard]] bool joins(const step& s, bool waits) const {
     if (!acts_) return true;
     if (s.what == action::none) return !waits && !s.publish.named() && !s.retire.named();
@@ -78,7 +78,7 @@ class step_reader {
   [[nodiscard]] bool stores_sum(const step& s) const {
     return s.what == action::store && kind_ == action::add && !s.publish.named();
   }
-  /// What is stored within the rank is only written; the rest follows the additions.
+  /// A store within the rank only writes; other stores follow the additions.
   void store_sum(const step& s, double bytes) {
     if (s.to.rank == rank_) return local(bytes * only_writes);
     const auto known = std::ranges::find(sums_, s.to.rank, &sent_sums::rank);

@@ -34,7 +34,7 @@ struct path_piece {
   double time_parts::*part = nullptr;
 };
 
-/// What one worker did at one time, for tests and timelines.
+/// The work of one worker in one span of time, for tests and timelines.
 struct work_span {
   std::size_t worker = 0;
   double begin = 0;

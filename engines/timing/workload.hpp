@@ -20,8 +20,8 @@ enum class signal_way : std::uint8_t {
   at_once,   ///< no release: within a rank, where it arrives with the data
 };
 
-/// What one worker does next: it waits, then computes or moves, then signals. All waits come
-/// first, and signals go when the work is done.
+/// One activity of a worker: it waits, then computes or moves, then signals. All waits come first,
+/// and signals go when the work is done.
 struct activity {
   double busy = 0;         ///< seconds of computing
   double bytes = 0;        ///< bytes that it moves

@@ -1,5 +1,5 @@
-// What the symmetric heap is: one allocation, the same offset at every rank, and an address for
-// each copy. docs/tutorials/01-symmetric-heap.md explains it.
+// The symmetric heap: one allocation, the same offset at every rank, and an address for each copy.
+// docs/tutorials/01-symmetric-heap.md explains it.
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -14,7 +14,7 @@ void expect(bool holds, const char* what) {
   if (!holds) throw untax::error(untax::errc::internal, std::string("wrong: ") + what);
 }
 
-/// What rank `rank` keeps in element `i`.
+/// The value of element `i` at rank `rank`.
 std::int64_t value_of(int rank, std::size_t i) {
   return rank * 100 + static_cast<std::int64_t>(i * i);
 }
@@ -40,7 +40,7 @@ void tour(untax::world& world) {
   expect(fourth == squares.at(right, 3), "translate and at give the same address");
   expect(world.owner_of(fourth) == right, "the owner of the translated address");
 
-  // What is not symmetric is refused.
+  // Memory that is not symmetric is refused.
   std::int64_t local = 0;
   try {
     static_cast<void>(world.translate(&local, right));

@@ -37,7 +37,7 @@ void smooth_ring(untax::world& world) {
   const int left = (world.rank() + ranks - 1) % ranks;
   const int right = (world.rank() + 1) % ranks;
 
-  // What comes from the left and from the right: a cell each in two sets, and a signal each.
+  // Values from the left and the right neighbour: a cell each in two sets, and a signal each.
   const auto from_left = world.allocate_cleared<float>(2, "from left");
   const auto from_right = world.allocate_cleared<float>(2, "from right");
   const auto left_came = world.allocate_cleared<std::uint64_t>(1, "left came");

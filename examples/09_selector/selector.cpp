@@ -37,7 +37,7 @@ void radix(numbers& v) {
 void introspective(numbers& v) { std::sort(v.begin(), v.end()); }
 const std::vector<std::function<void(numbers&)>> kernels = {insertion, radix, introspective};
 
-// What has to be looked for: how many numbers are smaller than the one ahead.
+// A feature that takes a pass over the input: how many numbers are smaller than the one before.
 double descents(const numbers& v) {
   double found = 0;
   for (std::size_t i = 1; i < v.size(); ++i) found += v[i] < v[i - 1] ? 1 : 0;

@@ -152,7 +152,7 @@ class skeleton_protocol {
     return {.producer = rank(), .consumer = rank(), .number = ready, .ready = ready, .use = epoch};
   }
 
-  // What the workers do. A step is at most one verb of each kind around one action.
+  // The programs of the workers. A step is at most one verb of each kind around one action.
 
   template <class Emit>
   constexpr void multiply(int tile, std::uint64_t epoch, Emit&& emit) const {

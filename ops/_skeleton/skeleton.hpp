@@ -49,7 +49,7 @@ class skeleton {
   /// Rows and columns of this rank's shard of A; no rows where there are more ranks than rows.
   [[nodiscard]] static extent a_shard(const skeleton_problem& problem, int world, int rank);
   [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
-  /// What was chosen, and why.
+  /// The chosen pattern and plan, with the reason.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

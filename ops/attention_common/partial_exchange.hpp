@@ -41,7 +41,7 @@ class partial_exchange {
     return {operand::inbox, at, index * rows, 0};
   }
 
-  /// What is sent to a peer: `rows` rows at `from`.
+  /// Data that is sent to a peer: `rows` rows at `from`.
   struct part {
     place from;
     std::int64_t rows = 0;

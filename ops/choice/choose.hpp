@@ -26,7 +26,7 @@ struct choice {
 /// Appends those of `others` that `order` lacks.
 void append_others(std::vector<pattern>& order, std::span<const pattern> others);
 
-/// What a choice goes by, beside the problem.
+/// The inputs of a choice besides the problem.
 struct choice_sources {
   std::string_view device;               ///< the name of the GPU
   std::string_view kernels;              ///< the hash of the kernels that run here

@@ -41,12 +41,13 @@ struct chosen_parts {
   operator_maker make;
   timer_maker timer;
   usual_patterns usual = {};  ///< may be empty
-  /// What is to be kept so that bulk_library can be made again quickly; called if it was made.
+  /// Returns an object that is kept so that bulk_library can be made again quickly; called if it
+  /// was made.
   std::function<std::shared_ptr<const void>()> libraries = {};
 };
 
-/// What `automatic` stands for: one operator or, in a capacity, several, by ascending rows. One
-/// operator may be there for several numbers of rows.
+/// The operators that `automatic` stands for: one or, in a capacity, several, by ascending rows. An
+/// operator may serve several numbers of rows.
 struct chosen_operators {
   std::vector<operator_up_to> by_rows;
   std::string reason;                     ///< a sentence for `explain()`

@@ -15,7 +15,7 @@
 
 namespace untax {
 
-/// What determines the speed of each pattern of a GEMM operator, on a given device.
+/// The properties of a problem that determine the speed of each pattern on a given device.
 struct tuned_problem {
   std::string operator_name;               ///< of a GEMM operator
   gather_axis gather = gather_axis::rows;  ///< of those that gather
@@ -64,7 +64,7 @@ struct device_rates {
   [[nodiscard]] device_bounds bounds(const tuned_problem& problem) const;
 };
 
-/// What `untax bench tune` measured on one kind of machine.
+/// The measurements of `untax bench tune` on one kind of machine.
 struct tuning_table {
   std::string device;        ///< "NVIDIA H200"
   dtype type = dtype::bf16;  ///< of the elements; others of 16 bits take as long

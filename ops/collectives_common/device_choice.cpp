@@ -81,7 +81,7 @@ class chooser {
   [[nodiscard]] bool is_broadcast() const {
     return need_.can_have_two_phases && need_.by_peers == touched::result;
   }
-  /// Whether the pattern needs rooms. What is asked for by name is not chosen here at all.
+  /// Whether the pattern needs rooms. Patterns that the options name are not chosen here.
   [[nodiscard]] bool asks_for_rooms() const { return made_.how != pattern::fused_sequential; }
 
   [[nodiscard]] bool is_specialized() const { return made_.how == pattern::fused_specialized; }

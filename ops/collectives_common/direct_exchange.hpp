@@ -28,7 +28,8 @@ class direct_exchange : public direct_layout {
       if (share(source, rank(), lane, known).empty()) continue;
       emit(step{.publish = flag(first, lane, rank(), source, epoch)});
     }
-    // What stays at this rank needs no permission: it is copied while permissions are in flight.
+    // Data that stays at this rank needs no permission: it is copied while permissions are in
+    // flight.
     if (!has_keepers()) send(rank(), share(rank(), rank(), lane, known), emit);
     for (int hop = 1; hop < world(); ++hop) {
       const int to = receiver_at_hop(rank(), hop, world());

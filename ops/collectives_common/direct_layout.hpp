@@ -18,8 +18,8 @@ namespace untax {
 /// that is raised is waited for in the same epoch, so that nothing arrives after the end of a run.
 ///
 /// Worker l of each rank, its lane, has the l-th span of each range, and exchanges data with lane l
-/// of peers only. What stays at a rank is copied by further workers, its keepers, if there are any:
-/// while stores of a multiprocessor to peers wait for the link, its other stores wait, too.
+/// of peers only. Data that stays at a rank is copied by further workers, its keepers, if there are
+/// any: while stores of a multiprocessor to peers wait for the link, its other stores wait, too.
 class direct_layout {
  public:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }

@@ -10,7 +10,7 @@ namespace untax {
 /// in one phase.
 ///
 /// `Parts` says what goes where: `sent(from, to)` is a range of a of `from`, and `lands(from, to)`
-/// where it begins in c of `to`. What a rank sends to itself is copied.
+/// where it begins in c of `to`. Data that a rank sends to itself is copied.
 ///
 /// In each round a worker sends one chunk to every peer, nearest first, and takes one from every
 /// peer in the order of arrival.

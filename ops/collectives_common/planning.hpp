@@ -10,10 +10,10 @@
 
 namespace untax {
 
-/// What peers access of the callers' memory if data goes directly.
+/// The memory of callers that peers access if data goes directly.
 enum class touched : std::uint8_t { result, input, both };
 
-/// What has to be known of a collective to split it into chunks.
+/// The properties of a collective that its split into chunks depends on.
 struct collective_need {
   std::string_view name;
   dtype type = dtype::f32;

@@ -55,7 +55,7 @@ struct ring_traffic {
   int hops = 1;
 };
 
-/// What the command and the tests know about a collective. A collective adds itself to
+/// The description of a collective for the command and the tests. A collective adds itself to
 /// `collectives()`.
 struct collective_entry {
   std::string name;
@@ -132,7 +132,7 @@ class collective_operands {
   }
   /// The result in fp32.
   [[nodiscard]] std::vector<float> result(operand_set& set) const;
-  /// What element `i` of the result should be, computed as T, not rounded.
+  /// The expected element `i` of the result, computed as T, not rounded.
   template <class T>
   [[nodiscard]] T reference(std::uint64_t seed, std::int64_t i) const;
 

@@ -18,8 +18,8 @@ namespace untax {
 [[nodiscard]] std::uint64_t allocation_at(const void* p);
 
 /// Checks the arguments of an operator's runs on a GPU, beyond what hosts require of them. All
-/// checks throw `invalid_argument`, with rank and operator in the message. What is empty or null
-/// passes.
+/// checks throw `invalid_argument`, with rank and operator in the message. Empty and null operands
+/// pass.
 class device_arguments {
  public:
   /// For runs at the rank and on the GPU of `w`.

@@ -48,7 +48,7 @@ class device_operator {
 
   /// Its pattern; never `automatic`.
   [[nodiscard]] virtual pattern how() const = 0;
-  /// What it does and, where untax chose it, what was considered: a sentence for `explain()`.
+  /// A sentence for `explain()`: the plan and, where untax chose it, the alternatives.
   [[nodiscard]] virtual std::string text() const = 0;
 
  private:

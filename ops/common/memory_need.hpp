@@ -25,7 +25,8 @@ struct memory_need {
 /// tiles would be too large for their types.
 inline constexpr double beyond_any_machine = 0x1p48;
 
-/// A need as a size of allocations. What no machine has stays too large for any.
+/// A need as a size of allocations. A need beyond the range of the type stays larger than any
+/// machine's memory.
 [[nodiscard]] std::size_t whole_bytes(double bytes) noexcept;
 
 /// "1.5 GiB", with binary units up to EiB.

@@ -17,7 +17,7 @@
 
 namespace untax {
 
-/// What an operand is to a run.
+/// The role of an operand in a run.
 enum class operand_role : std::uint8_t { input, weight, result };
 
 /// An operand of one rank. Rows follow each other without gaps.
@@ -53,20 +53,20 @@ class operand_memory {
   /// From here on it lies elsewhere, in memory of the same kind.
   void lie_at(void* place) noexcept { place_ = place; }
 
-  /// What is passed to the operator.
+  /// The address that the operator gets.
   [[nodiscard]] void* data() const noexcept { return place_; }
   [[nodiscard]] matrix elements(dtype type) const noexcept {
     return {place_, type, shape_.rows, shape_.cols};
   }
 
-  /// What the host writes: the memory itself, or the copy.
+  /// The memory that the host writes: the operand's own, or the copy.
   [[nodiscard]] void* host();
   [[nodiscard]] matrix host_elements(dtype type) {
     return {host(), type, shape_.rows, shape_.cols};
   }
   /// Brings what the host wrote to the GPU.
   void store();
-  /// What the host reads: as `host`, with what lies on the GPU now.
+  /// The memory that the host reads: as `host`, after a copy from the GPU.
   [[nodiscard]] const void* fetched();
   template <class T>
   [[nodiscard]] std::span<const T> values() {

@@ -22,7 +22,7 @@
 
 namespace untax {
 
-/// What the class of a GEMM operator keeps.
+/// The members that the classes of GEMM operators share.
 struct planned_gemm {
   /// `operator_name` is for errors, and has to outlive this.
   planned_gemm(world& w, std::string_view operator_name)

@@ -61,8 +61,8 @@ class runnable {
 
 struct device_findings;
 
-/// What the command, the benchmarks and the tests know about an operator. An operator adds itself
-/// to `operators()`.
+/// The description of an operator for the command, the benchmarks and the tests. An operator adds
+/// itself to `operators()`.
 struct operator_entry {
   std::string name;
   std::string summary;

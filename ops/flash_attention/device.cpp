@@ -59,7 +59,7 @@ class device_backend final : public flash_attention_backend {
   }
 
  private:
-  /// What TMA reads, and what stores write.
+  /// The bytes of an access by TMA, and of a store.
   static constexpr std::size_t bytes_at_once = 16;
 
   int rank_;

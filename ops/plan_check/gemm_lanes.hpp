@@ -25,7 +25,7 @@ struct factors {
   place a;
   place b;
   place c;
-  /// What to acquire before the product goes on from `depth`.
+  /// A room to acquire before the product goes on from `depth`.
   struct wait {
     std::int64_t depth = 0;
     int counter = 0;
@@ -58,8 +58,8 @@ class operand_space {
   /// The steps of senders that take those of their program, by the addresses that they access.
   [[nodiscard]] comm::step_source moved_steps(const gpu::moved_operands& operands,
                                               const comm::step_source& steps) const;
-  /// What a CTA multiplies of a tile whose rows of A begin at row `a_row` of `a`, and those of C at
-  /// `c_row` of `c`: the given columns of `a` and `b`, as far as the matrices reach.
+  /// The factors of a tile that a CTA multiplies: the given columns of `a` and `b`, as far as the
+  /// matrices reach. Rows of A begin at row `a_row` of `a`, those of C at `c_row` of `c`.
   [[nodiscard]] factors multiplied(const gpu::cta_read& of, const gpu::matrix_at& a,
                                    std::int64_t a_row, const gpu::matrix_at& b,
                                    const gpu::matrix_at& c, std::int64_t c_row,

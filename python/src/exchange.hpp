@@ -7,9 +7,9 @@ namespace untax::python {
 
 namespace nb = nanobind;
 
-/// Reads what a tensor is by the C functions that its type offers as `__dlpack_c_exchange_api__`
-/// (DLPack 1.3), which takes some tens of nanoseconds. What `to` points to is the tensor's. False
-/// if its type offers none.
+/// Describes a tensor by the C functions that its type offers as `__dlpack_c_exchange_api__`
+/// (DLPack 1.3), which takes some tens of nanoseconds. The tensor keeps the memory that `to` points
+/// to. False if its type offers none.
 [[nodiscard]] bool read_tensor(nb::handle tensor, nb::dlpack::dltensor& to);
 /// The same of one that is to be written; false also if it may not be.
 [[nodiscard]] bool read_writable_tensor(nb::handle tensor, nb::dlpack::dltensor& to);

@@ -90,7 +90,7 @@ class open_allocation {
   void* local_;
 };
 
-/// What a view of memory keeps: its owner, and where it is mapped.
+/// The objects that a view of memory keeps: its owner, and its mapping.
 struct view_pin {
   std::shared_ptr<const void> owner;
   std::shared_ptr<untax_mapping> mapping;

@@ -67,7 +67,7 @@ struct given_tensors {
   }
 };
 
-/// What a call was resolved to: its operator, operands and results, and their shape.
+/// A resolved call: its operator, operands, results and their shapes.
 struct known_call {
   nb::object what;  ///< its other arguments
   std::vector<std::int64_t> form;

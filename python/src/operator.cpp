@@ -183,8 +183,8 @@ std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int32_t> result(cons
 
 unsigned long main_thread = 0;
 
-/// What waits ask: runs the handlers of signals that have come, in the thread that Python does it
-/// in. What a handler raises is raised when the call returns.
+/// Called by waits: runs the handlers of pending signals, on Python's main thread. The exception of
+/// a handler is raised when the call returns.
 int interrupted() {
   if (PyThread_get_thread_ident() != main_thread) return 0;
   const nb::gil_scoped_acquire own;

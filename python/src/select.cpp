@@ -43,7 +43,7 @@ std::unique_ptr<selector> read(const std::string& json) {
   return std::make_unique<selector>(made);
 }
 
-/// What is called to gather features, how many it has to return, and what it threw.
+/// The callable that gathers features, how many it has to return, and its exception.
 struct gatherer {
   nb::callable call;
   std::size_t count = 0;

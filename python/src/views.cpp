@@ -67,8 +67,8 @@ void require_place(const char* name, bool lies_there, bool on_gpu) {
          ", and the heaps of this world lie " + (on_gpu ? "on GPUs" : "in host memory"));
 }
 
-/// `look(array)` of what is given. What need not be kept by `keeper`, as its type offers a quicker
-/// way, lies where it is as long as the caller has it.
+/// Calls `look(array)` for `given`. `keeper` stays empty if the type of `given` offers a quicker
+/// way: then the memory lives as long as the caller's object.
 template <class Array, class Look>
 auto open(const char* name, nb::handle given, bool on_gpu, Array& keeper, const Look& look) {
   constexpr auto read = std::is_same_v<Array, read_array> ? read_tensor : read_writable_tensor;

@@ -44,7 +44,7 @@ owned_world from_environment(const nb::dict& options) {
   return std::make_unique<world>(made);
 }
 
-/// What the exchange calls, how many ranks it has to hear of, and what it threw.
+/// The callable of an exchange, how many ranks it has to return, and its exception.
 struct exchanger {
   nb::callable call;
   std::size_t ranks = 0;

@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, std::string_view> stand_ins[] = {
 };
 constexpr std::string_view stand_in_start("\0untax ", 7);
 
-/// What is looked at before a document is parsed: levels, and numbers that are not finite.
+/// The checks before a document is parsed: its depth, and numbers that are not finite.
 class json_text {
  public:
   json_text(std::string_view text, std::string_view origin, const json_rules& rules)

@@ -13,10 +13,10 @@ namespace untax {
 /// Bounds of a JSON document, and the end of the texts that refuse it.
 struct json_rules {
   std::size_t bytes = file_limits{}.bytes;
-  /// Accept NaN, Infinity, -Infinity, and numbers beyond double, as Python's json module does. Who
-  /// reads a number then has to look whether it is finite.
+  /// Accept NaN, Infinity, -Infinity, and numbers beyond double, as Python's json module does. The
+  /// reader of a number then has to check that it is finite.
   bool non_finite = false;
-  /// Accept control characters in texts. Who prints a text then has to look.
+  /// Accept control characters in texts. Code that prints a text then has to check it.
   bool control_characters = false;
   /// Stands at the end of every error, after "; ".
   std::string_view advice = {};

@@ -8,7 +8,7 @@
 
 namespace untax {
 
-/// What follows from the model_type.
+/// The traits that follow from the model_type.
 struct model_traits {
   bool by_name = false;    ///< whether the model_type is known, else its fields decide
   bool gated = true;       ///< the MLP has a gate and an up projection, or an up projection alone

@@ -207,7 +207,7 @@ json document_of(std::string_view text) {
   return in;
 }
 
-/// What an exception of the JSON library says, without the name of the exception in front.
+/// The text of an exception of the JSON library, without the name of the exception in front.
 std::string_view without_id(std::string_view text) {
   const std::size_t end = text.find("] ");
   return end == std::string_view::npos ? text : text.substr(end + 2);

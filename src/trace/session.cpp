@@ -87,7 +87,7 @@ class session {
   }
 
  private:
-  /// What was recorded. Nothing is any more.
+  /// Returns the record and ends recording.
   trace_record take() {
     for (const auto& source : sources_) keep(source->collect());
     sources_.clear();

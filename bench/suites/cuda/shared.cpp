@@ -62,7 +62,7 @@ void prepare_sharing() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-/// What all ranks add to: times, of which the longest counts, and errors.
+/// The figure that all ranks add to: the longest of their times, and errors.
 class gathered_figure {
  public:
   /// As many times follow, of a world.
@@ -83,7 +83,7 @@ class gathered_figure {
   double error_ = 0;
 };
 
-/// What is measured in worlds of its own.
+/// A problem that is measured in worlds of its own.
 struct shared_trial {
   const operator_entry& entry;
   const gemm_problem& problem;
@@ -92,7 +92,7 @@ struct shared_trial {
   const shared_options& options;
 };
 
-/// Times one world, where nothing is recorded unless `recorded`. What was chosen.
+/// Times one world, where nothing is recorded unless `recorded`. Returns the chosen plan.
 std::string time_world(const shared_trial& trial, bool recorded, gathered_figure& all) {
   const shared_options& options = trial.options;
   const int ranks = trial.ranks;
