@@ -49,6 +49,27 @@ constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
 /// A rank that sends at least so many bytes sends them as TMA tiles.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 
+/// How much larger padding makes a GEMM of `m` rows, if each of `parts` sources has `rows` rows.
+double waste_of(std::int64_t m, std::int64_t parts, std::int64_t rows) {
+  return static_cast<double>(parts * rows) / static_cast<double>(round_up(m, tall_rows));
+}
+
+/// Rows of tiles of each source, if rows are in the order of sources, in which they arrive. If
+/// whole clusters waste much, the blocks of a cluster may have rows of different sources, if all
+/// sources together fill clusters.
+std::int64_t segment_rows_of(std::int64_t m, std::int64_t parts, std::int64_t shard_rows) {
+  const std::int64_t whole = round_up(shard_rows, tall_rows);
+  const std::int64_t halves = round_up(shard_rows, block_rows);
+  const bool fills = parts * halves % tall_rows == 0;
+  return waste_of(m, parts, whole) > most_waste && fills ? halves : whole;
+}
+
+/// The parts of the raster: tiles of a source are multiplied before those of the next one.
+int raster_segments_of(const gather_plan& plan) {
+  const bool whole = plan.segment_rows > 0 && plan.segment_rows % tall_rows == 0;
+  return whole ? static_cast<int>(plan.sources.size()) : 1;
+}
+
 class planner {
  public:
   planner(const all_gather_gemm_problem& problem, int world, int rank,
@@ -115,8 +136,8 @@ class planner {
       gather_plan& plan = plans.emplace_back(begun);
       plan.gemm = gemm;
       plan.gemm.schedule.part_k_blocks = part_k_blocks(gemm);
-      if (plan.segment_rows > 0 && plan.segment_rows % tall_rows == 0)
-        plan.gemm.schedule.segments = static_cast<int>(plan.sources.size());
+      plan.gemm.schedule.segments = raster_segments_of(plan);
+      plan.rows = gpu::capacity_of(plan.gemm, options_.varying_rows && !options_.invariant);
       cut_chunks(plan, problem_, options_);
       if (!bulk()) plan.gemm.cycles = overlapped_cycles(plan, static_cast<double>(sent_bytes()));
     }
@@ -223,17 +244,9 @@ class planner {
       return;
     }
     made_.segment_k_blocks = static_cast<int>(ceil_div<std::int64_t>(problem_.k, gpu::block_k));
-    const auto waste = [&](std::int64_t rows) {
-      return static_cast<double>(parts * rows) /
-             static_cast<double>(round_up(problem_.m, tall_rows));
-    };
-    // Tiles are in the order of sources, in which rows arrive. If that wastes much, the blocks of a
-    // cluster may have rows of different sources, if all sources together fill clusters.
-    std::int64_t rows = round_up(split.full(), tall_rows);
-    const std::int64_t halves = round_up(split.full(), block_rows);
-    if (waste(rows) > most_waste && parts * halves % tall_rows == 0) rows = halves;
+    const std::int64_t rows = segment_rows_of(problem_.m, parts, split.full());
     if (problem_.m <= most_short_rows ||
-        (waste(rows) > most_waste && problem_.m <= most_collected_rows)) {
+        (waste_of(problem_.m, parts, rows) > most_waste && problem_.m <= most_collected_rows)) {
       made_.protocol.gather_own = true;
       made_.sources = {0};
     } else {
@@ -265,6 +278,30 @@ std::vector<gather_plan> gather_plans(const all_gather_gemm_problem& problem, in
                           });
 }
 
+void gather_plan::set_rows(const all_gather_gemm_problem& problem) {
+  const gpu::tile_config& c = gemm.config;
+  if (segment_rows == 0) {
+    gemm.schedule = gpu::schedule_of_rows(c, rows, problem.m);
+    return;
+  }
+  if (c.cluster_split_k > 1) return;
+  const auto parts = static_cast<std::int64_t>(sources.size());
+  const std::int64_t shard = a_sharding(problem, protocol.world).full();
+  double cycles = std::numeric_limits<double>::max();
+  for (const bool whole : {false, true}) {
+    const std::int64_t least = gpu::least_row_tiles(c, rows, whole) * tall_rows;
+    const std::int64_t high =
+        segment_rows_of(problem.m, parts, std::max(shard, ceil_div(least, parts)));
+    const gpu::run_schedule run =
+        gpu::schedule_of_run(c, rows, static_cast<int>(parts * high / tall_rows));
+    if (run.cycles >= cycles) continue;
+    cycles = run.cycles;
+    gemm.schedule = run.order;
+    segment_rows = static_cast<int>(high);
+  }
+  gemm.schedule.segments = raster_segments_of(*this);
+}
+
 std::string gather_plan::text() const {
   const auto senders = [&]() -> std::string {
     switch (who) {
@@ -290,9 +327,9 @@ std::string gather_plan::text() const {
 }
 
 plan_lines gather_plan::agreed() const {
-  const auto& [as_program, as_gemm, placement, communication_ctas, apart, dma_streams, by_packets,
-               rate, by_tma_tiles, polled, all_sources, rows_of_segment, k_blocks_of_segment] =
-      *this;
+  const auto& [as_program, as_gemm, rows_of_runs, placement, communication_ctas, apart, dma_streams,
+               by_packets, rate, by_tma_tiles, polled, all_sources, rows_of_segment,
+               k_blocks_of_segment] = *this;
   // The sources follow from the rank; their number follows from the plan.
   return {fmt::format(
               "placement {}, communication CTAs {}, CTAs of their own grid {}, DMA streams {}, "

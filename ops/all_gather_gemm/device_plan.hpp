@@ -10,6 +10,7 @@
 
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/run_schedule.hpp"
 #include "engines/gpu/rooms/room_pool.hpp"
 #include "ops/common/device_operator.hpp"
 
@@ -18,7 +19,8 @@ namespace untax {
 /// How an all_gather_gemm is carried out on a GPU.
 struct gather_plan {
   protocol_plan protocol;  ///< as the protocol has it: the blocks that multiply are one worker
-  gpu::gemm_plan gemm;
+  gpu::gemm_plan gemm;     ///< for the rows of the next runs
+  gpu::row_capacity rows;  ///< how many rows runs may have
   gather_senders who = gather_senders::elsewhere;
   int comm_ctas = 0;       ///< communication CTAs: blocks of the GEMM kernel that do not multiply
   int own_grid = 0;        ///< blocks of a separate kernel of senders
@@ -31,6 +33,9 @@ struct gather_plan {
   int segment_rows = 0;      ///< rows of each source, padded, with gather = rows; 0 if collected
   int segment_k_blocks = 0;  ///< k-blocks of each source, with gather = k, or all of them
 
+  /// Sets the rows of A of the next runs: those of the problem, which has at most as many rows as
+  /// the planned one. Other rows are only for `varying_rows`.
+  void set_rows(const all_gather_gemm_problem& problem);
   [[nodiscard]] std::string text() const;
   /// The parts of the plan in which all ranks have to agree.
   [[nodiscard]] std::vector<std::string> agreed() const;

@@ -56,6 +56,7 @@ class gather_launches {
 
   void allocate(gpu::operator_host& host, gpu::room_pool* rooms) {
     launcher_ = &host.launcher();
+    gemm_.allocate_partials(gpu::partials_bytes(plan_.gemm.config, plan_.rows), rooms);
     const gather_bytes bytes = bytes_of(plan_, protocol_);
     // An epoch for each block of both kernels, the count of blocks, and what copy engines signal.
     gpu::run_arguments& run = io_.moved.run;
@@ -90,6 +91,8 @@ class gather_launches {
 
   void set_rows(std::int64_t rows) {
     problem_.m = rows;
+    plan_.set_rows(problem_);
+    gemm_.set_schedule(plan_.gemm.schedule);
     io_.how = protocol_ = all_gather_gemm_protocol(problem_, plan_.protocol);
     describe_plan();
   }

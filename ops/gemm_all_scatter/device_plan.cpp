@@ -150,6 +150,7 @@ class planner {
              {multiplying(options_, free), gpu_.costs}, gpu::registers_with_peers)) {
       scatter_plan& plan = plans_.emplace_back(made);
       plan.gemm = gemm;
+      plan.rows = gpu::capacity_of(gemm, options_.varying_rows && !options_.invariant);
       plan.split_rows = rows;
       plan.row_splits = static_cast<int>(ceil_div(problem_.m, rows));
       cut(plan);
@@ -216,6 +217,11 @@ std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
                           });
 }
 
+void scatter_plan::set_rows(std::int64_t of_run) {
+  if (way == scatter_way::tile_flags || row_splits > 1) return;
+  gemm.schedule = gpu::schedule_of_rows(gemm.config, rows, of_run);
+}
+
 std::string scatter_plan::text() const {
   const auto senders = [&]() -> std::string {
     switch (way) {
@@ -236,7 +242,7 @@ std::string scatter_plan::text() const {
 }
 
 plan_lines scatter_plan::agreed() const {
-  const auto& [as_program, as_gemm, placement, communication_ctas, apart, dma_streams,
+  const auto& [as_program, as_gemm, rows_of_runs, placement, communication_ctas, apart, dma_streams,
                parts_of_tile, splits, rows_of_split] = *this;
   return {
       fmt::format("placement {}, communication CTAs {}, CTAs of their own grid {}, DMA streams {}, "

@@ -10,6 +10,8 @@
 
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/run_schedule.hpp"
+#include "engines/gpu/rooms/room_pool.hpp"
 #include "ops/common/device_operator.hpp"
 
 namespace untax {
@@ -17,7 +19,8 @@ namespace untax {
 /// How a gemm_all_scatter is carried out on a GPU.
 struct scatter_plan {
   protocol_plan protocol;  ///< as the protocol has it: the blocks that multiply are one worker
-  gpu::gemm_plan gemm;
+  gpu::gemm_plan gemm;     ///< for the rows of the next runs
+  gpu::row_capacity rows;  ///< how many rows runs may have
   scatter_way way = scatter_way::store_to_peers;
   int comm_ctas = 0;  ///< communication CTAs: blocks of the GEMM kernel that only send
   int own_grid = 0;   ///< blocks of a separate kernel of senders
@@ -28,6 +31,9 @@ struct scatter_plan {
   int row_splits = 1;
   std::int64_t split_rows = 0;
 
+  /// Sets the rows of the next runs, at most those of the planned problem. Other rows are only for
+  /// `varying_rows`. Flagged tiles, whose senders have lists, and row splits stay as planned.
+  void set_rows(std::int64_t of_run);
   [[nodiscard]] std::string text() const;
   /// The parts of the plan in which all ranks have to agree.
   [[nodiscard]] std::vector<std::string> agreed() const;
@@ -52,10 +58,11 @@ struct scatter_plan {
 // Collective; the rank's GPU is the current device. Throws `unsupported`, with the reason, for a
 // pattern that does not exist here, and `out_of_memory`.
 
-/// Every pattern but bulk_library and `automatic`.
+/// Every pattern but bulk_library and `automatic`. `rooms` are those of the operator's other plans;
+/// null: it has none.
 [[nodiscard]] std::unique_ptr<device_operator> gemm_all_scatter_on_device(
     world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
-    std::int64_t between);
+    std::int64_t between, gpu::room_pool* rooms);
 
 /// bulk_library: cuBLASLt, then NCCL. With `varying_rows` it runs any number of rows up to
 /// `problem.m`.

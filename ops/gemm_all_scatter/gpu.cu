@@ -44,6 +44,7 @@ class scatter_launches {
 
   void allocate(gpu::operator_host& host, gpu::room_pool* rooms) {
     launcher_ = &host.launcher();
+    if (gemm_) gemm_->allocate_partials(gpu::partials_bytes(plan_.gemm.config, plan_.rows), rooms);
     // An epoch for each block of both kernels, and for both meetings; the count of blocks, and of
     // parts.
     gpu::run_arguments& run = io_.moved.run;
@@ -74,6 +75,8 @@ class scatter_launches {
   /// nowhere. Otherwise tiles are those of the run.
   void set_rows(std::int64_t rows) {
     problem_.m = rows;
+    plan_.set_rows(rows);
+    if (gemm_) gemm_->set_schedule(plan_.gemm.schedule);
     if (plan_.way != scatter_way::tile_flags)
       io_.how = gemm_all_scatter_protocol(problem_, plan_.protocol);
   }
@@ -190,14 +193,15 @@ class scatter_launches {
 std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& problem,
                                                             const operator_options& options,
-                                                            std::int64_t between) {
+                                                            std::int64_t between,
+                                                            gpu::room_pool* rooms) {
   // A copy within a GPU may need a multiprocessor, and waiting kernels may occupy all of them.
   if (options.how == pattern::copy_engine) gpu::require_own_gpu(w, "copy engines");
   auto plans = scatter_plans(problem, w.size(), w.rank(), options,
                              {gpu::num_sms_of(w), gpu::gpu_here().costs});
   agree_on_lines(w, name, plans.front().agreed());
   return std::make_unique<launched_gemm<scatter_launches>>(
-      w, name, options.how, nullptr, problem, options, std::move(plans.front()), between);
+      w, name, options.how, rooms, problem, options, std::move(plans.front()), between);
 }
 
 }  // namespace untax

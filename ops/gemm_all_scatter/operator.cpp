@@ -62,13 +62,14 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   make_result();
   const symmetric<std::byte>& own = planned_->result.get();
   if (options.varying_rows) planned_->plans = rows_on_device(name, w.rank(), options, plan_, m);
+  const auto rooms = options.varying_rows ? gpu::make_room_pool(w, name) : nullptr;
   auto made = make_on_device(
       w, entry, problem, options,
       {.by_library = [&] { return gemm_all_scatter_by_library(w, problem_, options.varying_rows); },
        .by_kernels =
            [&](std::int64_t rows, const operator_options& chosen) {
              return gemm_all_scatter_on_device(w, with_rows(problem_, rows), chosen,
-                                               w.size() == 1 ? 0 : own.span());
+                                               w.size() == 1 ? 0 : own.span(), rooms.get());
            }},
       own.local());
   plan_.how = made.how;

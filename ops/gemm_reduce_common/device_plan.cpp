@@ -37,7 +37,7 @@ int first_row_tile_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm)
          cluster;
 }
 
-/// Where fragments of a planned GEMM lie, and which rank adds them.
+/// Where fragments of a planned GEMM lie, and which rank adds them, but for what rows determine.
 gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
                                 const gpu::gemm_plan& gemm) {
   const gpu::tile_config& c = gemm.config;
@@ -49,18 +49,12 @@ gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
   how.passes_on = sum.target == reduce_target::everywhere && sum.phases == 2 && world > 1;
   how.everywhere = sum.target == reduce_target::everywhere && !how.passes_on;
   how.halves = sum.partials != dtype::f32;
-  const int m_tiles = gemm.schedule.m_tiles * c.cluster;
   how.swap_ab = c.swap_ab;
-  how.row_tiles = c.swap_ab ? gemm.schedule.n_tiles : m_tiles;
-  how.col_tiles = c.swap_ab ? m_tiles : gemm.schedule.n_tiles;
+  how.col_tiles = c.swap_ab ? gemm.schedule.m_tiles * c.cluster : gemm.schedule.n_tiles;
   how.tile_m = c.swap_ab ? c.block_n : tile_rows(c);
   how.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
   how.groups = storing_warpgroups(c);
   how.parts = c.block_n / 8;
-  how.split(owner_step_of(how, gemm));
-  if (c.swap_ab) return how;
-  how.raster_rows = gemm.schedule.raster_group * c.cluster;
-  how.first_row_tile = first_row_tile_of(how, gemm);
   return how;
 }
 
@@ -84,12 +78,9 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
                              gpu::registers_with_sums)) {
     sums_plan plan = made;
     plan.gemm = gemm;
-    // The tiles of an owner come before those of the next one.
-    gpu::tile_schedule& schedule = plan.gemm.schedule;
-    if (!gemm.config.swap_ab && (sum.target == reduce_target::owner || sum.phases == 2))
-      schedule.raster_group =
-          std::min(schedule.raster_group, (schedule.m_tiles + world - 1) / world);
-    plan.how = fragments_of(sum, world, rank, plan.gemm);
+    plan.rows = gpu::capacity_of(gemm, options.varying_rows && !options.invariant);
+    plan.how = fragments_of(sum, world, rank, gemm);
+    plan.set_rows(sum.m);
     if (options.varying_rows) plan.how.slab_tiles = plan.how.tiles_of_any_rows();
     plans.push_back(plan);
   }
@@ -98,10 +89,18 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
 
 }  // namespace
 
-void sums_plan::set_rows(std::int64_t rows) {
-  how.m = static_cast<int>(rows);
+void sums_plan::set_rows(std::int64_t of_run) {
+  gpu::tile_schedule& order = gemm.schedule;
+  order = gpu::schedule_of_rows(gemm.config, rows, of_run);
+  how.m = static_cast<int>(of_run);
+  how.row_tiles = how.swap_ab ? order.n_tiles : order.m_tiles * gemm.config.cluster;
   how.split(owner_step_of(how, gemm));
-  if (!how.swap_ab) how.first_row_tile = first_row_tile_of(how, gemm);
+  if (how.swap_ab) return;
+  // The tiles of an owner come before those of the next one.
+  if (!how.everywhere)
+    order.raster_group = std::min(order.raster_group, ceil_div(order.m_tiles, how.world()));
+  how.raster_rows = order.raster_group * gemm.config.cluster;
+  how.first_row_tile = first_row_tile_of(how, gemm);
 }
 
 std::vector<pattern> usual_patterns_of(const device_sum& sum, int world) {

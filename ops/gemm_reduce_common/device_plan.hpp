@@ -11,6 +11,7 @@
 
 #include "engines/gpu/comm/sinks/sum_fragments.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/run_schedule.hpp"
 #include "ops/common/reduce_target.hpp"
 
 namespace untax {
@@ -34,14 +35,15 @@ struct device_sum {
 
 /// A plan for a GPU, with own kernels.
 struct sums_plan {
-  gpu::gemm_plan gemm;
+  gpu::gemm_plan gemm;     ///< for the rows of the next runs
+  gpu::row_capacity rows;  ///< how many rows runs may have
   gpu::sum_fragments how;
   int comm_ctas = 0;    ///< communication CTAs: blocks of the GEMM kernel that only add
   int own_grid = 0;     ///< blocks of a kernel that only adds, at a rank without a part of k
   bool beside = false;  ///< all ranks have that kernel, beside the GEMM
 
-  /// Sets the rows of the next runs: 1 to those of the plan. Only for a plan for `varying_rows`.
-  void set_rows(std::int64_t rows);
+  /// Sets the rows of the next runs: 1 to the most. Other rows are only for `varying_rows`.
+  void set_rows(std::int64_t of_run);
   /// The number of warps of a rank that add.
   [[nodiscard]] int adding_warps(bool multiplies) const;
   [[nodiscard]] std::string text() const;

@@ -41,19 +41,14 @@ class sum_launches {
 
   void allocate(gpu::operator_host& host, gpu::room_pool* rooms) {
     launcher_ = &host.launcher();
+    if (gemm_) gemm_->allocate_partials(gpu::partials_bytes(plan_.gemm.config, plan_.rows), rooms);
     const gpu::sum_fragments& how = plan_.how;
-    io_.how = how;
-    io_.rotation = how.rotation();
     io_.type = sum_.type;
     io_.slab_bytes = how.slab_bytes();
     io_.adding_warps = plan_.adding_warps(gemm_.has_value());
     io_.comm_ctas = plan_.comm_ctas;
     io_.mma_ctas_add = plan_.comm_ctas == 0 && !plan_.beside;
     io_.own_in_registers = io_.mma_ctas_add && how.halves && how.world() == 2;
-    // No GEMM follows the last tile of a block: there stores from registers end sooner.
-    io_.sends_by_tma = how.halves && !how.everywhere && !has_one_tile();
-    io_.lands_by_tma = lands();
-    io_.polls = polls();
     io_.sends_zeros = !gemm_;
     io_.multiplying = gemm_ ? gemm_->blocks() - plan_.comm_ctas : 0;
     io_.moved.c_stride = sum_.n;
@@ -69,6 +64,7 @@ class sum_launches {
     run.between = result_.between;
     added_ = run.epochs + blocks;
     io_.done = added_ + plan_.own_grid;
+    describe_rows();
   }
 
   void launch_dry(cudaStream_t on) const {
@@ -78,13 +74,12 @@ class sum_launches {
     gpu::add_in_own_grid(dry, added_, plan_.own_grid, on);
   }
 
-  /// Slabs and tiles are those of the most rows. Rows beyond those of a run have no owner.
+  /// Slabs are those of the most rows. Rows beyond those of a run have no owner.
   void set_rows(std::int64_t rows) {
     sum_.m = rows;
     plan_.set_rows(rows);
-    io_.how = plan_.how;
-    io_.rotation = plan_.how.rotation();
-    io_.lands_by_tma = lands();
+    if (gemm_) gemm_->set_schedule(plan_.gemm.schedule);
+    describe_rows();
   }
 
   [[nodiscard]] gemm_operands bind(const void* a, const void* weights, void* c) {
@@ -115,6 +110,16 @@ class sum_launches {
   }
 
  private:
+  void describe_rows() {
+    const gpu::sum_fragments& how = plan_.how;
+    io_.how = how;
+    io_.rotation = how.rotation();
+    // No GEMM follows the last tile of a block: there stores from registers end sooner.
+    io_.sends_by_tma = how.halves && !how.everywhere && !has_one_tile();
+    io_.lands_by_tma = lands();
+    io_.polls = polls();
+  }
+
   void add_up(gpu::whole_run& run, cudaStream_t on) {
     if (!gemm_) return run([&] { gpu::add_in_own_grid(io_, added_, plan_.own_grid, on); });
     if (!plan_.beside) return run([&] { gemm_->launch(maps_, &io_, on); });

@@ -41,6 +41,7 @@ class row_sum_launches {
 
   void allocate(gpu::operator_host& host, gpu::room_pool* rooms) {
     launcher_ = &host.launcher();
+    gemm_.allocate_partials(gpu::partials_bytes(plan_.gemm.config, plan_.rows), rooms);
     // An epoch for each block, and the counts of blocks.
     const int blocks = gemm_.blocks();
     gpu::run_arguments& run = io_.moved.run;
@@ -80,10 +81,11 @@ class row_sum_launches {
     add_rows(adds, 1, false, on);
   }
 
-  /// Slabs and tiles are those of the most rows. Tiles beyond the rows of a run are stored nowhere.
+  /// Slabs are those of the most rows. Rows of tiles beyond those of a run are stored nowhere.
   void set_rows(std::int64_t rows) {
     sum_.m = rows;
     plan_.set_rows(rows);
+    gemm_.set_schedule(plan_.gemm.schedule);
     describe_rows();
     sums_ = nullptr;
   }

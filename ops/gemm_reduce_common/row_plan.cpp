@@ -17,13 +17,10 @@ namespace {
 
 constexpr int blocks_of_a_multiprocessor = 2;  // blocks that add
 
-int cluster_rows_of(const gpu::gemm_plan& gemm) {
-  return gemm.config.cluster * tile_rows(gemm.config);
-}
 /// The tiles of clusters along M in which an owner has no rows; -1 if it shares a tile with another
 /// owner. Beyond the last row there is no owner.
 int tiles_of_others(const gpu::owned_rows& owned, int owner, const gpu::gemm_plan& gemm) {
-  const int high = cluster_rows_of(gemm);
+  const int high = cluster_rows(gemm.config);
   const int first = owned.first(owner);
   const int end = owned.end(owner);
   if (first == end) return gemm.schedule.m_tiles;
@@ -45,22 +42,17 @@ int raster_group_of(const gpu::owned_rows& owned, const gpu::gemm_plan& gemm, in
 }
 
 row_sums_plan planned(const device_sum& sum, int world, int rank, const gpu::gemm_plan& gemm,
-                      int num_sms) {
+                      bool cuts, int num_sms) {
   row_sums_plan plan;
   plan.gemm = gemm;
+  plan.rows = gpu::capacity_of(gemm, cuts);
   plan.rank = rank;
   plan.world = world;
   const bool all = sum.target == reduce_target::everywhere;
   plan.everywhere = all && sum.phases != 2 && world > 1;
   plan.passes_on = all && sum.phases == 2 && world > 1;
-  const gpu::tile_config& c = gemm.config;
-  gpu::tile_schedule& order = plan.gemm.schedule;
-  plan.owned.part_rows = c_tma_tile_rows(c);
+  plan.owned.part_rows = c_tma_tile_rows(gemm.config);
   plan.set_rows(sum.m);
-  if (!c.swap_ab && !plan.everywhere) {
-    order.raster_group = raster_group_of(plan.owned, gemm, world);
-    plan.set_rows(sum.m);
-  }
   plan.slab_rows = plan.owned.slab_rows();
   const std::int64_t words =
       (plan.everywhere ? sum.m : plan.owned.owner_rows) * sum.n / gpu::row_words;
@@ -82,17 +74,19 @@ std::vector<gpu::gemm_plan> gemm_plans_of(const gpu::gemm_shape& shape, const gp
 
 }  // namespace
 
-void row_sums_plan::set_rows(std::int64_t rows) {
-  owned.m = static_cast<int>(rows);
+void row_sums_plan::set_rows(std::int64_t of_run) {
+  gpu::tile_schedule& order = gemm.schedule;
+  order = gpu::schedule_of_rows(gemm.config, rows, of_run);
+  owned.m = static_cast<int>(of_run);
   owned.owner_rows = everywhere ? 0 : ceil_div(owned.m, world);
   adds_behind = world > 1 && (everywhere || gemm.config.swap_ab);
   // With swap_ab there are few row tiles, and tiles are taken along columns first.
   if (everywhere || gemm.config.swap_ab) return;
-  const int cluster_rows = cluster_rows_of(gemm);
-  rotation.all = gemm.schedule.m_tiles * cluster_rows;
-  rotation.first = ceil_div(owned.end(rank), cluster_rows) % gemm.schedule.m_tiles * cluster_rows;
+  order.raster_group = raster_group_of(owned, gemm, world);
+  const int high = cluster_rows(gemm.config);
+  rotation.all = order.m_tiles * high;
+  rotation.first = ceil_div(owned.end(rank), high) % order.m_tiles * high;
   if (world == 1) return;
-  const gpu::tile_schedule& order = gemm.schedule;
   for (int owner = 0; owner < world; ++owner) {
     const int others = tiles_of_others(owned, owner, gemm);
     const int before = others * order.n_tiles;  // tiles
@@ -149,9 +143,10 @@ std::vector<row_sums_plan> row_sums_plans(const device_sum& sum, int world, int 
   return plans_or_refusal(sum.operator_name, rank, sum.m, options, gpu.num_sms,
                           [&](const operator_options& with, int num_sms) {
                             std::vector<row_sums_plan> plans;
+                            const bool cuts = with.varying_rows && !with.invariant;
                             for (const gpu::gemm_plan& gemm :
                                  gemm_plans_of(shape, {multiplying(with, num_sms), gpu.costs}))
-                              plans.push_back(planned(sum, world, rank, gemm, num_sms));
+                              plans.push_back(planned(sum, world, rank, gemm, cuts, num_sms));
                             return plans;
                           });
 }

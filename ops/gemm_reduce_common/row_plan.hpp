@@ -11,6 +11,7 @@
 #include "engines/gpu/copy/matrix_at.hpp"
 #include "engines/gpu/gemm/owned_rows.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/run_schedule.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 
@@ -24,7 +25,8 @@ namespace untax {
 /// Ranks meet as in a gemm_all_scatter whose blocks store to peers. `meetings` is its protocol: its
 /// first output signals that parts have landed, its second that sums have.
 struct row_sums_plan {
-  gpu::gemm_plan gemm;
+  gpu::gemm_plan gemm;     ///< for the rows of the next runs
+  gpu::row_capacity rows;  ///< how many rows runs may have
   gpu::owned_rows owned;
   gpu::row_rotation rotation;  ///< own rows are multiplied last
   int rank = 0;
@@ -39,7 +41,7 @@ struct row_sums_plan {
   static constexpr int sums_landed = 1;
 
   /// As in `sums_plan`.
-  void set_rows(std::int64_t rows);
+  void set_rows(std::int64_t of_run);
   [[nodiscard]] std::string text() const;
   [[nodiscard]] std::vector<std::string> agreed() const;
 

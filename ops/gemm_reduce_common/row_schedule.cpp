@@ -60,7 +60,7 @@ std::vector<std::string> row_sums_model::faults() const {
     if (!right && found.size() < most_faults) found.push_back(what);
   };
   const gpu::tile_config& c = plan.gemm.config;
-  const int high = c.swap_ab ? c.block_n : tile_rows(c) * c.cluster;
+  const int high = c.swap_ab ? c.block_n : cluster_rows(c);
   const gpu::tile_schedule& order = plan.gemm.schedule;
   const int all = (c.swap_ab ? order.n_tiles : order.m_tiles) * high;
   expect(plan.owned.part_rows == c_tma_tile_rows(c) && high % plan.owned.part_rows == 0,

@@ -7,10 +7,19 @@
 #include "ops/common/nowhere.hpp"
 
 namespace untax::plan_check {
+namespace {
+
+/// The plan for a run with the rows of the problem, which vary where it has a capacity.
+gather_plan for_rows(gather_plan plan, const all_gather_gemm_problem& run) {
+  if (plan.protocol.capacity > 0) plan.set_rows(run);
+  return plan;
+}
+
+}  // namespace
 
 gather_model::gather_model(const all_gather_gemm_problem& asked, const gather_plan& made)
     : problem(asked),
-      plan(made.packets ? in_packets(made) : made),
+      plan(for_rows(made.packets ? in_packets(made) : made, asked)),
       how(problem, plan.protocol),
       lists(lists_of(problem, plan)),
       shard(sent_shard::of(how)),

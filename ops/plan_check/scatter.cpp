@@ -23,6 +23,7 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
       plan(planned),
       how(plan.way == scatter_way::tile_flags ? most_of(problem, plan) : problem, plan.protocol),
       own_(how.tiles().cols.whole) {
+  if (plan.protocol.capacity > 0) plan.set_rows(problem.m);
   if (plan.way == scatter_way::tile_flags) {
     lists = lists_of(how);
     tma_tile = tma_tile_of(how);

@@ -184,7 +184,8 @@ std::unique_ptr<device_operator> all_gather_gemm_on_device(world& w,
 std::unique_ptr<device_operator> gemm_all_scatter_on_device(world& w,
                                                             const gemm_all_scatter_problem& p,
                                                             const operator_options& options,
-                                                            std::int64_t between) {
+                                                            std::int64_t between,
+                                                            gpu::room_pool* /*rooms*/) {
   return pretended::make(w, fmt::format("scatter of {}", p.m),
                          fmt::format("m {}, n {}, k {}, {}, {} apart, {}", p.m, p.n, p.k,
                                      name_of(p.type), between, pretended::options_text(options)),

@@ -11,6 +11,9 @@
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax::gpu {
+
+static_assert(no_sum_bits == partial_sums::empty_word);
+
 void require_hopper() {
   const int major = attribute_here(cudaDevAttrComputeCapabilityMajor);
   if (major == 9) return;
@@ -39,10 +42,12 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
   arguments_.multicast_rows = plan.multicast_rows;
   arguments_.stage_bytes = stage_bytes(plan);
   arguments_.early_stages = reads_early(config) ? std::min(start.stages, config.stages) : 0;
-  if (partials_bytes(plan) == 0) return;
-  static_assert(no_sum_bits == 0xffffffffU, "what memset can write");
-  arguments_.partials =
-      static_cast<float*>(partials_.allocate(partials_bytes(plan), "a GEMM", 0xff));
+}
+
+void gemm_launcher::allocate_partials(std::size_t bytes, room_pool* pool) {
+  if (bytes == 0) return;
+  partials_ = partials_of(pool, bytes);
+  arguments_.partials = partials_->data();
 }
 
 void gemm_launcher::launch(const gemm_matrices& matrices, const void* io,

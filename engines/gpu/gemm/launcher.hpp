@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <memory>
 
 #include <untax/core/types.hpp>
 
@@ -10,6 +11,7 @@
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
+#include "engines/gpu/rooms/partial_sums.hpp"
 
 namespace untax::gpu {
 
@@ -20,13 +22,24 @@ struct kernel_start {
 };
 
 /// Launches the kernel of a plan, with the source, sink and senders for which it was compiled.
-/// Loads it, allocates the memory through which blocks share tiles, and checks that all blocks fit.
+/// Loads it, and checks that all blocks fit.
 class gemm_launcher {
  public:
   /// For the current device. `comm_ctas`: communication CTAs in the grid, a multiple of the blocks
-  /// of a cluster. Throws `unsupported` if it is no Hopper GPU or too small, and `out_of_memory`.
+  /// of a cluster. Throws `unsupported` if it is no Hopper GPU or too small.
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant, int comm_ctas,
                 const kernel_start& start = {});
+
+  /// Allocates so many bytes, if any, for partial sums of tiles that blocks share; null: of its
+  /// own, else shared by the plans of a pool, which run in turn. To be called once. Throws
+  /// `out_of_memory`.
+  void allocate_partials(std::size_t bytes, room_pool* pool = nullptr);
+
+  /// The next launches follow another schedule of the same grid: see run_schedule.hpp.
+  void set_schedule(const tile_schedule& schedule) {
+    plan_.schedule = schedule;
+    arguments_.schedule = tile_scheduler(schedule);
+  }
 
   /// `io`: the `gemm_io` of the kernel. The launch may be captured.
   void launch(const gemm_matrices& matrices, const void* io, cudaStream_t stream) const;
@@ -43,7 +56,7 @@ class gemm_launcher {
   int comm_ctas_;
   bool early_;
   gemm_arguments arguments_{};
-  scratch_memory partials_;
+  std::shared_ptr<const partial_sums> partials_;
 };
 
 /// Throws `unsupported`, naming the compute capability, unless the current device is a Hopper GPU.

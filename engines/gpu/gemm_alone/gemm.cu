@@ -60,6 +60,7 @@ class gemm::launcher {
       : shape_(shape),
         room_(padded(shape)),
         launcher_(plan, shape.type, variant_for<gemm_kernels, local_io>(plan.config), 0) {
+    launcher_.allocate_partials(partials_bytes(plan));
     if (room_.k != shape.k) {
       a_.emplace(shape.m, shape.k, room_.k);
       b_.emplace(shape.n, shape.k, room_.k);

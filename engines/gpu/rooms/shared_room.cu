@@ -189,6 +189,17 @@ std::shared_ptr<shared_room> room_pool::room_of(std::size_t bytes) {
   return made;
 }
 
+std::shared_ptr<const partial_sums> room_pool::partials(std::size_t bytes) {
+  auto known = partials_.lock();
+  if (known && known->bytes() >= bytes) return known;
+  const auto larger = std::make_shared<const partial_sums>(bytes);
+  partials_ = larger;
+  return larger;
+}
+std::shared_ptr<const partial_sums> partials_of(room_pool* pool, std::size_t bytes) {
+  return pool != nullptr ? pool->partials(bytes) : std::make_shared<const partial_sums>(bytes);
+}
+
 std::shared_ptr<room_pool> make_room_pool(world& w, std::string_view name) {
   return std::make_shared<room_pool>(w.stable_view(), name);
 }

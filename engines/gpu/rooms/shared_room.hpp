@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engines/gpu/launch/operator_launcher.hpp"
+#include "engines/gpu/rooms/partial_sums.hpp"
 #include "engines/gpu/rooms/room_pool.hpp"
 
 namespace untax::gpu {
@@ -100,6 +101,7 @@ class room_pool {
   /// to the smallest, so that one room fits all. `pool` may be null. Throws `out_of_memory`.
   [[nodiscard]] static plan_room take(room_pool* pool, operator_launcher& own, std::size_t bytes,
                                       room_content content);
+  [[nodiscard]] std::shared_ptr<const partial_sums> partials(std::size_t bytes);
 
  private:
   [[nodiscard]] std::shared_ptr<shared_room> room_of(std::size_t bytes);
@@ -107,6 +109,7 @@ class room_pool {
   world* world_;
   std::string name_;
   std::vector<std::weak_ptr<shared_room>> rooms_;  // those of plans that ended are gone
+  std::weak_ptr<const partial_sums> partials_;     // the most that a plan has asked for
 };
 
 }  // namespace untax::gpu

@@ -28,7 +28,7 @@ std::unique_ptr<device_operator> all_gather_gemm_on_device(
 }
 std::unique_ptr<device_operator> gemm_all_scatter_on_device(
     world& w, const gemm_all_scatter_problem& /*problem*/, const operator_options& /*options*/,
-    std::int64_t /*between*/) {
+    std::int64_t /*between*/, gpu::room_pool* /*rooms*/) {
   refuse(w, "gemm_all_scatter");
 }
 process_owned<device_norm> all_reduce_norm_on_device(world& w,
