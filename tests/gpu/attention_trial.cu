@@ -98,9 +98,6 @@ matrix attention_trial::on_device(const extent& size) const {
 }
 
 void attention_trial::refresh(std::uint64_t seed) {
-  // A copy of memory that is not pinned waits for the stream inside the driver, where it can keep
-  // the other ranks of the GPU from launching what this stream waits for.
-  ok(cudaStreamSynchronize(stream_->get()));
   inputs_ = untax::attention_inputs(work_, world_->size(), seed);
   const auto type = work_.problem.type;
   std::vector<std::byte> q(bytes_of(q_));

@@ -61,6 +61,9 @@ class stream {
 /// Copies in any direction, and waits.
 template <class T>
 void copy(T* to, const T* from, std::size_t count, const stream& s) {
+  // A copy of memory that is not pinned waits for the stream inside the driver, where it can keep
+  // the other ranks of the GPU from launching what this stream waits for.
+  ok(cudaStreamSynchronize(s.get()));
   ok(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, s.get()));
   ok(cudaStreamSynchronize(s.get()));
 }
