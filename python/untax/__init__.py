@@ -21,11 +21,10 @@ except ImportError as error:
         raise
     raise ImportError(f"{_Path(__file__).parent} has the sources of untax without its compiled extension; `pip install .` in "
                       "the clone installs it, and Python has to start in a folder without a folder untax") from error
+from . import operators
 from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, NotSymmetric, OutOfMemory, PeerLost,
                      Timeout, Unsupported)
-from .operators import (AllGather, AllGatherGemm, AllReduce, AllReduceNorm, AllToAll, Broadcast, FlashAttention,
-                        FlashDecode, GemmAllReduce, GemmAllScatter, GemmReduceScatter, MergePartialAttention, Operator,
-                        ReduceScatter)
+from .operators import *
 from .select import Selector
 from .sparse import Spmv, spmv_ways
 from .taxes import Taxes, taxes
@@ -36,7 +35,7 @@ from .world import Memory, World, run_gpus, run_threads
 __version__ = _core.version()
 
 
-def __getattr__(name: str) -> type[Operator]:
+def __getattr__(name: str) -> type[operators.Operator]:
     """Classes of operators that have none of their own here."""
     for kind in operators.kinds.values():
         if kind.__name__ == name:
@@ -45,9 +44,7 @@ def __getattr__(name: str) -> type[Operator]:
 
 
 __all__ = [
-    "Aborted", "AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "Disagreement", "Error",
-    "FlashAttention", "FlashDecode",
-    "GemmAllReduce", "GemmAllScatter", "GemmReduceScatter", "Internal", "InvalidArgument", "Memory", "MergePartialAttention",
-    "NotSymmetric", "Operator", "OutOfMemory", "Pattern", "PeerLost", "ReduceScatter", "Selector", "Spmv", "Taxes", "Timeout", "Trace", "Unsupported", "World",
-    "run_gpus", "run_threads", "spmv_ways", "taxes",
+    "Aborted", "Disagreement", "Error", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "OutOfMemory", "Pattern", "PeerLost",
+    "Selector", "Spmv", "Taxes", "Timeout", "Trace", "Unsupported", "World", "run_gpus", "run_threads", "spmv_ways", "taxes",
 ]
+__all__ += operators.__all__

@@ -8,6 +8,8 @@ from .planned import Operator
 from .types import address_of, as_operand, empty_like, stream_number, type_name
 from .world import World
 
+__all__ = ["FlashAttention", "FlashDecode", "MergePartialAttention"]
+
 
 class FlashDecode(Operator):
     """Attention of one token of each sequence to keys and values that are sharded over the ranks by position.

@@ -14,13 +14,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _core
-from .attention import FlashAttention, FlashDecode, MergePartialAttention
+from . import _core, attention
+from .attention import *
 from .errors import InvalidArgument
 from .named import class_of
-from .planned import Field, Operator, fields
+from .planned import Field, Operator, fields, kinds
 from .types import address_of, as_operand, empty_like, number_of, stream_number, type_name, type_names
 from .world import Memory, World
+
+__all__ = ["AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "GemmAllReduce", "GemmAllScatter",
+           "GemmReduceScatter", "Operator", "ReduceScatter"]
+__all__ += attention.__all__
 
 
 class _Gemm(Operator):
@@ -32,7 +36,6 @@ class _Gemm(Operator):
             out = empty_like(a, self._result_shape(a) if self._varies else self.operand("c")[0])
         self._core.run_gemm(as_operand(a), as_operand(weights), _symmetric(out), stream_number(stream))
         return out
-
 
     def _result_shape(self, a: Any) -> tuple[int, int]:
         """Of a run where they differ."""
@@ -192,7 +195,6 @@ class _Collective(Operator):
         self._core.run_collective(as_operand(a), as_operand(out), stream_number(stream))
         return out
 
-
     def _result_count(self, a: Any) -> int:
         """Of a run where they differ."""
         return _count(a)
@@ -256,9 +258,7 @@ class Broadcast(_Collective):
         super().__init__(world, count=count, type=type_name(dtype), root=root, **options)
 
 
-kinds: dict[str, type[Operator]] = {kind.name: kind for kind in (
-    AllGatherGemm, GemmAllScatter, GemmReduceScatter, GemmAllReduce, AllReduceNorm, FlashAttention, FlashDecode,
-    MergePartialAttention, AllGather, ReduceScatter, AllReduce, AllToAll, Broadcast)}
-"""The classes by the names that the library has for them."""
 own_kinds = tuple(kinds)  #: those that have a class of their own
-kinds |= {name: class_of(name) for name in _core.operator_names() if name not in kinds}
+for _name in _core.operator_names():
+    if _name not in kinds:
+        class_of(_name)  # which is planned and run by the names that the library describes

@@ -9,6 +9,10 @@ from . import _core
 from .types import Pattern, type_names
 from .world import World
 
+kinds: dict[str, type[Operator]] = {}
+"""The classes by the names that the library has for them."""
+
+
 class Field(NamedTuple):
     """A field of an operator's problem, or of its options."""
 
@@ -33,11 +37,15 @@ class Operator:
     name: ClassVar[str] = ""
     used: int = 0  #: the number of its last use, for an engine that forgets the oldest ones
 
+    def __init_subclass__(cls) -> None:
+        if cls.name:
+            kinds.setdefault(cls.name, cls)
+
     def __init__(self, world: World, /, **settings: Any) -> None:
         """`settings` are fields of the problem and of the options, as `untax.fields(name)` lists them. A choice is a word or
         its number; None leaves a field as it is."""
         self.world = world
-        self._varies = bool(settings.get("varying_rows") or settings.get("varying_count"))
+        self._varies = any(value for name, value in settings.items() if name.startswith("varying_"))
         self._core = _core.plan(world._core, self.name, settings)
 
     @property

@@ -7,15 +7,18 @@ the order in which they are made, the same at all ranks, also on several streams
 runs").
 """
 
-from . import library as _operators
-from .functions import (all_gather, all_gather_matmul, all_reduce, all_reduce_rms_norm, all_to_all, broadcast,
-                        flash_attention, flash_decode, matmul_all_reduce, matmul_all_scatter, matmul_reduce_scatter,
-                        merge_partial_attention, reduce_scatter)
+from . import attention, collectives, named, norm, products
+from .attention import *
+from .collectives import *
 from .groups import close, explain, make_world, name_of, release_captured, world_of
 from .modules import ColumnParallelLinear, RowParallelLinear
+from .norm import *
+from .products import *
 from .takeover import Report, forget, install, report, uninstall
 
-__all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "all_gather", "all_gather_matmul", "all_reduce",
-           "all_reduce_rms_norm", "all_to_all", "broadcast", "close", "explain", "flash_attention", "flash_decode", "forget",
-           "install", "make_world", "matmul_all_reduce", "matmul_all_scatter", "matmul_reduce_scatter",
-           "merge_partial_attention", "name_of", "reduce_scatter", "release_captured", "report", "uninstall", "world_of"]
+__all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "close", "explain", "forget", "install", "make_world", "name_of",
+           "release_captured", "report", "uninstall", "world_of"]
+__all__ += attention.__all__
+__all__ += collectives.__all__
+__all__ += norm.__all__
+__all__ += products.__all__

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from ..errors import InvalidArgument
-from .calls import aligned, operand_of, rows_of, stream_of
-from .groups import Engine, engine_alone
+from .calls import aligned, engine_for, has_run, operand_of, rows_of, stream_of
+from .define import operator
+from .groups import Engine, engine_alone, name_of
 from .shapes import handed, require_alike, require_dims, require_shape, room
-from .tensors import engine_for, has_run
+
+__all__ = ["flash_attention", "flash_decode", "merge_partial_attention"]
+_ops = torch.ops.untax
 
 
-def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str, scale: float = 0.0, *,
-                 out: Tensor | None = None) -> Tensor:
+def run_flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str, scale: float = 0.0, *,
+                     out: Tensor | None = None) -> Tensor:
     require_dims(3, q=q)
     require_dims(4, keys=keys, values=values)
     batch, heads, dim = q.shape
@@ -34,8 +39,16 @@ def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group
     return handed(made, out)
 
 
-def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = False, scale: float = 0.0, *,
-                    out: Tensor | None = None, log_sums: Tensor | None = None) -> tuple[Tensor, Tensor]:
+@operator(run_flash_decode)
+def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group: Any = None, *,
+                 scale: float = 0.0) -> Tensor:
+    """Attention of q, [batch, heads, dim], the same at all ranks, to the keys and values that all ranks have together. A rank
+    has [batch, keys, kv_heads, dim], of which the first `lengths` of a sequence count. scale 0 is 1 / sqrt(dim)."""
+    return _ops.flash_decode(q, keys, values, lengths, name_of(group), scale)
+
+
+def run_flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = False, scale: float = 0.0, *,
+                        out: Tensor | None = None, log_sums: Tensor | None = None) -> tuple[Tensor, Tensor]:
     require_dims(4, q=q, keys=keys, values=values)
     batch, queries, heads, dim = q.shape
     held, kv_heads = keys.shape[1], keys.shape[2]
@@ -54,7 +67,19 @@ def flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = Fals
     return handed(made, out), handed(sums, log_sums)
 
 
-def merged_shape(partial_lse: Tensor, own_heads: bool, ranks: int, rank: int) -> tuple[int, ...]:
+def _fake_flash_attention(q: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float32)
+
+
+@operator(run_flash_attention, fake=_fake_flash_attention, results=("out", "log_sums"))
+def flash_attention(q: Tensor, keys: Tensor, values: Tensor, *, causal: bool = False,
+                    scale: float = 0.0) -> tuple[Tensor, Tensor]:
+    """(o, lse) of [batch, queries, heads, dim] to [batch, keys, kv_heads, dim], each process for itself; lse is the natural
+    logarithm of the sum of exponentials, in fp32, [batch, queries, heads]."""
+    return _ops.flash_attention(q, keys, values, causal, scale)
+
+
+def _merged_shape(partial_lse: Tensor, own_heads: bool, ranks: int, rank: int) -> tuple[int, ...]:
     """Of the logarithms that a rank gets: with `own_heads` of its share of the last dimension."""
     if not own_heads:
         return tuple(partial_lse.shape)
@@ -65,8 +90,8 @@ def merged_shape(partial_lse: Tensor, own_heads: bool, ranks: int, rank: int) ->
     return (*partial_lse.shape[:-1], max(min(each, heads - rank * each), 0))
 
 
-def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str, own_heads: bool = False, *,
-                            o: Tensor | None = None, lse: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def run_merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: str, own_heads: bool = False, *,
+                                o: Tensor | None = None, lse: Tensor | None = None) -> tuple[Tensor, Tensor]:
     require_shape("partial_lse", partial_lse, *partial_o.shape[:-1])
     if partial_o.dim() == 0:
         raise InvalidArgument("partial_o has no dimension; the last one has to be that of elements of a head")
@@ -74,7 +99,7 @@ def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_name: 
         raise InvalidArgument(f"partial_lse is on {partial_lse.device}; it has to be on {partial_o.device}, like partial_o")
     engine = engine_for(partial_o, group_name)
     ranks, dim = engine.world.size, partial_o.shape[-1]
-    shape = merged_shape(partial_lse, own_heads, ranks, engine.world.rank)
+    shape = _merged_shape(partial_lse, own_heads, ranks, engine.world.rank)
     made, sums = room(partial_o, (*shape, dim), 0, o), room(partial_o.new_empty(0, dtype=torch.float32), shape, 0, lse)
     heads = partial_lse.shape[-1] if partial_lse.dim() > 0 else 1
     if has_run(engine, partial_o, partial_o.numel(), dim * heads > 0):
@@ -110,3 +135,16 @@ def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bo
                      stream_of(rows, op.world))
     if width != dim:
         made.view(tokens * own, dim).copy_(to[:, :dim])
+
+
+@operator(run_merge_partial_attention, results=("o", "lse"))
+def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group: Any = None, *,
+                            own_heads: bool = False) -> tuple[Tensor, Tensor]:
+    """Merges what anybody's attention kernel made of the keys of each rank.
+
+    `partial_o`: [..., heads, head_dim], `partial_lse`: [..., heads], the logarithm of the sum of exponentials, base e,
+    -inf or inf where a rank has no key, and then its row of `partial_o` may hold anything. Returns the attention to the
+    keys of all ranks, and its lse in fp32, zeros and -inf where nobody has one: of all heads at every rank, or with
+    `own_heads` of this rank's ceil(heads / W), the last ranks fewer or none.
+    """
+    return _ops.merge_partial_attention(partial_o, partial_lse, name_of(group), own_heads)

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..planned import Operator
 from ..types import type_number
 from ..world import World
-from .groups import Engine
+from .groups import Engine, FakeEngine, engine_of
 
 _numbers = {torch.float32: type_number("fp32"), torch.float16: type_number("fp16"), torch.bfloat16: type_number("bf16")}
 
@@ -106,3 +106,23 @@ def run_norm(op: Operator, x: Tensor, residual: Tensor, weight: Tensor, made: tu
     operands = operand_of(x), operand_of(residual), operand_of(weight)
     op._core.run_norm(*operands, total, (normed[0], 0, 1.0), stream_of(x, op.world))
     call.keep(op, (*operands, normed, total), made[0])
+
+
+def engine_for(t: Tensor, group_name: str) -> Engine:
+    """The engine of a group for tensors that lie where `t` does."""
+    return engine_of(group_name, "cuda", t.get_device()) if t.is_cuda else engine_of(group_name, t.device.type)
+
+
+def has_run(engine: Engine, like: Tensor, elements: int, planned: bool = True) -> bool:
+    """Whether a call has a run. With no elements it has one on hosts, of no rows, in which ranks that differ hear so. On
+    GPUs, where such a run waits for nobody, and where nothing can be planned, the rank takes part in a small sum instead:
+    no rank is a step ahead of one that has something to move."""
+    if isinstance(engine, FakeEngine):
+        return False
+    if elements > 0 or (planned and not like.is_cuda):
+        return True
+    if engine.world.size > 1:
+        one = like.new_zeros(1, dtype=torch.float32)
+        op = engine.planned("all_reduce", count=1, dtype="fp32", reduction="sum", phases=1)  # as nobody else asks for it
+        run_collective(op, one, torch.empty_like(one))
+    return False

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import threading
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -13,7 +15,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from .. import _core
 from ..errors import InvalidArgument, OutOfMemory, Unsupported
-from ..operators import Operator, kinds
+from ..operators import Operator, fields, kinds, own_kinds
 from ..process_groups import group_of
 from ..world import World, fail_if_uncaught
 
@@ -74,12 +76,14 @@ def make_world(group: Any = None, **options: Any) -> World:
 
 
 _least = 64
-_varying = {kind: ("m", "varying_rows") for kind in
-            ("all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce")}
-_varying |= {kind: ("count", "varying_count")
-             for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast")}
-_varying["all_reduce_norm"] = ("tokens", "varying_rows")
-_varying["merge_partial_attention"] = ("tokens", "varying_tokens")
+
+
+@functools.cache
+def _capacity_of(kind: str) -> tuple[str, str] | None:
+    """The field of an operator that may be a capacity, which is the first of its problem, and the option that makes it one."""
+    described = fields(kind) if kind in own_kinds else ()  # others may describe an option that they refuse
+    option = next((field.name for field in described if field.option and field.name.startswith("varying_")), None)
+    return None if option is None else (described[0].name, option)
 
 
 def _key(kind: str, problem: dict[str, Any]) -> tuple[Any, ...]:
@@ -116,8 +120,8 @@ class Engine:
         """The operator for a problem; the first time it is planned, which is collective. One serves all numbers of
         rows, or of elements, up to the next power of two, or to `most`, where operators have such plans and the heap has
         room for one, and else this number."""
-        if (varying := _varying.get(kind)) is not None:
-            size, option = varying
+        if (capacity := _capacity_of(kind)) is not None:
+            size, option = capacity
             room = self._last_room(kind, problem, size) or 1 << max(problem[size] - 1, _least - 1).bit_length()
             roomy = problem | {size: room if most is None else min(room, most), option: True}
             key = _key(kind, roomy)
@@ -198,12 +202,36 @@ class Engine:
         return [op.explain() for op in self._planned.values()]
 
 
-def engine_of(group_name: str, device: str, index: int | None = None) -> Engine:
+class FakeEngine:
+    """An engine that runs nothing and knows no call, for tensors without elements."""
+
+    def __init__(self, world: Any) -> None:
+        self.world, self.known = world, self
+
+    def again(self, *_: Any) -> None:
+        return None
+
+
+class FakeGroup(str):
+    """The name of a group as a call has it that runs nothing; no engine is known by it."""
+
+    __slots__ = ()
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    @property
+    def engine(self) -> FakeEngine:
+        name = str(self)
+        return FakeEngine(SimpleNamespace(size=ranks_of(name), rank=rank_of(name)))
+
+
+def engine_of(group_name: str, device: str, index: int | None = None) -> Any:
     """The engine of a group for tensors of a kind of device; the first time its world is made, which is collective, on the
     GPU with this index, or the current one."""
     key = (group_name, device)
     engine = _found(key)
     if engine is None:
+        if isinstance(group_name, FakeGroup):
+            return group_name.engine
         if group_name in _given.values():
             raise InvalidArgument(f"{group_name} has its heaps in memory of another device than {device}")
         if device == "cuda":

@@ -8,8 +8,20 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InvalidArgument
-from .derivatives import replicated
 from .groups import name_of, rank_of, ranks_of
+
+
+class _Replicated(torch.autograd.Function):
+    """A parameter that all ranks have alike, and each applies to its own tokens: its gradient is that of all tokens."""
+
+    @staticmethod
+    def forward(ctx: Any, parameter: Tensor, group: str) -> Tensor:
+        ctx.group = group
+        return parameter.view_as(parameter)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return torch.ops.untax.all_reduce(grad, "sum", ctx.group), None
 
 
 class _ParallelLinear(nn.Module):
@@ -90,4 +102,4 @@ class RowParallelLinear(_ParallelLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.ops.untax.matmul_reduce_scatter(x, self.weight.t(), "sum", self.dim, self.group_name, self.partials)
-        return y if self.bias is None else y + replicated(self.bias, self.group_name)
+        return y if self.bias is None else y + _Replicated.apply(self.bias, self.group_name)

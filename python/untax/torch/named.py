@@ -6,16 +6,17 @@ but the element type, which is that of the first operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..named import Shape, results_of, shapes
-from ..operators import fields
+from ..operators import fields, kinds, own_kinds
 from ..types import type_name
-from .calls import stream_of
+from .calls import engine_for, stream_of
+from .define import define
 from .groups import rank_of, ranks_of
 
 _kinds = {"integer": "int {}", "flag": "bool {}=False", "choice": "str? {}=None", "real": "float {}=0.0",
@@ -47,8 +48,6 @@ class NamedCall:
         return operands, given["group_name"], settings
 
     def run(self, *arguments: Any, **named: Any) -> Any:
-        from .tensors import engine_for
-
         operands, group_name, settings = self._split(arguments, named)
         first = next(iter(operands.values()))
         engine = engine_for(first, group_name)
@@ -73,6 +72,7 @@ class NamedCall:
         return results[0] if len(results) == 1 else results
 
 
-def calls_of(kinds: Sequence[str]) -> list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[str, ...]]]:
-    """Schema, implementation, fake implementation and names of results of each of these operators."""
-    return [(call.schema, call.run, call.fake, call.results) for call in map(NamedCall, kinds)]
+for _kind in kinds:
+    if _kind not in own_kinds:
+        _call = NamedCall(_kind)
+        define(_call.schema, _call.run, _call.fake, _call.results)

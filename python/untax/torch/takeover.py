@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import _get_group_size_by_name
 
 from ..errors import Unsupported
-from . import tensors
+from .collectives import run_all_gather
+from .products import run_all_gather_matmul, run_matmul_reduce_scatter
 from .shapes import dimension, kernels_lack
 
 _types = (torch.float32, torch.float16, torch.bfloat16)
@@ -80,10 +81,10 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
         return others(A, Bs, gather_dim, group_name, return_A=return_A)
     if len(Bs) == 1 and together:
         _calls[name, "by untax, fused"] += 1
-        return None, [tensors.all_gather_matmul(A, Bs[0], gather_dim, group_name)]
+        return None, [run_all_gather_matmul(A, Bs[0], gather_dim, group_name)]
     if together:
         _calls[name, "by untax, fused, with weights side by side"] += 1
-        whole = tensors.all_gather_matmul(A, torch.cat([b.t() for b in Bs]).t(), gather_dim, group_name)
+        whole = run_all_gather_matmul(A, torch.cat([b.t() for b in Bs]).t(), gather_dim, group_name)
         outermost = 0 if gather_dim % A.dim() == A.dim() - 1 else gather_dim
         parts = whole.movedim(outermost, 0).split(columns, -1)
         return None, [part.contiguous().movedim(0, outermost) for part in parts]
@@ -91,7 +92,7 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
     what = "A is asked for" if return_A else "rows are few for several weights"
     _calls[name, f"by untax, gathered first, since {what}"] += 1
     outermost = dimension("gather_dim", gather_dim, A)
-    whole = tensors.all_gather(A, outermost, group_name)
+    whole = run_all_gather(A, outermost, group_name)
     # All results lie as torch's own do, since what torch compiles relies on their strides.
     if outermost == A.dim() - 1:
         whole, outermost = whole.contiguous(), 0
@@ -114,7 +115,7 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
         return others(A, B, reduce_op, scatter_dim, group_name)
     _calls[name, "by untax, fused"] += 1
     # Contiguous, as its result is, since what torch compiles relies on strides.
-    return tensors.matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name).contiguous()
+    return run_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name).contiguous()
 
 
 def install(rows_worth_a_copy: int | None = 2048) -> None:
