@@ -15,10 +15,8 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
-#include "ops/all_reduce_norm/device_schedule.hpp"
-#include "ops/collectives_common/registry.hpp"
+#include "ops/common/device_schedule.hpp"
 #include "ops/common/registry.hpp"
-#include "ops/merge_partial_attention/device_schedule.hpp"
 #include "ops/operators.hpp"
 #include "option_use.hpp"
 #include "output.hpp"
@@ -41,7 +39,7 @@ struct check_options {
   bool own_heads = false;
 };
 
-constexpr const char* footer =
+constexpr const char* footer_text =
     "Executions are explored on a memory that reorders and shows stale values as the C++ memory "
     "model allows. A mutant is a protocol with one verb left out or without its ordering; the "
     "check is worth something only if it catches every one. Schedules are proved for 1 to 8 ranks."
@@ -52,9 +50,51 @@ constexpr const char* footer =
     "machine and without a GPU: each sender's transfers against the lists that its program is "
     "lowered to, all that is read and waited for, and the schedule of all ranks."
     "\n\n"
-    "  untax check all_gather_gemm -m 512 -n 1024 -k 2048 --ranks 4 --gpu h200\n"
-    "  untax check all_reduce_norm -m 64 -n 8192 -k 8 --ranks 8 --gpu h200\n"
-    "  untax check merge_partial_attention -m 16 -n 32 -k 128 --ranks 4 --gpu h200 --own-heads";
+    "  untax check all_gather_gemm -m 512 -n 1024 -k 2048 --ranks 4 --gpu h200";
+
+/// Calls visit.operator()<Operator>() for each operator that is no GEMM and whose plans for GPUs
+/// can be checked. Its first sizes are what GEMMs have as m, n and k.
+template <class Visit>
+void for_each_checked(const Visit& visit) {
+  library_operators::for_each([&]<class Operator>() {
+    if constexpr (requires { spec_of<Operator>::checked_on_gpus; })
+      visit.template operator()<Operator>();
+  });
+}
+
+/// The fields of a problem that -m, -n and -k set.
+std::vector<const field*> sizes_of(const operator_spec& operation) {
+  std::vector<const field*> sizes;
+  for (const field& f : operation.problem_fields) {
+    if (f.kind != field_kind::integer || sizes.size() == 3) break;
+    sizes.push_back(&f);
+  }
+  return sizes;
+}
+
+const field* own_heads_of(const operator_spec& operation) {
+  const auto place = std::ranges::find(operation.problem_fields, "own_heads", &field::name);
+  return place == operation.problem_fields.end() ? nullptr : &*place;
+}
+
+/// The names of these operators for which `condition(spec)` holds.
+template <class Condition>
+std::vector<std::string> names_checked(const Condition& condition) {
+  std::vector<std::string> names;
+  for_each_checked([&]<class Operator>() {
+    if (condition(spec<Operator>)) names.emplace_back(spec<Operator>.name);
+  });
+  return names;
+}
+
+std::string footer() {
+  std::string text = footer_text;
+  for_each_checked([&]<class Operator>() {
+    text += fmt::format("\n  untax check {} {}", spec<Operator>.name,
+                        spec_of<Operator>::checked_on_gpus);
+  });
+  return text;
+}
 
 /// The variants of one operator, or of all.
 std::vector<protocol_variant> variants_named(const std::optional<std::string>& name) {
@@ -104,52 +144,57 @@ std::string table_of(const check_report& report, int columns, text_style how) {
   return text;
 }
 
-/// Operators that are checked only as protocols.
-std::vector<std::string> operators_without_plans() {
-  std::vector<std::string> names = {std::string(spec<flash_decode>.name)};
-  for (const auto& entry : collectives()) names.push_back(entry.name);
-  return names;
+/// Whether an operator of this name is checked only as a protocol.
+bool has_no_plans(std::string_view name, const std::vector<std::string>& checked) {
+  const auto specs = operator_specs();
+  const auto place = std::ranges::find(specs, name, &operator_spec::name);
+  return place != specs.end() && !variants_of(*place).empty() &&
+         std::ranges::find(checked, name) == checked.end();
+}
+
+/// The problem and the options of an operator, of what the command was given.
+template <class Operator>
+device_findings check_as(const gemm_problem& p, int ranks, const operator_options& o,
+                         int multiprocessors, bool own_heads) {
+  typename spec_of<Operator>::problem problem;
+  const std::int64_t given[] = {p.m, p.n, p.k};
+  const auto sizes = sizes_of(spec<Operator>);
+  for (std::size_t i = 0; i < sizes.size(); ++i) store(*sizes[i], &problem, {.integer = given[i]});
+  problem.type = p.type;
+  if (own_heads) store(*own_heads_of(spec<Operator>), &problem, {.integer = 1});
+  typename spec_of<Operator>::options options;
+  options.how = o.how;
+  return spec_of<Operator>::check_on_gpus(problem, ranks, options, multiprocessors);
 }
 
 /// An operator whose plans for GPUs can be checked.
 operator_entry entry_on_gpus(const check_options& options) {
   std::vector<std::string> known;
   for (const auto& entry : operators()) known.push_back(entry.name);
-  known.emplace_back(spec<all_reduce_norm>.name);
-  known.emplace_back(spec<merge_partial_attention>.name);
+  for (auto& name : names_checked([](const auto&) { return true; }))
+    known.push_back(std::move(name));
   const std::string& name = *options.operator_name;
-  const auto other = operators_without_plans();
-  if (std::ranges::find(other, name) != other.end()) {
+  if (has_no_plans(name, known)) {
     throw error(errc::invalid_argument,
                 fmt::format("--gpu has no plans of {} to check; it has to be {}", name,
                             alternatives(known)));
   }
   const std::size_t place = place_in("the operator", name, known);
-  if (options.own_heads && known[place] != spec<merge_partial_attention>.name) {
+  const auto with_heads = names_checked(own_heads_of);
+  if (options.own_heads && std::ranges::find(with_heads, known[place]) == with_heads.end()) {
     throw error(errc::invalid_argument, fmt::format("--own-heads means nothing to {}; it is for {}",
-                                                    name, spec<merge_partial_attention>.name));
+                                                    name, alternatives(with_heads)));
   }
   if (place < operators().size()) return operators()[place];
   operator_entry entry;
   entry.name = known[place];
-  if (entry.name == spec<all_reduce_norm>.name) {
-    entry.check_on_gpus = [](const gemm_problem& p, int ranks, const operator_options& o,
-                             int places) {
-      all_reduce_norm_problem rows;
-      rows.tokens = p.m;
-      rows.hidden = p.n;
-      rows.type = p.type;
-      return check_on_gpus(rows, ranks, o, places);
+  for_each_checked([&]<class Operator>() {
+    if (spec<Operator>.name != entry.name) return;
+    entry.check_on_gpus = [own_heads = options.own_heads](const gemm_problem& p, int ranks,
+                                                          const operator_options& o, int places) {
+      return check_as<Operator>(p, ranks, o, places, own_heads);
     };
-    return entry;
-  }
-  const auto get = options.own_heads ? merged_heads::own : merged_heads::all;
-  entry.check_on_gpus = [get](const gemm_problem& p, int ranks, const operator_options& o,
-                              int places) {
-    const merge_partial_attention_problem parts{
-        .tokens = p.m, .heads = p.n, .head_dim = p.k, .type = p.type, .get = get};
-    return check_on_gpus(parts, ranks, {.how = o.how}, places);
-  };
+  });
   return entry;
 }
 
@@ -227,17 +272,22 @@ void add_check(CLI::App& app, int& status) {
   const auto of_gpu = [&](CLI::Option* option) { return option->needs(gpu); };
   gpu->needs(of_gpu(verb->add_option("-m", options->problem.m, "rows of the whole A, or tokens")));
   gpu->needs(of_gpu(verb->add_option("-n", options->problem.n, "columns of the result, or heads")));
-  gpu->needs(of_gpu(verb->add_option("-k", options->problem.k,
-                                     "columns of the whole A, or elements of a head; of "
-                                     "all_reduce_norm it means nothing")));
+  gpu->needs(
+      of_gpu(verb->add_option("-k", options->problem.k,
+                              "columns of the whole A, or elements of a head; of " +
+                                  alternatives(names_checked([](const operator_spec& operation) {
+                                    return sizes_of(operation).size() < 3;
+                                  })) +
+                                  " it means nothing")));
   of_gpu(verb->add_option("--pattern", options->how, "with --gpu, only this one"));
   of_gpu(verb->add_option("--gather", options->gather, "with --gpu, only rows or k of A"));
   of_gpu(verb->add_option("--move", options->move, "with --gpu, only push or pull"));
   of_gpu(verb->add_option("--partials", options->partials,
                           "with --gpu, only fp32 or bf16 partial results, of sums over ranks"));
-  of_gpu(verb->add_flag("--own-heads", options->own_heads,
-                        "of merge_partial_attention, with --gpu: to each rank its heads"));
-  verb->footer(footer);
+  of_gpu(verb->add_flag(
+      "--own-heads", options->own_heads,
+      "of " + alternatives(names_checked(own_heads_of)) + ", with --gpu: to each rank its heads"));
+  verb->footer(footer());
   verb->callback([verb, options, &status] { status = carry_out(*verb, *options); });
 }
 

@@ -7,6 +7,7 @@
 #include <untax/tile/order.hpp>
 
 #include "ops/all_reduce_norm/planning.hpp"
+#include "ops/all_reduce_norm/spec.hpp"
 #include "ops/plan_check/check.hpp"
 
 namespace untax {
@@ -153,11 +154,11 @@ schedule::lane_program norm_model::lanes() const {
   return all;
 }
 
-device_findings check_on_gpus(const all_reduce_norm_problem& problem, int ranks,
-                              const operator_options& options, int multiprocessors) {
+device_findings spec_of<all_reduce_norm>::check_on_gpus(const problem& p, int ranks,
+                                                        const options& o, int multiprocessors) {
   return plan_check::check(ranks, [&](int rank) {
-    const int phases = plan_norm_on_gpus(ranks, rank, problem, options).plan.phases;
-    return norm_model(norm_plan_of(problem, ranks, rank, phases, multiprocessors));
+    const int phases = plan_norm_on_gpus(ranks, rank, p, o).plan.phases;
+    return norm_model(norm_plan_of(p, ranks, rank, phases, multiprocessors));
   });
 }
 

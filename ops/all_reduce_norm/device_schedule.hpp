@@ -54,8 +54,4 @@ class norm_model {
   void finish(std::uint64_t epoch, const program::sink& emit) const;
 };
 
-/// Makes the plans of all ranks with such GPUs, and proves their schedule.
-[[nodiscard]] device_findings check_on_gpus(const all_reduce_norm_problem& problem, int ranks,
-                                            const operator_options& options, int multiprocessors);
-
 }  // namespace untax

@@ -12,6 +12,7 @@
 
 namespace untax {
 
+struct device_findings;
 struct protocol_variant;
 struct trial_subject;
 
@@ -63,6 +64,10 @@ struct spec_of<all_reduce_norm> {
   [[nodiscard]] static std::vector<protocol_variant> variants();
   [[nodiscard]] static trial_subject subject(const problem& p, const options& o, memory_kind memory,
                                              bool uneven);
+  /// Makes the plans of all ranks with such GPUs, and proves their schedule.
+  [[nodiscard]] static device_findings check_on_gpus(const problem& p, int ranks, const options& o,
+                                                     int multiprocessors);
+  static constexpr std::string_view checked_on_gpus = "-m 64 -n 8192 -k 8 --ranks 8 --gpu h200";
 };
 
 }  // namespace untax

@@ -72,6 +72,9 @@ struct operand_shape {
 ///   uneven              only if the command can run it with parts of different sizes
 ///   has_gpu_kernel(p, o)
 ///                       only if GPUs lack a kernel for some problems
+///   check_on_gpus(p, ranks, o, multiprocessors), checked_on_gpus
+///                       only if plans for GPUs can be checked: the check, and an example of the
+///                       arguments with which `untax check` does it
 ///
 /// A GEMM operator or a collective has an `entry`, which makes its operator_entry or
 /// collective_entry. Another operator has

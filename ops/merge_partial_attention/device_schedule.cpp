@@ -7,6 +7,7 @@
 #include <untax/tile/order.hpp>
 
 #include "ops/merge_partial_attention/planning.hpp"
+#include "ops/merge_partial_attention/spec.hpp"
 #include "ops/plan_check/check.hpp"
 
 namespace untax {
@@ -206,11 +207,12 @@ schedule::lane_program merge_model::lanes() const {
   return all;
 }
 
-device_findings check_on_gpus(const merge_partial_attention_problem& problem, int ranks,
-                              const merge_partial_attention_options& options, int multiprocessors) {
+device_findings spec_of<merge_partial_attention>::check_on_gpus(const problem& p, int ranks,
+                                                                const options& o,
+                                                                int multiprocessors) {
   return plan_check::check(ranks, [&](int rank) {
-    const int blocks = plan_merge_on_gpus(ranks, rank, problem, options).plan.workers;
-    return merge_model(merge_grid_of(problem, ranks, rank, blocks, multiprocessors));
+    const int blocks = plan_merge_on_gpus(ranks, rank, p, o).plan.workers;
+    return merge_model(merge_grid_of(p, ranks, rank, blocks, multiprocessors));
   });
 }
 

@@ -63,10 +63,4 @@ class merge_model {
   void finish(std::uint64_t epoch, const program::sink& emit) const;
 };
 
-/// Makes the plans of all ranks with such GPUs, and proves their schedule.
-[[nodiscard]] device_findings check_on_gpus(const merge_partial_attention_problem& problem,
-                                            int ranks,
-                                            const merge_partial_attention_options& options,
-                                            int multiprocessors);
-
 }  // namespace untax

@@ -11,6 +11,7 @@
 
 namespace untax {
 
+struct device_findings;
 struct protocol_variant;
 struct trial_subject;
 
@@ -62,6 +63,11 @@ struct spec_of<merge_partial_attention> {
   [[nodiscard]] static trial_subject subject(const problem& p, const options& o, memory_kind memory,
                                              bool uneven);
   [[nodiscard]] static bool has_gpu_kernel(const problem& p, const options& o);
+  /// Makes the plans of all ranks with such GPUs, and proves their schedule.
+  [[nodiscard]] static device_findings check_on_gpus(const problem& p, int ranks, const options& o,
+                                                     int multiprocessors);
+  static constexpr std::string_view checked_on_gpus =
+      "-m 16 -n 32 -k 128 --ranks 4 --gpu h200 --own-heads";
 };
 
 }  // namespace untax
