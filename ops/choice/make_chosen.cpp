@@ -29,6 +29,16 @@ std::string sorted_text(pattern_times times) {
   return text_of(times);
 }
 
+/// "up to 64 rows fused_sequential, up to 1024 rows bulk_library, ".
+std::string patterns_text(const std::vector<operator_up_to>& operators) {
+  std::string text;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    if (i + 1 < operators.size() && operators[i + 1].op->how() == operators[i].op->how()) continue;
+    text += fmt::format("up to {} rows {}, ", operators[i].rows, name_of(operators[i].op->how()));
+  }
+  return text;
+}
+
 /// One `make_chosen`.
 class chooser {
  public:
@@ -57,7 +67,8 @@ class chooser {
     agree(places);
     if (!places.empty()) time(places);
     chosen_operators result;
-    result.by_rows = operators_of(ends_.size(), [&](std::size_t end) { return operator_of(end); });
+    result.by_rows = operators_of(
+        ends_.size(), [&](std::size_t end, auto& operators) { add_operators_of(end, operators); });
     result.reason = reason(result.by_rows) + refusals_;
     if (library_ && parts_.libraries) result.libraries = parts_.libraries();
     return result;
@@ -80,7 +91,7 @@ class chooser {
     }
     for (const std::size_t i : places) {
       text += fmt::format(", {} patterns timed", choices_[i].likely.size());
-      if (varies()) text += fmt::format(" with {} rows", ends_[i]);
+      if (varies()) text += fmt::format(" with {} and {} rows", ends_[i], rows_below(ends_, i));
     }
     world_.agree(problem_.operator_name + ": what automatic stands for", text);
   }
@@ -92,14 +103,16 @@ class chooser {
       return;
     }
     for (const std::size_t i : places) {
-      pattern_times times;
+      const std::int64_t fewer = varies() ? rows_below(ends_, i) : 0;
       for (const pattern how : choices_[i].likely) {
         const std::shared_ptr<device_operator> op = made_to_be_timed(how, i);
         if (!op) continue;
         if (varies()) op->set_rows(ends_[i]);
-        times.push_back({how, seconds_of(*op)});
+        timed_[i].push_back({how, seconds_of(*op)});
+        if (fewer == 0) continue;
+        op->set_rows(fewer);
+        timed_below_[i].push_back({how, seconds_of(*op)});
       }
-      if (!times.empty()) timed_[i] = std::move(times);
     }
   }
 
@@ -132,11 +145,23 @@ class chooser {
     refusals_ += text;
   }
 
-  operator_up_to operator_of(std::size_t at) {
+  /// That of the rows of an end, and another one for fewer rows where they take another pattern.
+  void add_operators_of(std::size_t at, std::vector<operator_up_to>& operators) {
+    const auto whole = first_possible(order_of(timed_, at), at);
+    operators.push_back({ends_[at], whole});
+    if (timed_below_.empty() || rows_below(ends_, at) == 0) return;
+    const std::vector<pattern> order = order_of(timed_below_, at);
+    if (order.front() == whole->how()) return;
+    const auto below = first_possible(order, at);
+    if (below->how() != whole->how()) operators.push_back({ends_[at] - 1, below});
+  }
+
+  [[nodiscard]] std::vector<pattern> order_of(const std::map<std::size_t, pattern_times>& timed,
+                                              std::size_t at) const {
     std::vector<pattern> order;
-    if (choices_[at].likely.size() > 1) order = order_by_times(ends_, timed_, choices_, at);
+    if (choices_[at].likely.size() > 1) order = order_by_times(ends_, timed, choices_, at);
     append_others(order, choices_[at].order);
-    return {ends_[at], first_possible(order, at)};
+    return order;
   }
 
   std::shared_ptr<device_operator> first_possible(const std::vector<pattern>& order,
@@ -162,15 +187,28 @@ class chooser {
     if (!timed_.empty()) {
       text = fmt::format("chosen by timing {} of {} numbers of rows here, and others by those:",
                          timed_.size(), ends_.size());
-      for (const auto& [i, times] : timed_)
+      for (const auto& [i, times] : timed_) {
+        if (const auto below = timed_below_.find(i); below != timed_below_.end())
+          text += fmt::format(" {} rows: {};", rows_below(ends_, i), sorted_text(below->second));
         text += fmt::format(" {} rows: {};", ends_[i], sorted_text(times));
+      }
       text += " ";
     }
+    // An end has one operator, or two for its own rows and for fewer.
+    std::vector<operator_up_to> fewer;
+    std::vector<operator_up_to> own;
     for (std::size_t i = 0; i < operators.size(); ++i) {
-      if (i + 1 < operators.size() && operators[i + 1].op->how() == operators[i].op->how())
-        continue;
-      text += fmt::format("up to {} rows {}, ", operators[i].rows, name_of(operators[i].op->how()));
+      const bool is_pair = i > 0 && operators[i].rows == operators[i - 1].rows + 1 &&
+                           std::ranges::count(ends_, operators[i - 1].rows) == 0;
+      if (!is_pair) fewer.push_back(operators[i]);
+      fewer.back().rows = operators[i].rows;
+      own.resize(fewer.size());
+      own.back() = operators[i];
     }
+    const std::string below = patterns_text(fewer);
+    const std::string exactly = patterns_text(own);
+    text += below;
+    if (exactly != below) text += "with as many rows as a plan has " + exactly;
     return text + (timed_.empty() ? "" : "what was timed was ") + by_tables;
   }
 
@@ -179,8 +217,9 @@ class chooser {
   std::span<const std::int64_t> ends_;
   const chosen_parts& parts_;
   bool measures_;
-  std::vector<choice> choices_;                 // of each end
-  std::map<std::size_t, pattern_times> timed_;  // by the place of the end
+  std::vector<choice> choices_;                       // of each end
+  std::map<std::size_t, pattern_times> timed_;        // by the place of the end
+  std::map<std::size_t, pattern_times> timed_below_;  // the same, with `rows_below`
   std::shared_ptr<device_operator> library_;
   std::set<pattern> refused_;
   std::string refusals_;

@@ -54,14 +54,15 @@ struct chosen_operators {
   std::shared_ptr<const void> libraries;  ///< null where bulk_library was not made
 };
 
-/// The operators of `ends` ends, by ascending rows: `make(end)` makes that of one. The end with the
-/// most rows comes first, so that memory that plans share fits all of them. If an end is out of
-/// memory, all ranks are, and all of them give back, together, what they have.
+/// The operators of `ends` ends, by ascending rows: `make(end, operators)` adds those of one, by
+/// descending rows. The end with the most rows comes first, so that memory that plans share fits
+/// all of them. If an end is out of memory, all ranks are, and all of them give back, together,
+/// what they have.
 template <class Make>
 [[nodiscard]] std::vector<operator_up_to> operators_of(std::size_t ends, const Make& make) {
   std::vector<operator_up_to> operators;
   try {
-    for (std::size_t end = ends; end-- > 0;) operators.push_back(make(end));
+    for (std::size_t end = ends; end-- > 0;) make(end, operators);
   } catch (const error& e) {
     if (e.code() == errc::out_of_memory) {
       while (!operators.empty()) operators.pop_back();
@@ -79,8 +80,11 @@ template <class Make>
 /// For each end the pattern is the first in the order of `choose`. Where no table of these kernels
 /// has the problem itself, the likely patterns are made and timed one after the other, and the
 /// quickest is the first; not with UNTAX_MEASURE=0. In a capacity that is done at a few ends
-/// (`ends_to_time`). Between two of these the logarithms of times over those of the table, or of
-/// times alone, are interpolated linearly in log(rows); below them the last order serves.
+/// (`ends_to_time`), with the rows of the end and with fewer (`rows_below`): shards of an end are
+/// whole tiles, which favours some patterns. Between two of these the logarithms of times over
+/// those of the table, or of times alone, are interpolated linearly in log(rows); below them the
+/// last order serves. An end has a second operator where another pattern is the quicker one with
+/// fewer rows.
 ///
 /// bulk_library is made once, for all numbers of rows. A pattern is left out if it is refused as
 /// `unsupported`, or if it is to be timed and does not fit into memory. Nothing is timed if `timer`

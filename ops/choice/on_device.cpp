@@ -72,8 +72,8 @@ made_on_device make_on_device(world& w, const operator_entry& entry, const gemm_
       planned_once ? std::vector{problem.m} : row_ends(problem.m);
   if (options.how != pattern::automatic) {
     chosen_operators asked;
-    asked.by_rows = operators_of(ends.size(), [&](std::size_t i) {
-      return operator_up_to{ends[i], make_in(options.how, ends[i])};
+    asked.by_rows = operators_of(ends.size(), [&](std::size_t i, auto& operators) {
+      operators.push_back({ends[i], make_in(options.how, ends[i])});
     });
     return made_of(w, entry, std::move(asked), options.varying_rows);
   }

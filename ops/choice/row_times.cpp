@@ -8,10 +8,11 @@
 namespace untax {
 namespace {
 
-constexpr std::size_t most_timed = 6;
+constexpr std::size_t most_timed = 9;
 /// The parts of the capacity that are timed.
 constexpr double upper_parts[] = {1, 0.75, 0.5};
-constexpr std::int64_t step_down = 4;
+constexpr std::int64_t step_down = 2;
+constexpr std::int64_t least_rows_of_tiles = 160;
 
 std::vector<pattern> sorted(pattern_times times) {
   std::ranges::stable_sort(times, {}, &prediction::expected::seconds);
@@ -42,6 +43,12 @@ std::vector<std::size_t> ends_to_time(std::span<const std::int64_t> ends) {
     if (is_next) places.push_back(i);
   }
   return places;
+}
+
+std::int64_t rows_below(std::span<const std::int64_t> ends, std::size_t at) {
+  if (at == 0 || ends[at] < least_rows_of_tiles) return 0;
+  const std::int64_t halfway = (ends[at - 1] + ends[at]) / 2;
+  return halfway > ends[at - 1] ? halfway : 0;
 }
 
 std::vector<pattern> order_by_times(std::span<const std::int64_t> ends,

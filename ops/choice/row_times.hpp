@@ -16,11 +16,14 @@ namespace untax {
 /// quicker.
 using pattern_times = std::vector<prediction::expected>;
 
-/// The ends of a capacity to time, six at most: places in `ends`, descending. They are the
+/// The ends of a capacity to time, nine at most: places in `ends`, descending. They are the
 /// capacity, three quarters and half of it, since PyTorch's operators have the next power of two of
-/// a call's rows as capacity; and then each that has at most a quarter of the rows of the one
-/// before.
+/// a call's rows as capacity; and then each that has at most half of the rows of the one before.
 [[nodiscard]] std::vector<std::size_t> ends_to_time(std::span<const std::int64_t> ends);
+
+/// Rows that stand for those between the end before `at` and end `at`: halfway. 0 if all of them
+/// take about as long as those of the end, as where a tile has more rows.
+[[nodiscard]] std::int64_t rows_below(std::span<const std::int64_t> ends, std::size_t at);
 
 /// The patterns of end `at`, the quickest first, by the ends that were timed with their most rows:
 /// itself, or the nearest one above and the nearest one below, between which times are

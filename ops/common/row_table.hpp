@@ -22,11 +22,11 @@ namespace untax {
   return ends;
 }
 
-/// The same of rows of a GEMM, whose kernels multiply all tiles of the plan, also those behind the
-/// rows of a run. So there are 4 ends of each octave from 256 rows on, and 8 from 1024 rows on.
-/// They are multiples of tiles of 128 and 256 rows, also where the rows of two ranks are.
+/// The same of rows of a GEMM, for which tiles of one shape or another are the best: 4 ends of each
+/// octave from 128 rows on, and 8 from 1024 rows on. From 256 rows on they are multiples of tiles
+/// of 64 rows, also where the rows of two ranks are.
 [[nodiscard]] inline std::vector<std::int64_t> row_ends(std::int64_t capacity) {
-  constexpr std::int64_t first = 256;
+  constexpr std::int64_t first = 128;
   std::vector<std::int64_t> ends = number_ends(std::min(capacity, first));
   if (capacity <= first) return ends;
   for (std::int64_t power = first; power < capacity; power *= 2) {

@@ -13,12 +13,13 @@ namespace untax {
 
 /// The number of phases that untax chooses. The second phase saves bytes and takes one more hop.
 /// With fewer rows than ranks some ranks would add nothing. Between two GPUs it saves no bytes,
-/// only half of the additions.
+/// only half of the additions, and its result is copied to where a caller wants it: measured on two
+/// H200, one phase takes less up to some 16 MB.
 [[nodiscard]] constexpr int phases_for(const gemm_all_reduce_problem& problem, int world,
                                        memory_kind memory) {
   constexpr std::int64_t two_phase_bytes = 64 << 10;
   constexpr std::int64_t two_phase_bytes_saved = 2 << 20;
-  constexpr std::int64_t many_bytes = 4 << 20;
+  constexpr std::int64_t many_bytes = 16 << 20;
   if (world == 1 || problem.m < world) return 1;
   const std::int64_t bytes =
       problem.m * problem.n * static_cast<std::int64_t>(size_of(partials_type(problem)));

@@ -41,12 +41,22 @@ made_plan plan_summed(const world& w, const summed_problem& problem,
 /// at most so many bytes: with more, own kernels send while they multiply, and the partials would
 /// take too much of the heap. With fewer than so many rows there is nothing to gain.
 constexpr std::int64_t most_partial_bytes = std::int64_t{32} << 20;
-constexpr std::int64_t least_bulk_rows = 256;
+constexpr std::int64_t least_bulk_rows = 64;
 
 bool may_be_bulk_synchronous(const device_sum& sum, int world) {
   const std::int64_t bytes = sum.m * sum.n * static_cast<std::int64_t>(size_of(sum.partials));
   return world > 1 && sum.target == reduce_target::everywhere && sum.m >= least_bulk_rows &&
          bytes <= most_partial_bytes;
+}
+
+/// A library's GEMM may take the whole GPU and wait for blocks of its own, which find no place
+/// while kernels of other ranks wait for this one.
+void require_own_gpu_for_library(const world& w) {
+  if (w.ranks_per_gpu() == 1) return;
+  throw error(errc::unsupported,
+              fmt::format("rank {}: GEMMs of a library, before kernels that wait for peers, take "
+                          "GPUs of their own; here {} ranks share one",
+                          w.rank(), w.ranks_per_gpu()));
 }
 
 /// The exchange of bulk_synchronous that the plans of one operator share. The plan for the most
@@ -120,6 +130,7 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
              if (lonely) return lonely_sum_on_device(w, sum, chosen.how);
              if (chosen.how == pattern::bulk_synchronous && w.size() > 1) {
                refuse_invariant(sum.operator_name, w.rank(), options);
+               require_own_gpu_for_library(w);
                return sums_after_library(w, sum, options.varying_rows,
                                          exchange.get(w, sum, options.varying_rows, where.result));
              }
@@ -133,7 +144,7 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
              if (may_be_bulk_synchronous(sum, w.size())) usual.push_back(pattern::bulk_synchronous);
              return usual;
            }},
-      where.result.data);
+      nullptr);  // timed with a C elsewhere, as a caller's usually is
   all.plan = plan_for(problem.m);
   all.plan.how = all.made.how;
   return all;

@@ -252,8 +252,8 @@ TEST(gpu_sums_without_kernels, have_the_phases_that_were_asked_for) {
     (void)noted();
     // Without: by rows, and so for each end of a table.
     operator_options options{.how = pattern::fused_sequential, .varying_rows = true};
-    // Two GPUs add everything twice below 4 MiB.
-    const gemm_all_reduce op(w, {.m = 32768, .n = 64, .k = 128}, options);
+    // Two GPUs add everything twice below 16 MiB.
+    const gemm_all_reduce op(w, {.m = 32768, .n = 256, .k = 128}, options);
     const lines all = noted();
     EXPECT_NE(all.front().find("phases 2,"), std::string::npos) << all.front();
     EXPECT_NE(all.back().find("phases 1,"), std::string::npos) << all.back();
