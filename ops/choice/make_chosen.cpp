@@ -1,6 +1,7 @@
 #include "ops/choice/make_chosen.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,10 @@
 
 namespace untax {
 namespace {
+
+/// Own kernels that take so much longer than the quickest one with the rows of an end are not timed
+/// with fewer rows.
+constexpr double most_over_least = 1.4;
 
 std::string names_of(const std::vector<pattern>& patterns) {
   std::string names;
@@ -67,14 +72,25 @@ class chooser {
     agree(places);
     if (!places.empty()) time(places);
     chosen_operators result;
-    result.by_rows = operators_of(
-        ends_.size(), [&](std::size_t end, auto& operators) { add_operators_of(end, operators); });
+    try {
+      result.by_rows = operators();
+    } catch (const error& e) {
+      // Inputs for timing take memory, too; all ranks are out of memory.
+      if (e.code() != errc::out_of_memory || !seconds_of_) throw;
+      seconds_of_ = {};
+      result.by_rows = operators();
+    }
+    seconds_of_ = {};
     result.reason = reason(result.by_rows) + refusals_;
     if (library_ && parts_.libraries) result.libraries = parts_.libraries();
     return result;
   }
 
  private:
+  std::vector<operator_up_to> operators() {
+    return operators_of(ends_.size(),
+                        [&](std::size_t end, auto& made) { add_operators_of(end, made); });
+  }
   [[nodiscard]] bool varies() const { return ends_.size() > 1; }
   [[nodiscard]] std::vector<std::size_t> places_to_time() const {
     std::vector<std::size_t> places = measures_ ? ends_to_time(ends_) : std::vector<std::size_t>();
@@ -97,23 +113,28 @@ class chooser {
   }
 
   void time(const std::vector<std::size_t>& places) {
-    const operator_timer seconds_of = parts_.timer();
-    if (!seconds_of) {
+    seconds_of_ = parts_.timer();
+    if (!seconds_of_) {
       refusals_ += "; nothing was timed, since there is no memory for it, or ranks share a GPU";
       return;
     }
     for (const std::size_t i : places) {
       const std::int64_t fewer = varies() ? rows_below(ends_, i) : 0;
+      double least = std::numeric_limits<double>::max();
       for (const pattern how : choices_[i].likely) {
         const std::shared_ptr<device_operator> op = made_to_be_timed(how, i);
         if (!op) continue;
-        if (varies()) op->set_rows(ends_[i]);
-        timed_[i].push_back({how, seconds_of(*op)});
-        if (fewer == 0) continue;
-        op->set_rows(fewer);
-        timed_below_[i].push_back({how, seconds_of(*op)});
+        const double seconds = seconds_with(*op, ends_[i]);
+        timed_[i].push_back({how, seconds});
+        least = std::min(least, seconds);
+        if (fewer > 0 && (how == pattern::bulk_library || seconds < most_over_least * least))
+          timed_below_[i].push_back({how, seconds_with(*op, fewer)});
       }
     }
+  }
+  double seconds_with(device_operator& op, std::int64_t rows) const {
+    if (varies()) op.set_rows(rows);
+    return seconds_of_(op);
   }
 
   /// Null if it is refused, at all ranks.
@@ -145,21 +166,51 @@ class chooser {
     refusals_ += text;
   }
 
-  /// That of the rows of an end, and another one for fewer rows where they take another pattern.
-  void add_operators_of(std::size_t at, std::vector<operator_up_to>& operators) {
+  /// That of an end, and where the end itself was timed perhaps another one for fewer rows.
+  void add_operators_of(std::size_t at, std::vector<operator_up_to>& made) {
+    if (!timed_.empty() && !timed_.contains(at)) {
+      const std::int64_t fewer = rows_below(ends_, at);
+      const bool below = fewer > 0 && !timed_below_.empty();
+      made.push_back(
+          {ends_[at], below ? quickest(at, timed_below_, fewer) : quickest(at, timed_, ends_[at])});
+      return;
+    }
     const auto whole = first_possible(order_of(timed_, at), at);
-    operators.push_back({ends_[at], whole});
-    if (timed_below_.empty() || rows_below(ends_, at) == 0) return;
+    made.push_back({ends_[at], whole});
+    if (!timed_below_.contains(at)) return;
     const std::vector<pattern> order = order_of(timed_below_, at);
     if (order.front() == whole->how()) return;
-    const auto below = first_possible(order, at);
-    if (below->how() != whole->how()) operators.push_back({ends_[at] - 1, below});
+    const auto op = first_possible(order, at);
+    if (op->how() != whole->how()) made.push_back({ends_[at] - 1, op});
+  }
+
+  /// By the times of other ends, the likeliest pattern; it is timed, and then others, while they
+  /// may be quicker: plans that differ in what moves or in tiles differ in time, too.
+  std::shared_ptr<device_operator> quickest(std::size_t at,
+                                            const std::map<std::size_t, pattern_times>& timed,
+                                            std::int64_t rows) {
+    if (!seconds_of_ || choices_[at].likely.size() <= 1)
+      return first_possible(order_of(timed, at), at);
+    std::shared_ptr<device_operator> best;
+    double least = std::numeric_limits<double>::max();
+    for (const auto& [how, expected] : times_at(ends_, timed, choices_, at)) {
+      if (least <= expected) break;
+      const std::shared_ptr<device_operator> op = made_to_be_timed(how, at);
+      if (!op) continue;
+      const double seconds = seconds_with(*op, rows);
+      if (seconds >= least) continue;
+      least = seconds;
+      best = op;
+    }
+    return best ? best : first_possible(order_of(timed, at), at);
   }
 
   [[nodiscard]] std::vector<pattern> order_of(const std::map<std::size_t, pattern_times>& timed,
                                               std::size_t at) const {
     std::vector<pattern> order;
-    if (choices_[at].likely.size() > 1) order = order_by_times(ends_, timed, choices_, at);
+    if (choices_[at].likely.size() > 1) {
+      for (const auto& [how, seconds] : times_at(ends_, timed, choices_, at)) order.push_back(how);
+    }
     append_others(order, choices_[at].order);
     return order;
   }
@@ -185,8 +236,9 @@ class chooser {
                                           sorted_text(timed_.at(0)), by_tables);
     std::string text;
     if (!timed_.empty()) {
-      text = fmt::format("chosen by timing {} of {} numbers of rows here, and others by those:",
-                         timed_.size(), ends_.size());
+      text = fmt::format(
+          "chosen by timing {} of {} numbers of rows here, and others in what is then likely:",
+          timed_.size(), ends_.size());
       for (const auto& [i, times] : timed_) {
         if (const auto below = timed_below_.find(i); below != timed_below_.end())
           text += fmt::format(" {} rows: {};", rows_below(ends_, i), sorted_text(below->second));
@@ -217,6 +269,7 @@ class chooser {
   std::span<const std::int64_t> ends_;
   const chosen_parts& parts_;
   bool measures_;
+  operator_timer seconds_of_;                         // empty: nothing is timed
   std::vector<choice> choices_;                       // of each end
   std::map<std::size_t, pattern_times> timed_;        // by the place of the end
   std::map<std::size_t, pattern_times> timed_below_;  // the same, with `rows_below`

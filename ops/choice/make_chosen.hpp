@@ -81,10 +81,10 @@ template <class Make>
 /// has the problem itself, the likely patterns are made and timed one after the other, and the
 /// quickest is the first; not with UNTAX_MEASURE=0. In a capacity that is done at a few ends
 /// (`ends_to_time`), with the rows of the end and with fewer (`rows_below`): shards of an end are
-/// whole tiles, which favours some patterns. Between two of these the logarithms of times over
-/// those of the table, or of times alone, are interpolated linearly in log(rows); below them the
-/// last order serves. An end has a second operator where another pattern is the quicker one with
-/// fewer rows.
+/// whole tiles, which favours some patterns, so such an end may have two operators. Between two of
+/// these ends the logarithms of times over those of the table, or of times alone, are interpolated
+/// linearly in log(rows); below them the times of the last one serve. The pattern that is then the
+/// quickest is timed, and others as long as they are expected to be quicker.
 ///
 /// bulk_library is made once, for all numbers of rows. A pattern is left out if it is refused as
 /// `unsupported`, or if it is to be timed and does not fit into memory. Nothing is timed if `timer`

@@ -14,11 +14,9 @@ constexpr double upper_parts[] = {1, 0.75, 0.5};
 constexpr std::int64_t step_down = 2;
 constexpr std::int64_t least_rows_of_tiles = 160;
 
-std::vector<pattern> sorted(pattern_times times) {
+pattern_times sorted(pattern_times times) {
   std::ranges::stable_sort(times, {}, &prediction::expected::seconds);
-  std::vector<pattern> order;
-  for (const auto& [how, seconds] : times) order.push_back(how);
-  return order;
+  return times;
 }
 
 /// Nothing if there is none of the pattern.
@@ -51,9 +49,9 @@ std::int64_t rows_below(std::span<const std::int64_t> ends, std::size_t at) {
   return halfway > ends[at - 1] ? halfway : 0;
 }
 
-std::vector<pattern> order_by_times(std::span<const std::int64_t> ends,
-                                    const std::map<std::size_t, pattern_times>& timed,
-                                    std::span<const choice> choices, std::size_t at) {
+pattern_times times_at(std::span<const std::int64_t> ends,
+                       const std::map<std::size_t, pattern_times>& timed,
+                       std::span<const choice> choices, std::size_t at) {
   const auto above = timed.lower_bound(at);
   if (above == timed.end()) return {};
   if (above->first == at || above == timed.begin()) return sorted(above->second);

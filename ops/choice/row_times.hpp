@@ -25,12 +25,12 @@ using pattern_times = std::vector<prediction::expected>;
 /// take about as long as those of the end, as where a tile has more rows.
 [[nodiscard]] std::int64_t rows_below(std::span<const std::int64_t> ends, std::size_t at);
 
-/// The patterns of end `at`, the quickest first, by the ends that were timed with their most rows:
-/// itself, or the nearest one above and the nearest one below, between which times are
-/// interpolated, over the times that `choices` expect where they do. Below the lowest one its order
-/// serves. Empty if none above was timed.
-[[nodiscard]] std::vector<pattern> order_by_times(std::span<const std::int64_t> ends,
-                                                  const std::map<std::size_t, pattern_times>& timed,
-                                                  std::span<const choice> choices, std::size_t at);
+/// The expected seconds of patterns at end `at`, the quickest first, by the ends that were timed
+/// with their most rows: itself, or the nearest one above and the nearest one below, between which
+/// times are interpolated, over the times that `choices` expect where they do. Below the lowest one
+/// its times serve. Empty if none above was timed.
+[[nodiscard]] pattern_times times_at(std::span<const std::int64_t> ends,
+                                     const std::map<std::size_t, pattern_times>& timed,
+                                     std::span<const choice> choices, std::size_t at);
 
 }  // namespace untax

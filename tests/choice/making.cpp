@@ -269,16 +269,19 @@ TEST(making_capacities, few_numbers_of_rows_are_timed_and_others_follow) {
       return how == pattern::bulk_library ? 10e-6 * std::pow(m, 0.5) : 10e-9 * std::pow(m, 1.5);
     };
     const auto made = one.make(w, 16384, measuring);
-    EXPECT_EQ(one.timed,
-              (std::vector<std::int64_t>{16384, 15872, 12288, 11776, 8192, 7936, 4096, 3968, 2048,
-                                         1984, 1024, 960, 512, 480, 256, 240, 128}));
+    const std::vector<std::int64_t> of_all_patterns = {16384, 15872, 12288, 11776, 8192, 7936,
+                                                       4096,  3968,  2048,  1984,  1024, 960,
+                                                       512,   480,   256,   240,   128};
+    ASSERT_GT(one.timed.size(), of_all_patterns.size());
+    EXPECT_TRUE(std::equal(of_all_patterns.begin(), of_all_patterns.end(), one.timed.begin()))
+        << fmt::format("{}", fmt::join(one.timed, ", "));
     for (const std::int64_t rows : {1, 5, 48, 100, 512, 768})
       EXPECT_EQ(pattern_at(made, rows), pattern::fused_sequential) << rows;
     for (const std::int64_t rows : {1025, 2000, 3072, 6000, 16384})
       EXPECT_EQ(pattern_at(made, rows), pattern::bulk_library) << rows;
     EXPECT_EQ(one.made[pattern::bulk_library], 1) << "one for all numbers of rows";
     for (const char* said :
-         {"chosen by timing 9 of 58 numbers of rows here", "16384 rows: bulk_library",
+         {"chosen by timing 9 of 58 numbers of rows here, and others", "16384 rows: bulk_library",
           "up to 1024 rows fused_sequential, up to 16384 rows bulk_library",
           "with as many rows as a plan has up to 896 rows fused_sequential, up to 16384",
           "no table has anything of gemm_reduce_scatter"})
@@ -296,7 +299,7 @@ TEST(making_capacities, an_end_has_another_operator_for_fewer_rows_that_take_ano
              static_cast<double>(rows);
     };
     const auto made = one.make(w, 4096, measuring);
-    for (const std::int64_t rows : {256, 512, 640, 1024, 1152, 3072, 4096})
+    for (const std::int64_t rows : {256, 512, 1024, 3072, 4096})
       EXPECT_EQ(pattern_at(made, rows), pattern::fused_sequential) << rows;
     for (const std::int64_t rows : {300, 513, 767, 1100, 3500, 4095})
       EXPECT_EQ(pattern_at(made, rows), pattern::bulk_library) << rows;
@@ -304,6 +307,22 @@ TEST(making_capacities, an_end_has_another_operator_for_fewer_rows_that_take_ano
     for (const char* said : {"up to 4096 rows bulk_library, with as many rows as a plan has ",
                              "up to 4096 rows fused_sequential, what was timed"})
       EXPECT_NE(made.reason.find(said), std::string::npos) << said << ": " << made.reason;
+  });
+}
+
+TEST(making_capacities, a_plan_that_is_slower_than_others_suggest_is_left) {
+  untax::run_threads(2, [](world& w) {
+    capacity_attempt one;
+    // What is made for 896 rows moves otherwise than its neighbours.
+    one.seconds = [](pattern how, std::int64_t rows, std::int64_t most) {
+      const double slower = how == pattern::bulk_library ? 1.3 : most == 896 ? 1.5 : 1;
+      return slower * 1e-8 * static_cast<double>(rows);
+    };
+    const auto made = one.make(w, 4096, measuring);
+    for (const std::int64_t rows : {700, 768, 897, 1024, 2000, 4096})
+      EXPECT_EQ(pattern_at(made, rows), pattern::fused_sequential) << rows;
+    for (const std::int64_t rows : {769, 800, 896})
+      EXPECT_EQ(pattern_at(made, rows), pattern::bulk_library) << rows;
   });
 }
 
@@ -331,11 +350,11 @@ TEST(making_capacities, times_between_two_follow_those_that_a_table_expects) {
   const std::map<std::size_t, untax::pattern_times> timed = {
       {0, {{pattern::bulk_library, 2.2e-5}, {pattern::fused_sequential, 1.1e-5}}},
       {2, {{pattern::bulk_library, 2.1e-4}, {pattern::fused_sequential, 1.2e-4}}}};
-  EXPECT_EQ(order_by_times(ends, timed, choices, 1).front(), pattern::bulk_library);
+  EXPECT_EQ(times_at(ends, timed, choices, 1).front().how, pattern::bulk_library);
   choices[1].times.clear();
-  EXPECT_EQ(order_by_times(ends, timed, choices, 1).front(), pattern::fused_sequential);
-  EXPECT_EQ(order_by_times(ends, timed, choices, 0).front(), pattern::fused_sequential);
-  EXPECT_TRUE(order_by_times(ends, {}, choices, 1).empty());
+  EXPECT_EQ(times_at(ends, timed, choices, 1).front().how, pattern::fused_sequential);
+  EXPECT_EQ(times_at(ends, timed, choices, 0).front().how, pattern::fused_sequential);
+  EXPECT_TRUE(times_at(ends, {}, choices, 1).empty());
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace {
 constexpr int rounds = 5;
 constexpr int warm_rounds = 2;
 
-constexpr double seconds_of_graph = 6e-4;
+constexpr double seconds_of_graph = 4e-4;
 constexpr int most_runs = 20;
-constexpr double seconds_of_warming = 5e-3;
+constexpr double seconds_of_warming = 1.5e-3;
 constexpr int most_warm_graphs = 20;
 
 double median_of(std::vector<double> values) {
