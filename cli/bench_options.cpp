@@ -28,7 +28,7 @@ void add_common_options(CLI::App& suite, bench_options& options) {
 void add_ranks_option(CLI::App& suite, bench_options& options, int least) {
   const auto enough = [&suite, least](const std::string& text) -> std::string {
     if (least < 2 || text != "1") return {};
-    return fmt::format("the suite {} measures what goes between two GPUs or more",
+    return fmt::format("the suite {} measures transfers between two GPUs or more",
                        suite.get_name());
   };
   const auto once = [&suite](const std::vector<int>& counts) {

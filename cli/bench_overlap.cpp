@@ -155,8 +155,8 @@ bench::overlap_options options_of(const std::string& operator_name, const bench_
 std::string text_of(const overlap_report& report, int columns, text_style how) {
   std::string text = fmt::format(
       "{}, {}, {} x {}, {}{}; {}\nlink {:.0f} GB/s out of each rank, memory {:.2f} TB/s\n\n{}\n"
-      "The quickest pattern in a graph; times in us. eager, graph: what bulk_library takes over "
-      "that. limit: what the bound is of\n{}",
+      "The quickest pattern in a graph; times in us. eager, graph: the time of bulk_library over "
+      "that of the pattern. limit: the source of the bound\n{}",
       report.operator_name, name_of(report.shapes), report.ranks, report.device,
       name_of(report.type), partials_text(report), report.library, 1e-9 * report.link_rate,
       1e-12 * report.memory_rate, patterns_of(report, columns, how),
@@ -200,7 +200,8 @@ void add_overlap_options(CLI::App& verb, overlap_request& request) {
 }
 
 void add_gather_option(CLI::App& verb, overlap_request& request) {
-  verb.add_option("--gather", request.gather, "with -n and -k: what A is sharded by, rows or k")
+  verb.add_option("--gather", request.gather,
+                  "with -n and -k: the sharded dimension of A, rows or k")
       ->check(words({"rows", "k"}))
       ->capture_default_str();
 }

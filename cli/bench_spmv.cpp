@@ -294,8 +294,10 @@ void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request) {
       ->check(words({"fp64", "fp32"}))
       ->capture_default_str();
   verb.add_flag("--verify", request.verify, "compare with compensated sums");
-  verb.add_flag("--resume", request.resume, "leave out what the file of --json has, and add to it");
-  verb.add_option("--schema", request.schema, "write what `untax select` takes with --json")
+  verb.add_flag("--resume", request.resume,
+                "skip the matrices that the file of --json has, and add the others to it");
+  verb.add_option("--schema", request.schema,
+                  "write the schema that `untax select` takes with the table of --json")
       ->check(writable_file());
 }
 

@@ -63,7 +63,7 @@ constexpr bench_suite suites[] = {
        add_seconds_option(suite, o, "begin no matrix later than this");
      },
      run_spmv_bench},
-    {"rma", bench_place::between_gpus, "the verbs of kernels beside what the link can do",
+    {"rma", bench_place::between_gpus, "the verbs of kernels beside the limits of the link",
      "Rates of puts and gets by number of blocks, by size, for every pair and for all ranks at "
      "once, and times of signals between kernels that run. Exit status 1: no method meets the bar "
      "of a figure.",
@@ -194,7 +194,7 @@ constexpr bench_suite suites[] = {
      },
      run_flash_attention},
     {"locality", bench_place::one_gpu, "kernels of `untax locality` replayed in orders of blocks",
-     "A kernel reads and writes on one GPU what the descriptions say, in several orders of "
+     "A kernel replays the reads and writes of the descriptions on one GPU, in several orders of "
      "blocks, beside a simulation. With --sides: the gain, in time and power, of data or blocks "
      "that are placed by halves of L2, for --repeat seconds each. There are no bars.",
      "locality\n"

@@ -97,7 +97,7 @@ std::string text_of(const bench::tune_check& check, int columns, text_style how)
 
 void add_tune_options(CLI::App& verb, tune_request& request) {
   verb.add_flag("--quick", request.quick, "measure fewer shapes");
-  verb.add_flag("--check", request.check, "write no table: judge what automatic chooses");
+  verb.add_flag("--check", request.check, "write no table: judge the choices of automatic");
   verb.add_option("--held-out", request.held_out,
                   "with --check: shapes for each operator and number of ranks")
       ->check(between(1, 1000))

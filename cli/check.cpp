@@ -41,14 +41,14 @@ struct check_options {
 
 constexpr const char* footer_text =
     "Executions are explored on a memory that reorders and shows stale values as the C++ memory "
-    "model allows. A mutant is a protocol with one verb left out or without its ordering; the "
-    "check is worth something only if it catches every one. Schedules are proved for 1 to 8 ranks."
+    "model allows. A mutant is a protocol with one verb left out or without its ordering; a sound "
+    "check catches all of them. Schedules are proved for 1 to 8 ranks."
     "\n\n"
     "  untax check all_gather_gemm --executions 5000"
     "\n\n"
-    "With --gpu it looks at what kernels are planned to do on such GPUs, for one problem, on this "
-    "machine and without a GPU: each sender's transfers against the lists that its program is "
-    "lowered to, all that is read and waited for, and the schedule of all ranks."
+    "With --gpu it checks the plans of kernels for such GPUs, for one problem, on this machine and "
+    "without a GPU: each sender's transfers against its program, all reads and waits, and the "
+    "schedule of all ranks."
     "\n\n"
     "  untax check all_gather_gemm -m 512 -n 1024 -k 2048 --ranks 4 --gpu h200";
 

@@ -101,7 +101,7 @@ class obstacles {
                                        variable::heap_bytes.name));
       }
       if (d.name != found_.devices.front().name)
-        add(mood::warning, who + " is of another kind than GPU 0: everybody waits for the slowest");
+        add(mood::warning, who + " is of another kind than GPU 0: all ranks wait for the slowest");
     }
   }
 
@@ -183,7 +183,7 @@ std::string peers_of(const device_survey& found, int columns, text_style how) {
 gpu_examination examine_gpus(std::size_t heap_bytes, int columns, text_style how) {
   const device_survey found = survey_devices(true);
   if (!found.problem.empty()) {
-    return {{{"GPUs", mood::good, found.problem + "; what runs on the CPU needs none"}}, ""};
+    return {{{"GPUs", mood::good, found.problem + "; work on the CPU needs none"}}, ""};
   }
   gpu_examination result;
   result.findings = {which(found), software(found), multicast(found)};

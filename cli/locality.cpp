@@ -31,16 +31,16 @@ constexpr const char* guide =
     "events are simulated in the order of time; else all blocks of a wave keep step.\n"
     "\n"
     "Without --search: hits by operand, bytes and time of one order (--order).\n"
-    "With --search: all orders are tried, best first, with what no order can exceed.\n"
+    "With --search: all orders are tried, best first, with a bound on every order.\n"
     "\n"
     "  untax locality attention --device mi300x --heads 128 --keys 131072\n"
     "  untax locality attention --device mi300x heads=128 --order \"naive block-first\"\n"
     "  untax locality gemm --device mi300x -m 8192 -n 8192 -k 8192 --search --svg order.svg\n"
     "  untax locality gemm --show > mine.txt      # a text to begin with\n"
     "  untax locality mine.txt --device h200 --search --cpp order.hpp --triton order.py\n"
-    "  untax locality published                   # figures of others, and what is simulated\n"
+    "  untax locality published                   # figures of others beside the simulation\n"
     "\n"
-    "docs/locality.md says what is modelled, what is not, and how to describe a kernel.";
+    "docs/locality.md explains the model and its limits, and how to describe a kernel.";
 
 struct locality_options {
   std::string kernel;
@@ -212,7 +212,7 @@ void carry_out(const CLI::App& verb, const locality_options& options) {
 
 void add_locality(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
-      "locality", "Simulate in which order blocks find most in caches, and search the best one");
+      "locality", "Simulate the cache hits of an order of blocks, and search the best order");
   const auto options = std::make_shared<locality_options>();
   verb->add_option("KERNEL", options->kernel, "a name, a path, list or published")->required();
   verb->add_option("SIZES", options->values, "of the kernel: NAME=NUMBER");

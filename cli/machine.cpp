@@ -165,7 +165,8 @@ void add_machine(CLI::App& app) {
       ->check(between(1, 1'000'000))
       ->capture_default_str()
       ->excludes(file);
-  verb->add_option("--json", options->json, "write what is shown as JSON; - for stdout")
+  verb->add_option("--json", options->json,
+                   "write the shown description or judgement as JSON; - for stdout")
       ->check(writable_file())
       ->excludes(fitting);
   verb->add_option("--markdown", options->markdown, "write the judgement as Markdown; - for stdout")

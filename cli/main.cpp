@@ -43,7 +43,7 @@ constexpr const char* examples =
     "Exit status:\n"
     "  0    all is well\n"
     "  1    a result was wrong, a bar was missed, or the work failed: memory, a wait, a file\n"
-    "  2    this cannot be asked for, or not on this machine; one line on stderr says the reason";
+    "  2    the request is impossible, or on this machine; one line on stderr gives the reason";
 
 /// The subcommands that were asked for, the command itself first.
 std::vector<const CLI::App*> asked(const CLI::App& app) {

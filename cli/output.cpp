@@ -51,7 +51,7 @@ void finish_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) note_failure();
   // The reader of a pipe may close it early, as `head` does.
   if (failure_of_stdout == 0 || failure_of_stdout == EPIPE) return;
-  throw output_lost(fmt::format("cannot write to stdout: {}; what was printed is not complete",
+  throw output_lost(fmt::format("cannot write to stdout: {}; the output is not complete",
                                 std::generic_category().message(failure_of_stdout)));
 }
 

@@ -36,7 +36,7 @@ void show(fmt::format_string<First, Rest...> format, First&& first, Rest&&... re
 }
 
 /// Has to be called last if all went well. Throws `output_lost` if some output was not written.
-/// That the reader of a pipe has left is no loss.
+/// A reader that has closed its pipe is no loss.
 void finish_output();
 
 /// Flushes stdout, then prints "untax: <text>" on stderr. A text of several lines keeps them; other

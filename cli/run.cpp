@@ -116,7 +116,7 @@ void add_options(CLI::App& verb, run_options& o) {
   verb.add_flag("--verify", o.verify, "compare with fp64");
   verb.add_option("--tolerance", o.tolerance, "largest relative error that is right")
       ->check(not_negative());
-  verb.add_flag("--explain", o.explain, "say what was chosen, and why");
+  verb.add_flag("--explain", o.explain, "print the chosen plan and the reason");
   verb.add_option("--json", o.json, "write the figures as JSON; - for stdout instead of the table")
       ->check(writable_file());
   add_trace_option(verb, o.trace);
@@ -131,7 +131,8 @@ constexpr const char* own_footer =
 }  // namespace
 
 void add_run(CLI::App& app, int& status, const std::vector<std::string>& arguments) {
-  CLI::App* verb = app.add_subcommand("run", "Run an operator: how long, how fast, is it right?");
+  CLI::App* verb =
+      app.add_subcommand("run", "Run an operator: its time, its rate, and whether it is right");
   const auto options = std::make_shared<run_options>();
   add_options(*verb, *options);
   verb->footer(run_footer());

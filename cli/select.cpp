@@ -33,7 +33,7 @@ constexpr const char* guide =
     "explain:  --selector F NAME=VALUE ...; the way to the choice for one input\n"
     "emit:     --selector F; --header, --text, --svg and --json\n"
     "\n"
-    "A schema says what the columns of a table of run times mean; docs/select.md describes it.\n"
+    "A schema gives the meaning of columns in a table of run times; docs/select.md describes it.\n"
     "\n"
     "  untax select evaluate --schema bench/select/V100.json --table bench/select/V100.csv.gz\n"
     "  untax select train --schema S --table T --json spmv.json --header spmv.hpp\n"
@@ -204,7 +204,7 @@ void carry_out(const CLI::App& verb, const select_options& options) {
   const std::vector<std::string> names = {"train", "evaluate", "explain", "emit"};
   const std::vector<action> actions = {
       train, evaluate, explain, [](const select_options& o) { emit(selector_of(o, "emit"), o); }};
-  const std::size_t asked = place_in("what to do", options.action, names);
+  const std::size_t asked = place_in("the action", options.action, names);
   if (!options.values.empty() && names[asked] != "explain") {
     throw error(errc::invalid_argument, fmt::format("untax select {} takes no \"{}\" (untax select "
                                                     "--help)",
@@ -217,16 +217,16 @@ void carry_out(const CLI::App& verb, const select_options& options) {
 }  // namespace
 
 void add_select(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand(
-      "select", "Decision trees that choose kernels, the cost of looking included");
+  CLI::App* verb =
+      app.add_subcommand("select", "Train and judge decision trees that choose kernels");
   const auto options = std::make_shared<select_options>();
   verb->add_option("ACTION", options->action, "train, evaluate, explain or emit")
       ->required()
       ->check(words({"train", "evaluate", "explain", "emit"}));
   verb->add_option("VALUES", options->values, "of explain: NAME=NUMBER");
-  verb->add_option("--schema", options->schema, "JSON that says what columns mean");
+  verb->add_option("--schema", options->schema, "JSON with the meaning of columns");
   verb->add_option("--table", options->table, "run times: .csv, .json, or either with .gz");
-  verb->add_option("--selector", options->selector, "what train wrote with --json");
+  verb->add_option("--selector", options->selector, "a file that train wrote with --json");
   for (const auto& [name, to, what] :
        {std::tuple{"--json", &options->json, "write the selector, or the figures, as JSON"},
         std::tuple{"--header", &options->header, "write a C++ header"},

@@ -266,7 +266,7 @@ int measure(const CLI::App& verb, const taxes_options& options) {
 
 void add_taxes(CLI::App& app, int& status) {
   auto* verb = app.add_subcommand(
-      "taxes", "What bulk-synchronous execution of a model's layers costs, measured here");
+      "taxes", "Measure the cost of bulk-synchronous execution of a model's layers");
   auto options = std::make_shared<taxes_options>();
   add_request_options(*verb, options->what);
   verb->add_option("--repeat", options->repeats,
@@ -298,8 +298,8 @@ void add_taxes(CLI::App& app, int& status) {
       ->check(picture_file());
   verb->footer(
       "Each operation of a layer is run in the patterns from bulk_library to fused, interleaved; "
-      "the differences are the taxes: launch, bulk synchronisation, locality. What a backend "
-      "cannot run is listed as not measured.\n"
+      "the differences are the taxes: launch, bulk synchronisation, locality. Operations that a "
+      "backend cannot run are listed as not measured.\n"
       "Up to 256 tokens are a batch that decodes: attention is measured, too, with 512 keys on the "
       "host and 4096 on GPUs if --keys does not say otherwise. With more tokens it takes --keys."
       "\n\n"

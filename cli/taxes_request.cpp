@@ -176,7 +176,7 @@ void add_request_options(CLI::App& verb, taxes_request& o) {
 taxes_plan plan_of(const CLI::App& verb, const taxes_request& request, tax_report& report) {
   if (request.model.empty() == request.operator_name.empty()) {
     throw error(errc::invalid_argument,
-                "it has to be said what is measured: --model FILE, or --operator NAME");
+                "there is nothing to measure; give --model FILE or --operator NAME");
   }
   report.tensor_parallel = request.ranks;
   return request.model.empty() ? plan_of_operator(verb, request, report)

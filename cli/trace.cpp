@@ -21,7 +21,7 @@
 namespace untax::cli {
 
 void add_trace_option(CLI::App& verb, std::string& path) {
-  verb.add_option("--trace", path, "write what every worker did and waited for, for Perfetto")
+  verb.add_option("--trace", path, "write the actions and waits of every worker, for Perfetto")
       ->check(writable_file());
 }
 

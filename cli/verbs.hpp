@@ -18,8 +18,8 @@ void add_doctor(CLI::App& app, int& status);
 void add_run(CLI::App& app, int& status, const std::vector<std::string>& arguments);
 void add_taxes(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);
-/// `arguments`, with the suite of `untax bench` before its options, which may come first. Throws
-/// `invalid_argument` if there is no such suite.
+/// Returns `arguments` with the suite of `untax bench` moved before its options, which may stand
+/// before it. Throws `invalid_argument` if there is no such suite.
 [[nodiscard]] std::vector<std::string> suite_first(const CLI::App& app,
                                                    std::vector<std::string> arguments);
 void add_check(CLI::App& app, int& status);

@@ -226,7 +226,7 @@ def gemms(document):
 OVERLAP_NOTE = ("Patterns in CUDA graphs, in turn with bulk_library (cuBLASLt and NCCL) in a graph and launched eagerly. The "
                 "bound is the larger of computing alone, which is cuBLASLt's GEMM alone in prefill and reading the "
                 "weights in decode, and of the link alone. \"us\" is the quickest pattern in a graph; \"bulk eager / us\" "
-                "and \"bulk graph / us\" are what bulk_library takes over that. \"By k\": A is dealt by columns, else "
+                "and \"bulk graph / us\" are the times of bulk_library over that. \"By k\": A is dealt by columns, else "
                 "by rows. Where partial results are summed, K is that of all ranks.\n")
 COLLECTIVE_NOTE = ("Each is launched in a CUDA graph of several runs, in turn with NCCL, from the first rank's start to "
                    "the last one's end. The size is that of the whole vector; GB/s are the bytes that a rank has to send at "

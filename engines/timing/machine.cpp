@@ -176,7 +176,7 @@ const std::array<number_kind, 22> number_kinds = {{
     {&machine_numbers::block_rate, "block_rate", "B/s", 1e6, quickest, "that one block moves"},
     {&machine_numbers::store, "store", "s", 0, longest, "until a peer sees a store"},
     {&machine_numbers::release, "release", "s", 0, longest, "longer for a release behind data"},
-    {&machine_numbers::look, "look", "s", 0, longest, "from a signal to who waits for it"},
+    {&machine_numbers::look, "look", "s", 0, longest, "from a signal to the rank that waits"},
     {&machine_numbers::copy_start, "copy_start", "s", 0, longest, "until a copy engine begins"},
     {&machine_numbers::library_start, "library_start", "s", 0, longest,
      "of a collective of a library"},

@@ -151,7 +151,7 @@ class step_reader {
     current_.pace = costs_.local_pace;
     current_.detached = costs_.detached;
   }
-  /// Gets the addends of other ranks, combines, and puts the result to all that are to have it.
+  /// Gets the addends of other ranks, combines them, and puts the result to all its receivers.
   void reduce(const step& s, double bytes) {
     for (std::int64_t i = 0; i < s.depth; ++i) {
       const place at = addend(s, i);

@@ -65,8 +65,8 @@ struct simulation {
 };
 
 /// Carries a workload out in simulated time: a queue of events, in each of which a worker goes on
-/// or a signal arrives. The same seed gives the same times. Throws `internal`, and says who waits
-/// for what, if workers wait for signals that nobody sends.
+/// or a signal arrives. The same seed gives the same times. Throws `internal`, with the worker and
+/// its wait, if a worker waits for a signal that no worker sends.
 [[nodiscard]] simulation simulate(const workload& work, const machine& m,
                                   const simulation_options& options = {});
 

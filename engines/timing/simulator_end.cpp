@@ -51,7 +51,7 @@ void simulator::report_stuck() const {
       if (has >= need.value) continue;
       throw error(errc::internal,
                   fmt::format("timing: rank {}, kernel {}, activity {} waits for counter {} of "
-                              "rank {}, needs {}, has {}; nobody signals it",
+                              "rank {}, needs {}, has {}; no worker signals it",
                               w.rank, kernel_of(static_cast<std::uint32_t>(i)).name, s.next,
                               need.counter, need.rank, need.value, has));
     }

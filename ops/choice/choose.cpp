@@ -50,15 +50,15 @@ std::optional<source> source_for(const tuned_problem& p, const choice_sources& f
   if (own != nullptr && nearest_ranks(*own, p) > 0) here = {own, nearest_ranks(*own, p), {}};
   if (here) {
     here->caveat = fmt::format(
-        "nothing was measured with {} ranks, so by what patterns took over "
-        "their bound with {}",
+        "no measurements with {} ranks, so times over the bound are those of "
+        "{} ranks",
         p.ranks, here->ranks);
     return here;
   }
   if (elsewhere) {
     elsewhere->caveat = fmt::format(
-        "nothing was measured on {}, so by what patterns took over "
-        "their bound on {} with {} ranks",
+        "no measurements on {}, so times over the bound are those on {} with {} "
+        "ranks",
         from.device, elsewhere->table->device, elsewhere->ranks);
   }
   return elsewhere;

@@ -231,9 +231,10 @@ class chooser {
   [[nodiscard]] std::string reason(const std::vector<operator_up_to>& operators) const {
     const std::string& by_tables = choices_.back().reason;
     if (!varies())
-      return timed_.empty() ? by_tables
-                            : fmt::format("chosen by timing it here: {}; what was timed was {}",
-                                          sorted_text(timed_.at(0)), by_tables);
+      return timed_.empty()
+                 ? by_tables
+                 : fmt::format("chosen by timing it here: {}; the timed patterns were {}",
+                               sorted_text(timed_.at(0)), by_tables);
     std::string text;
     if (!timed_.empty()) {
       text = fmt::format(
@@ -261,7 +262,7 @@ class chooser {
     const std::string exactly = patterns_text(own);
     text += below;
     if (exactly != below) text += "with as many rows as a plan has " + exactly;
-    return text + (timed_.empty() ? "" : "what was timed was ") + by_tables;
+    return text + (timed_.empty() ? "" : "the timed patterns were ") + by_tables;
   }
 
   world& world_;

@@ -51,7 +51,7 @@ struct tuning_entry {
 /// The least seconds of parts of a problem.
 struct device_bounds {
   double compute = 0;  ///< the arithmetic, or reading the weights
-  double link = 0;     ///< what a rank sends
+  double link = 0;     ///< sending the bytes of a rank
 };
 
 /// The peak rates of the device, measured.

@@ -82,7 +82,7 @@ planned_flash_decode make_plan(const world& w, const flash_decode_problem& probl
   std::string why = "as asked";
   if (options.how == pattern::automatic) {
     plan.how = pattern::fused_sequential;
-    why = "chosen because who has computed a partial result has nothing better to do than send it";
+    why = "chosen because a worker that has computed a partial result is idle, so it can send it";
   }
   if (on_device) {
     plan.workers = options.workers;

@@ -68,7 +68,7 @@ planned_merge make_plan(const world& w, const merge_partial_attention_problem& p
   std::string why = "as asked";
   if (options.how == pattern::automatic) {
     plan.how = pattern::fused_sequential;
-    why = "chosen because a worker that has sent all has nothing better to do than merge";
+    why = "chosen because a worker that has sent its tokens is idle, so it can merge";
   }
   if (std::ranges::find(merge_patterns, plan.how) == merge_patterns.end()) {
     refuse(

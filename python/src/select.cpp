@@ -54,7 +54,7 @@ int gather(void* context, double* features) {
   auto& g = *static_cast<gatherer*>(context);
   try {
     const auto found = nb::cast<std::vector<double>>(g.call());
-    if (found.size() != g.count) refuse("what was gathered has another length");
+    if (found.size() != g.count) refuse("the gathered features have another length");
     std::ranges::copy(found, features);
     return 0;
   } catch (...) {

@@ -37,7 +37,7 @@ std::string size_text(std::size_t bytes) {
 }  // namespace
 
 std::string text_of_file(const std::string& path, const file_limits& limits) {
-  // A pipe that nobody writes to blocks an open that waits.
+  // A pipe without a writer blocks an open that waits.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     refuse(path, fmt::format("cannot be opened ({})", std::generic_category().message(errno)));
@@ -72,7 +72,7 @@ std::string text_of_file(const std::string& path, const file_limits& limits) {
   }
   int code = Z_OK;
   (void)gzerror(file.get(), &code);
-  if (code != Z_OK) refuse(path, "it ends in the middle of what was compressed");
+  if (code != Z_OK) refuse(path, "its compressed data end too early");
   return text;
 }
 

@@ -28,7 +28,7 @@ std::string kept_of(std::string_view call) {
 }
 
 std::string side(int rank, const std::optional<ledger_line>& line) {
-  return fmt::format("\n  rank {}: {}", rank, line ? line->text : "(too long ago to say)");
+  return fmt::format("\n  rank {}: {}", rank, line ? line->text : "(no longer kept)");
 }
 
 std::vector<std::string_view> items_of(std::string_view text) {
@@ -112,14 +112,13 @@ void agreement::refuse(int peer, std::uint64_t sequence) const {
   while (shown < sequence && !same_before && !differs(shown)) ++shown;
   std::string what = fmt::format("their collective call number {} differs:", shown);
   if (!same_before) {
-    what = fmt::format(
-        "a collective call of theirs before number {} differed, which is too long ago to say; ",
-        oldest);
+    what =
+        fmt::format("a call before number {} differed, and its text is no longer kept; ", oldest);
     what += differs(shown) ? fmt::format("number {} differs, too:", shown)
                            : fmt::format("number {} is the same again:", shown);
   }
   const std::string text = fmt::format(
-      "ranks {} and {} do not do the same thing; {}{}\n"
+      "ranks {} and {} make different calls; {}{}\n"
       "All ranks have to make the same allocations, operators and barriers in the same order.",
       std::min(rank_, peer), std::max(rank_, peer), what, sides(peer, shown));
   world_.stop({rank_, peer, errc::disagreement, text});

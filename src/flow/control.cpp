@@ -161,7 +161,8 @@ void throw_failure(const control& world, int rank, wait_outcome outcome,
   if (!report) {
     throw error(
         errc::aborted,
-        fmt::format("rank {}: {} was stopped by a rank that ended before it said why", rank, who));
+        fmt::format("rank {}: {} was stopped by a rank that ended before it gave the reason", rank,
+                    who));
   }
   if (report->reporter == rank)
     throw error(report->code, fmt::format("rank {}: {}", rank, report->text));

@@ -140,14 +140,13 @@ certificate certify(const kernel& k, const device& d) {
                        : "every piece of memory has to come once";
   } else if (k.drifts()) {
     made.because = fmt::format(
-        "a cache of {:.0f} MiB keeps so much of what {} blocks at a time ask for, whatever the "
-        "timing",
+        "a cache of {:.0f} MiB is too small for the bytes that {} blocks at a time read, whatever "
+        "their timing",
         d.cache.bytes / (1 << 20), d.processors * k.resident());
   } else {
     made.because = fmt::format(
-        "{} blocks at a time need so much that is different, and a cache of {:.0f} MiB keeps so "
-        "much",
-        d.processors * k.resident(), d.cache.bytes / (1 << 20));
+        "a cache of {:.0f} MiB is too small for the different bytes that {} blocks at a time read",
+        d.cache.bytes / (1 << 20), d.processors * k.resident());
   }
   return made;
 }

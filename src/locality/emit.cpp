@@ -212,8 +212,8 @@ statements statements_of(const block_order& order, bool is_python) {
 std::string steps_of(const block_order& order) {
   if (order.way == order::direction::forward) return {};
   const char* meaning = order.way == order::direction::joined
-                            ? "a block begins at the step that another one took last which reads "
-                              "the same in its domain and says so in memory, and goes round"
+                            ? "a block begins at the latest step of a block that reads the same "
+                              "in its domain, which a word in memory has, and goes round"
                             : "every other block that a processor takes goes back";
   return fmt::format("; steps {}: {}", name_of(order.way), meaning);
 }

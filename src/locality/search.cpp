@@ -133,7 +133,7 @@ void judge(search_result& found, const kernel& k) {
   } else {
     found.why_not = fmt::format(
         "of {} orders none does better than that of the numbers, {:.1f} "
-        "points below what any could reach",
+        "points below the bound",
         found.tried, 100 * room);
   }
 }

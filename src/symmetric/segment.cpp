@@ -28,7 +28,7 @@ namespace {
   const char* limit = failure == EFBIG ? ", by the limit of file sizes, ulimit -f" : "";
   throw error(errc::out_of_memory,
               fmt::format("cannot map {} for the symmetric heaps of {} ranks ({}{}); they have to "
-                          "be smaller than {} each ({}, or what the world was asked for)",
+                          "be smaller than {} each ({}, or the world's option)",
                           format_bytes(layout.total()), layout.ranks, system_message(failure),
                           limit, format_bytes(layout.arena_bytes), variable::heap_bytes.name));
 }
@@ -40,7 +40,7 @@ void check(const segment_layout& layout) {
   if (layout.arena_bytes > (most - layout.control_span()) / ranks - rounding) {
     throw error(errc::out_of_memory,
                 fmt::format("a symmetric heap of {} bytes for each of {} ranks is more than can be "
-                            "addressed; it has to be smaller ({}, or what the world was asked for)",
+                            "addressed; it has to be smaller ({}, or the world's option)",
                             layout.arena_bytes, layout.ranks, variable::heap_bytes.name));
   }
 }

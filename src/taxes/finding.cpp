@@ -20,7 +20,7 @@ struct layer_figures {
 
 std::string taxes_text(const layer_figures& layer, const tax_verdict& verdict, bool one_run) {
   if (one_run)
-    return "Of one run nobody knows how far chance moved it, so no tax can be told from chance; "
+    return "The effect of chance on a single run is unknown, so no tax can be told from chance; "
            "--repeat 20 tells. ";
   if (verdict.largest == nullptr)
     return "None of the three taxes is larger than the uncertainty of this measurement. ";
@@ -74,7 +74,7 @@ std::string finding(const tax_report& report) {
   text += told ? (ratio ? ", " : ": ") + gain_text(verdict) + ". " : std::string(". ");
   text += taxes_text(layer, verdict, report.repeats < 2);
   if (report.tensor_parallel == 1)
-    text += "One rank waits for nobody and sends nothing: it has no bulk-synchronous tax. ";
+    text += "A single rank waits for no peer and sends nothing: it has no bulk-synchronous tax. ";
   text += text_of_bound(report, layer, verdict);
   if (text.back() == ' ') text.pop_back();
   return text;

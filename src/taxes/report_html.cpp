@@ -244,8 +244,8 @@ std::string reading_guide(const tax_report& report) {
   std::string out =
       "<section><h2>How to read this</h2>\n<p>Each operation is run in five forms on the same "
       "data. Every form leaves out "
-      "one cost of the form before it, so the difference of two neighbours is what that cost is "
-      "worth, and the parts add "
+      "one cost of the form before it, so the difference of two neighbours is that cost, and the "
+      "parts add "
       "up to E0 exactly. A part can be negative: the form that should have been faster was not; it "
       "is drawn hollow.</p>\n"
       "<dl class=\"facts\">\n";
@@ -326,7 +326,7 @@ std::string render_html(const tax_report& report) {
   out += reading_guide(report) + measuring_facts(report);
   out += unmeasured_list(report);
   if (!report.notes.empty()) {
-    out += "<section><h2>What is left out or assumed</h2>\n<ul class=\"notes\">\n";
+    out += "<section><h2>Left out or assumed</h2>\n<ul class=\"notes\">\n";
     for (const std::string& note : report.notes) out += fmt::format("<li>{}</li>\n", escaped(note));
     out += "</ul></section>\n";
   }

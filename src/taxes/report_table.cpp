@@ -219,9 +219,9 @@ std::string render_table(const tax_report& report, int width, text_style style) 
            style);
   text += time_table(report, unit).render(width, style.utf8) + "\n";
   text += wrapped(
-      fmt::format("A ~ marks what is smaller than the uncertainty of its medians{}. A negative "
+      fmt::format("A ~ marks figures smaller than the uncertainty of its medians{}. A negative "
                   "figure: the step that should have been faster was not. {}",
-                  report.repeats < 2 ? ", which nobody knows of one run" : "",
+                  report.repeats < 2 ? ", which is unknown after a single run" : "",
                   bound_text(verdict_of(report))),
       width);
   for (const tax_row& row : report.rows) {

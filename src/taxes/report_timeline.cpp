@@ -127,8 +127,8 @@ std::string timeline_section(const tax_report& report) {
   if (longest == 0) return "";
   std::string out =
       "<section><h2>One run of each</h2>\n<p class=\"hint\">The run whose time is the median, on "
-      "one scale; a row is a rank, a line in it a worker. Point at what was in flight to see who "
-      "signalled. What is left blank is idle.</p>\n" +
+      "one scale; a row is a rank, a line in it a worker. Point at a wait in flight to see the "
+      "rank that signalled. Blank is idle.</p>\n" +
       controls();
   for (const tax_row& row : report.rows) {
     for (const traced_step& step : row.traced) {

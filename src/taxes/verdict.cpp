@@ -60,7 +60,7 @@ bool is_doubtful(double value, double chance) noexcept {
 
 tax_verdict judge(const tax_breakdown& parts, const tax_breakdown& chance) noexcept {
   const double eager = parts.total();
-  const double graph = eager - parts.launch;  // E1, what people run who decode
+  const double graph = eager - parts.launch;  // E1, as programs run that decode
   const double fused = parts.bound + parts.remainder;
   tax_verdict v;
   // The errors of E1 and E4 are part of those of the first and of the last difference.
@@ -149,7 +149,7 @@ std::string gain_text(const tax_verdict& verdict) {
     case gain::unknown:
       break;
   }
-  return "of one run nobody knows how far chance moved it";
+  return "the effect of chance on a single run is unknown";
 }
 
 std::string bound_text(const tax_verdict& verdict) {
@@ -166,7 +166,7 @@ std::string bound_text(const tax_verdict& verdict) {
     case bound_state::unknown:
       break;
   }
-  return "E4 is below the bound, and of one run nobody knows whether by chance.";
+  return "E4 is below the bound; after a single run it is unknown whether by chance.";
 }
 
 std::string invalid_bounds(const tax_report& report) {

@@ -38,7 +38,7 @@ double seconds_of(const prediction& found, pattern how) {
   return 0;
 }
 
-TEST(predictions, a_problem_that_was_measured_takes_what_it_took) {
+TEST(predictions, of_a_measured_problem_equal_its_measurement) {
   const tuning_table table = sample_table();
   for (const auto& entry : table.entries) {
     const prediction found = predict(table, entry.problem, 4);
@@ -100,7 +100,7 @@ void expect_right(const tuning_table& table, const problem_sizes& sizes, std::mt
   }
 }
 
-TEST(predictions, are_right_where_the_machine_is_as_the_model) {
+TEST(predictions, are_exact_if_the_machine_follows_the_model) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937 random(seed);
@@ -114,7 +114,7 @@ TEST(predictions, are_right_where_the_machine_is_as_the_model) {
 }
 
 // Of a pattern that was not measured everywhere, only the lines count where it was.
-TEST(predictions, of_a_pattern_come_from_where_it_was_measured) {
+TEST(predictions, of_a_pattern_use_the_entries_that_have_it) {
   tuning_table few = empty_table();
   for (const std::int64_t m : {16, 64, 256, 1024}) {
     // No model fits these.
@@ -133,7 +133,7 @@ TEST(predictions, of_a_pattern_come_from_where_it_was_measured) {
 
 // The error of a prediction grows with the distance from the grid. Of tables that are drawn anew
 // each time, one in 150 would exceed the bound somewhere.
-TEST(predictions, are_near_far_from_the_grid_too) {
+TEST(predictions, are_close_far_from_the_grid_too) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 same(seed);
@@ -161,7 +161,7 @@ TEST(predictions, follow_entries_that_are_off_the_model) {
   EXPECT_GT(factor(2048, 8192, 8192), factor(1024, 8192, 8192)) << "between 256 and 4096";
 }
 
-TEST(predictions, leave_out_what_the_nearest_entries_do_not_have) {
+TEST(predictions, leave_out_patterns_that_the_nearest_entries_lack) {
   tuning_table table = sample_table();
   table.entries[1].seconds.erase(pattern::fused_sequential);
   const prediction found = predict(table, gathered(2048, 4096, 8192), 4);
@@ -192,7 +192,7 @@ TEST(predictions, weigh_the_sizes_around_a_problem) {
   EXPECT_DOUBLE_EQ(expected(4096, 8192, 2, 2), expected(4096, 8192, 1, 1));
 }
 
-TEST(predictions, of_other_operators_are_no_help) {
+TEST(predictions, ignore_entries_of_other_operators) {
   tuning_table table = empty_table();
   table.entries = {
       {gathered(64, 4096, 8192, 2), {{pattern::bulk_library, 1e-5}}},
@@ -232,15 +232,13 @@ TEST(choices, the_library_is_a_candidate_even_if_it_was_not_measured) {
                                      pattern::fused_specialized}));
 }
 
-TEST(choices, without_entries_of_so_many_ranks_or_of_the_device_the_nearest_serve) {
+TEST(choices, without_entries_of_the_rank_count_or_device_the_nearest_are_used) {
   const choice ranks = choose(gathered(8000, 5000, 8192, 8), "GPU X", nullptr, {sample_table()});
   EXPECT_EQ(ranks.order.front(), pattern::fused_specialized);
-  EXPECT_NE(ranks.reason.find("nothing was measured with 8 ranks"), std::string::npos)
-      << ranks.reason;
+  EXPECT_NE(ranks.reason.find("no measurements with 8 ranks"), std::string::npos) << ranks.reason;
   const choice device = choose(gathered(8000, 5000, 8192), "GPU Y", nullptr, {sample_table()});
   EXPECT_EQ(device.order.front(), pattern::fused_specialized);
-  EXPECT_NE(device.reason.find("nothing was measured on GPU Y"), std::string::npos)
-      << device.reason;
+  EXPECT_NE(device.reason.find("no measurements on GPU Y"), std::string::npos) << device.reason;
   tuning_table other = sample_table();
   other.device = "GPU Y";
   const choice same = choose(gathered(8000, 5000, 8192), "GPU Y", nullptr, {sample_table(), other});
@@ -250,7 +248,7 @@ TEST(choices, without_entries_of_so_many_ranks_or_of_the_device_the_nearest_serv
 }
 
 /// A device may have a table for each rank count, measured at different times.
-TEST(choices, of_several_tables_of_a_device_the_nearest_serves) {
+TEST(choices, the_nearest_of_several_tables_of_a_device_is_used) {
   tuning_table of_two = empty_table();
   of_two.commit = "of two";
   of_two.entries = {{gathered(4096, 4096, 8192, 2),
@@ -303,7 +301,7 @@ TEST(choices, the_variable_names_the_users_table) {
   EXPECT_FALSE(untax::own_table(untax::environment(std::map<std::string, std::string>())));
 }
 
-TEST(choices, those_are_likely_that_are_expected_near_the_first) {
+TEST(choices, patterns_expected_near_the_first_are_likely) {
   const auto likely = [](const tuned_problem& p, const char* device) {
     return choose(p, device, nullptr, {sample_table()}).likely;
   };
@@ -321,7 +319,7 @@ TEST(choices, those_are_likely_that_are_expected_near_the_first) {
 }
 
 /// A table that was measured with other kernels expects, but does not decide.
-TEST(choices, a_table_of_other_kernels_says_so_and_more_is_likely) {
+TEST(choices, with_a_table_of_other_kernels_more_patterns_are_likely) {
   tuning_table old = sample_table();
   const tuned_problem exact = gathered(4096, 4096, 8192);
   const tuned_problem near = gathered(8000, 5000, 8192);
@@ -357,7 +355,7 @@ TEST(choices, without_entries_the_usual_patterns_and_the_library_are_likely) {
   EXPECT_TRUE(made.times.empty());
 }
 
-TEST(choices, sums_have_entries_of_their_type_of_partial_results) {
+TEST(choices, sums_use_entries_with_their_type_of_partial_results) {
   tuning_table table = empty_table();
   tuned_problem p{.operator_name = "gemm_all_reduce", .ranks = 4, .m = 64, .n = 4096, .k = 8192};
   table.entries = {{p, {{pattern::fused_sequential, 1e-5}, {pattern::bulk_library, 2e-5}}}};

@@ -305,7 +305,7 @@ TEST(making_capacities, an_end_has_another_operator_for_fewer_rows_that_take_ano
       EXPECT_EQ(pattern_at(made, rows), pattern::bulk_library) << rows;
     EXPECT_EQ(one.made[pattern::bulk_library], 1) << "one for all numbers of rows";
     for (const char* said : {"up to 4096 rows bulk_library, with as many rows as a plan has ",
-                             "up to 4096 rows fused_sequential, what was timed"})
+                             "up to 4096 rows fused_sequential, the timed patterns were"})
       EXPECT_NE(made.reason.find(said), std::string::npos) << said << ": " << made.reason;
   });
 }

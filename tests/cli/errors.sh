@@ -72,7 +72,7 @@ refused 'means nothing to the suite host; it is for collectives, gemm or shared'
 refused 'size means nothing to the suite host; it is for' bench --size=4 host
 refused 'gather; it is for all_gather_gemm ' run all_reduce --gather k
 refused 'did you mean --repeat\?' bench host --repeet 1
-refused 'the suite rma measures what goes between two GPUs or more' bench rma --ranks 1
+refused 'the suite rma measures transfers between two GPUs or more' bench rma --ranks 1
 refused 'means nothing to the suite operators' bench operators --sweep
 refused 'means nothing to the suite gemm' bench gemm --ranks 2
 refused 'means nothing to the suite shared' bench shared --invariant

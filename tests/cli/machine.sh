@@ -161,7 +161,7 @@ unset CUDA_VISIBLE_DEVICES
 # untax taxes --machine: the same tables and page, with what they are in front.
 model=models/llama-3.1-70b.json
 expect 0 taxes --model $model --tokens 16 --machine $machine --json "$folder/taxes.json" --html "$folder/taxes.html"
-says "$out" "^Times are predicted for 8 x H200 by untax's timing engine, whose mean error on what was measured is"
+says "$out" "^Times are predicted for 8 x H200 by untax's timing engine, whose mean error on measurements is"
 says "$out" '^average layer'
 grep -q 'predicted for 8 x H200 by' "$folder/taxes.html" || wrong "the page does not say that it is predicted"
 python3 - "$folder/taxes.json" <<'PYTHON' || wrong "taxes --machine: the report is not what it should be"
@@ -175,7 +175,7 @@ for row in report["rows"]:
     assert row["derived"]["bound"] <= row["steps"][-1]["median"] * 1.02
 assert not [note for note in report["notes"] if "No measured times stand behind" in note]
 PYTHON
-# Of what nobody measured it is said.
+# The output says that the machine was not measured.
 cp $machine machines/h200.judgement.json "$folder"
 python3 - machines/h200.calibration.json "$folder/h200.calibration.json" <<'PYTHON'
 import json, sys

@@ -31,7 +31,7 @@ JSON
 too_large 'fewer --tokens|more memory' taxes --backend host --model "$folder/large.json" --tensor-parallel 2 --tokens 1048576
 too_large 'attention' taxes --backend host --model "$folder/large.json" --tensor-parallel 2 --tokens 256 --keys $huge
 
-# A heap of a size that somebody set.
+# A heap of a size that the user set.
 export UNTAX_HEAP_BYTES=64K
 expect 1 run all_gather_gemm -m 512 -n 512 -k 512 --repeat 1
 one_line_of_error

@@ -19,7 +19,7 @@ start() {
   wrong "the ranks did not come"
 }
 
-# A process that was killed is gone, even if nobody has asked for its exit status yet.
+# A process that was killed counts as gone, even if its exit status was not collected yet.
 alive() {
   local state
   state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c 1)

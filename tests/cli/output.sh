@@ -8,7 +8,7 @@ lost() {
   says "$err" "^untax: cannot write $1"
 }
 
-# lost_everywhere ARGUMENT...: to a full device and to a closed stdout. A pipe that nobody reads is no error.
+# lost_everywhere ARGUMENT...: to a full device and to a closed stdout. A pipe without a reader is no error.
 lost_everywhere() {
   : >"$out"
   tests=$((tests + 3))
@@ -92,12 +92,12 @@ done
 expect 1 check gemm_all_scatter --quick --executions 1 --ranks 2 --json /dev/full
 says "$err" '^untax: cannot write /dev/full'
 
-# With stdout closed, its number must not become that of the file, and the table land in there.
+# With stdout closed, the file must not get descriptor 1, or the table would land in the file.
 tests=$((tests + 1))
 timeout $((60 * scale)) "$untax" run all_gather_gemm "${small[@]}" --json "$folder/report.json" >&- 2>"$err" </dev/null
 python3 -m json.tool "$folder/report.json" >/dev/null || wrong "a table among JSON"
 
-# Nobody hears what is wrong, but the exit status still says it.
+# No text can be printed, but the exit status still reports the failure.
 tests=$((tests + 2))
 timeout $((60 * scale)) "$untax" run nonsense >"$out" 2>&- </dev/null
 [ $? -eq 2 ] || wrong "stderr closed: should be exit status 2"

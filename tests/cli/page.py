@@ -35,7 +35,7 @@ class Chromium:
     def __init__(self, command, folder):
         to_browser, self.write_end = os.pipe()
         self.read_end, from_browser = os.pipe()
-        # The browser reads descriptor 3 and writes 4; copies from 10 on are in nobody's way.
+        # The browser reads descriptor 3 and writes 4; copies from 10 on collide with neither.
         reads, writes = os.dup2(to_browser, 60), os.dup2(from_browser, 61)
         arguments = [command, "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
                      "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",

@@ -4,9 +4,8 @@
 random_input.py UNTAX [--files N] [--others N] [--arguments N] [--seed S] [--limit SECONDS]
 
 Each case has a seed of its own, which is printed where it fails; `--seed S --files 1` repeats it. A status
-that is not 0 comes with one line on stderr that begins with "untax: "; where the work failed (1) more lines
-may follow that say who waits for whom. Nothing takes longer than the limit, and no sanitizer speaks.
-"""
+that is not 0 comes with one line on stderr that begins with "untax: "; where the work failed (1) more lines may follow
+that list the waits of ranks. Nothing takes longer than the limit, and no sanitizer speaks. """
 import argparse
 import gzip
 import json

@@ -40,8 +40,8 @@ grep -q '^qkv' "$out" && wrong "what communicates nothing was measured"
 expect 0 taxes --backend host --operator all_gather_gemm --ranks 1 -m 8 -n 16 -k 24 --repeat 1 --html "$folder/one.html" \
   --json "$folder/one.json"
 says "$out" '^all_gather_gemm takes '
-says "$out" 'Of one run nobody'
-says "$out" 'One rank waits for nobody'
+says "$out" 'The effect of chance on a single run'
+says "$out" 'A single rank waits for no peer'
 for file in "$out" "$folder/one.html" "$folder/one.json"; do
   grep -qiE 'average.layer|whole.model|times as fast|the largest tax is|no difference' "$file" && wrong "too much is said in $file"
 done
@@ -73,7 +73,7 @@ for other in /nowhere/report.json "$folder"; do
   says "$err" 'give a file that untax taxes --json wrote'
 done
 
-# The waterfall alone. Libraries that nobody instrumented draw PNGs, so sanitizers, which are slower, have none.
+# The waterfall alone. Libraries without instrumentation draw PNGs, so builds with sanitizers have none.
 small=(taxes --backend host --operator all_gather_gemm --ranks 2 -m 8 -n 16 -k 24 --repeat 2)
 expect 0 "${small[@]}" --plot "$folder/plot.svg"
 says "$out" '^Plot: .*plot.svg$'
@@ -98,7 +98,7 @@ says "$err" 'has to end in .svg or .png'
 expect 2 "${small[@]}" --plot "/nowhere/plot.svg"
 
 expect 2 taxes
-says "$err" 'model FILE, or --operator NAME'
+says "$err" 'model FILE or --operator NAME'
 expect 2 taxes --model "$folder/small.json" -n 8
 says "$err" '^untax: -n means nothing with --model'
 expect 2 taxes --operator gemm_all_reduce --layer all-reduce

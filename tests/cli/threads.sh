@@ -5,7 +5,7 @@ if [ "$scale" -gt 1 ]; then
   echo "skipped: sanitizers make threads of their own"
   exit 77
 fi
-# Nobody's processes are counted, root's are not.
+# The limit counts the processes of the user `nobody`, and not those of root.
 as_nobody=()
 if [ "$(id -u)" -eq 0 ]; then
   command -v setpriv >/dev/null || { echo "skipped: setpriv is not here, and root has no limit of threads"; exit 77; }

@@ -36,7 +36,7 @@ TEST(judge, clear_figures) {
   EXPECT_DOUBLE_EQ(v.over_bound, 4.0 / 3);
 }
 
-TEST(judge, the_largest_is_not_named_below_one_that_nobody_knows) {
+TEST(judge, no_tax_is_the_largest_beside_one_of_unknown_size) {
   // A locality tax of 5 % above a launch tax of 89 +- 4726 %.
   const tax_verdict v = judge({89, 0, 0, 5, 1, 5}, {4726, 0, 1, 0.5, 0.1, 0.1});
   EXPECT_EQ(key_of(v.largest), "locality");
@@ -59,7 +59,7 @@ TEST(judge, two_taxes_of_one_size_are_rivals) {
   EXPECT_NE(v.largest, v.rival);
 }
 
-TEST(judge, losing_is_said) {
+TEST(judge, a_loss_is_reported) {
   const tax_verdict v = judge({-1, 0, 0, -3, 1, 5}, all(0.1));
   EXPECT_EQ(v.fusing, gain::slower);
   EXPECT_LT(v.speedup, 1);
@@ -83,8 +83,8 @@ TEST(judge, a_bound_that_is_beaten_is_invalid) {
   EXPECT_EQ(over_bound_text(judge({0, 0, 0, 0, 1, 4}, all(0.2))), "1.25");
 }
 
-// Only where the bound holds may anybody say that nothing is faster.
-TEST(judge, nothing_can_be_faster_stands_beside_a_bound_that_holds_alone) {
+// Only a valid bound allows the claim that nothing is faster.
+TEST(judge, nothing_can_be_faster_is_claimed_only_with_a_valid_bound) {
   for (const double remainder : {-1.0, -0.1, 0.0, 1.0}) {
     for (const double doubt : {0.0, 0.2, infinite}) {
       const tax_verdict v = judge({0, 0, 0, 0, remainder, 5}, all(doubt));
@@ -102,7 +102,7 @@ TEST(judge, one_run_is_certain_of_nothing) {
   EXPECT_EQ(v.speedup, 0);
 }
 
-TEST(judge, what_is_no_number_claims_nothing) {
+TEST(judge, nan_claims_nothing) {
   for (const auto& part : tax_parts) {
     tax_breakdown parts = {1, 0, 3, 2, 1, 3};
     parts.*part.value = nan;
@@ -154,7 +154,7 @@ TEST(report_verdict, of_one_run) {
   report.repeats = 1;
   for (const char* claim : {"times as fast", "The largest tax is", "no difference"})
     expect_everywhere(report, claim, false);
-  expect_everywhere(report, "Of one run nobody knows how far chance moved it", true);
+  expect_everywhere(report, "The effect of chance on a single run is unknown", true);
   EXPECT_FALSE(contains(render_html(report), "inf"));
   EXPECT_FALSE(contains(render_table(report), "inf"));
   const auto json = nlohmann::json::parse(to_json(report));

@@ -82,7 +82,7 @@ TEST(ledger, the_first_difference_is_named_also_when_it_is_found_late) {
   }
 }
 
-TEST(ledger, a_difference_too_old_to_be_kept_is_not_laid_on_calls_that_agree) {
+TEST(ledger, a_difference_that_is_no_longer_kept_is_not_blamed_on_equal_calls) {
   std::mt19937_64 random(2);
   for (int trial = 0; trial < 100; ++trial) {
     const int count = 2 * ledger_entries + static_cast<int>(random() % 40);
@@ -94,8 +94,8 @@ TEST(ledger, a_difference_too_old_to_be_kept_is_not_laid_on_calls_that_agree) {
     const lone_control c(2);
     // The first of the calls that rank 0 still keeps is where rank 1 learns of it.
     expect_error(error_of_second(c, 0, right, wrong), errc::disagreement,
-                 {fmt::format("a collective call of theirs before number {} differed, which is too "
-                              "long ago to say; number {} is the same again:",
+                 {fmt::format("a call before number {} differed, and its text is no longer kept; "
+                              "number {} is the same again:",
                               kept_from, kept_from),
                   fmt::format("\n  rank 0: call {}\n  rank 1: call {}\n", kept_from, kept_from)});
   }
@@ -112,7 +112,7 @@ TEST(ledger, behind_an_old_difference_the_first_that_is_kept_is_named) {
     // Rank 1 is stopped at the first call that it can compare, and so has not come to the later
     // one.
     expect_error(error_of_second(c, 0, right, wrong), errc::disagreement,
-                 {"too long ago to say", "is the same again:"});
+                 {"no longer kept", "is the same again:"});
     calls at_once = right;
     at_once[3] = "something else";
     at_once[count - ledger_entries] = "another thing";
@@ -158,7 +158,7 @@ TEST(ledger, calls_that_just_fit_are_shown_whole) {
   }
 }
 
-TEST(ledger, ranks_that_do_the_same_are_not_disturbed) {
+TEST(ledger, equal_calls_cause_no_error) {
   std::mt19937_64 random(4);
   const lone_control c(4);
   std::vector<agreement> ranks;

@@ -152,7 +152,7 @@ TEST(agreement, a_difference_long_ago_is_still_found) {
     }
     w.barrier();
   });
-  for (const auto& e : errors) expect_error(e, errc::disagreement, {"do not do the same thing"});
+  for (const auto& e : errors) expect_error(e, errc::disagreement, {"make different calls"});
 }
 
 TEST(agreement, a_rank_that_never_comes_is_named) {

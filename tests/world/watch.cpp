@@ -101,7 +101,7 @@ TEST(watch, a_limit_of_zero_waits_for_ever) {
 TEST(watch, the_peer_that_finished_is_the_suspect) {
   const lone_control c(3);
   std::uint64_t counter = 3;
-  c.view.set_status(2, rank_status::finished);  // nobody waits for this one
+  c.view.set_status(2, rank_status::finished);  // no wait is for this counter
   std::jthread peer([&] {
     std::this_thread::sleep_for(50ms);
     c.view.set_status(1, rank_status::finished);
@@ -172,7 +172,7 @@ TEST(watch, one_look_at_an_ended_peer_is_not_enough) {
 }
 
 TEST(watch, gives_up_on_a_reporter_that_never_writes_its_report) {
-  // The claim is taken, but whoever took it died before it could raise the flag.
+  // The claim is taken, but the rank that took it died before it could raise the flag.
   constexpr int ranks = 2;
   std::vector<std::uint64_t> words((untax::control::bytes(ranks) + 7) / 8);
   auto* block = reinterpret_cast<untax::control_block*>(words.data());
@@ -187,12 +187,12 @@ TEST(watch, gives_up_on_a_reporter_that_never_writes_its_report) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
   world_test::expect_error(
       world_test::error_of([&] { untax::throw_failure(view, 0, wait_outcome::aborted, "op"); }),
-      errc::aborted, {"rank 0", "op", "before it said why"});
+      errc::aborted, {"rank 0", "op", "before it gave the reason"});
 }
 
 // The rank that stops the world writes the reason, and may be killed before it does: others wait a
 // second for it.
-TEST(watch, a_claim_that_is_never_explained_ends_the_wait_all_the_same) {
+TEST(watch, a_claim_without_a_report_ends_the_wait) {
   const world_test::lone_control c(2);
   c.block().stop.claim = 2;
   std::uint64_t counter = 0;
@@ -203,7 +203,7 @@ TEST(watch, a_claim_that_is_never_explained_ends_the_wait_all_the_same) {
   EXPECT_FALSE(c.view.stopped());
 }
 
-TEST(watch, a_claim_that_is_explained_ends_the_wait) {
+TEST(watch, a_claim_with_a_report_ends_the_wait) {
   const world_test::lone_control c(2);
   c.block().stop.claim = 2;
   std::uint64_t counter = 0;
@@ -215,7 +215,7 @@ TEST(watch, a_claim_that_is_explained_ends_the_wait) {
   EXPECT_EQ(wait_for(counter, guard), wait_outcome::aborted);
 }
 
-TEST(deadlines, are_told_to_poll_in_milliseconds) {
+TEST(deadlines, are_milliseconds_for_poll) {
   EXPECT_EQ(untax::deadline(0ms).poll_time(), -1);
   EXPECT_EQ(untax::deadline(0ms).poll_time(7ms), 7);
   const int hour = untax::deadline(1h).poll_time();

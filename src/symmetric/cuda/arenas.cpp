@@ -96,9 +96,10 @@ void arenas::let_in(int part, std::size_t offset, std::size_t bytes) const {
                                                place(rank, device_of(rank)), part, text_of(result),
                                                whereabouts_[static_cast<std::size_t>(part)]));
   }
-  throw error(errc::internal, fmt::format("the memory of rank {} cannot be opened for all GPUs "
-                                          "of this process, although for each of them",
-                                          part));
+  throw error(errc::internal,
+              fmt::format("the memory of rank {} cannot be opened for all GPUs "
+                          "of this process together, although for each of them alone",
+                          part));
 }
 
 void arenas::extend(int rank, std::size_t offset, std::size_t bytes, const device_share& memory) {

@@ -38,7 +38,7 @@ allocation allocation::make(int rank, int device, std::size_t bytes, bool shared
   throw error(
       errc::out_of_memory,
       fmt::format("rank {}: no room for {} of a symmetric heap on GPU {}, {}: {} of {} are free; "
-                  "free more of it, or take a smaller heap ({}, or what the world was asked for)",
+                  "free more of it, or take a smaller heap ({}, or the world's option)",
                   rank, format_bytes(bytes), device, device_name(device), format_bytes(available),
                   format_bytes(all), variable::heap_bytes.name));
 }
@@ -68,7 +68,7 @@ address_range::address_range(int parts, std::size_t part_bytes, std::size_t page
   require(
       driver().reserve(&base_, bytes_, page, 0, 0),
       fmt::format("cannot reserve {} of addresses for the symmetric heaps of {} ranks; they have "
-                  "to be smaller ({}, or what the world was asked for)",
+                  "to be smaller ({}, or the world's option)",
                   format_bytes(bytes_), parts, variable::heap_limit.name));
 }
 
