@@ -107,7 +107,7 @@ TEST(all_reduce, works_directly_in_place) {
   });
 }
 
-TEST(all_reduce, in_one_phase_directly_gives_its_result_anywhere) {
+TEST(all_reduce, in_one_phase_direct_gives_every_rank_the_result) {
   run_threads(3, [](world& w) {
     all_reduce op(w, {.count = 4003, .type = dtype::f32},
                   {.phases = 1, .workers = 2, .chunk_bytes = 64, .direct = true});
@@ -126,7 +126,7 @@ TEST(all_reduce, in_one_phase_directly_gives_its_result_anywhere) {
   });
 }
 
-TEST(all_reduce, refuses_to_go_directly_where_it_cannot) {
+TEST(all_reduce, refuses_direct_where_it_is_impossible) {
   std::vector<float> in(10);
   std::vector<float> out(10);
   const collective_options direct{.direct = true};
@@ -157,7 +157,7 @@ TEST(all_reduce, refuses_to_go_directly_where_it_cannot) {
   });
 }
 
-TEST(all_reduce, notices_a_rank_that_passes_other_known_addresses_than_its_peers) {
+TEST(all_reduce, reports_a_rank_that_passes_other_known_addresses_than_its_peers) {
   for (const int phases : {1, 2}) {
     for (int wrong = 0; wrong < 3; ++wrong) {
       int told = 0;
@@ -203,7 +203,7 @@ TEST(all_reduce, agrees_on_addresses_once) {
   });
 }
 
-TEST(all_reduce, of_ranks_that_differ_is_a_disagreement) {
+TEST(all_reduce, with_different_options_at_ranks_is_a_disagreement) {
   int told = 0;
   try {
     run_threads(2, [&](world& w) {

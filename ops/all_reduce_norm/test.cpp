@@ -87,7 +87,7 @@ TEST(all_reduce_norm, is_right_for_sizes_that_models_have) {
 }
 
 // A row is added and normalised in the same order at every rank, and for any split into tiles.
-TEST(all_reduce_norm, has_the_same_bits_at_every_rank_in_every_way) {
+TEST(all_reduce_norm, has_the_same_bits_at_every_rank_in_every_configuration) {
   for (const auto output : {norm_output::same, norm_output::e4m3, norm_output::e4m3_per_token}) {
     std::set<std::vector<std::byte>> bits;
     for (const pattern how : patterns) {
@@ -172,7 +172,7 @@ std::string text_of_error(Body&& body) {
   return "nothing";
 }
 
-TEST(all_reduce_norm, refuses_what_cannot_be) {
+TEST(all_reduce_norm, refuses_impossible_problems) {
   run_threads(1, [](world& w) {
     const auto planning = [&](const all_reduce_norm_problem& p, const operator_options& o = {}) {
       return text_of_error([&] { all_reduce_norm op(w, p, o); });
@@ -255,7 +255,7 @@ TEST(all_reduce_norm, has_as_many_scales_as_rows) {
 }
 
 // Where owners pass rows on, peers write the operator's own results, and nothing behind them.
-TEST(all_reduce_norm, takes_inputs_right_behind_its_own_results) {
+TEST(all_reduce_norm, accepts_inputs_directly_behind_its_own_results) {
   constexpr std::int64_t tokens = 64, hidden = 32, count = tokens * hidden;
   world_options unguarded;
   unguarded.heap_guards = false;
@@ -382,7 +382,7 @@ TEST(all_reduce_norm, shares_long_rows_of_few_tokens_between_blocks) {
   EXPECT_EQ(plan(2, 16384, 2).how.spread, 1);
 }
 
-TEST(all_reduce_norm, takes_two_phases_on_gpus_where_bytes_are_many) {
+TEST(all_reduce_norm, takes_two_phases_on_gpus_for_many_bytes) {
   const auto phases = [](std::int64_t tokens, std::int64_t hidden, int ranks) {
     return plan_norm_on_gpus(ranks, 0, on_gpu_of(tokens, hidden), {}).plan.phases;
   };

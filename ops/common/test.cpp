@@ -16,7 +16,7 @@ TEST(product, is_right_in_every_pattern_on_a_single_element) {
 TEST(product, is_right_in_every_pattern_where_nothing_divides) {
   check_all_patterns(entry(), 37, 53, 72, dtype::bf16);
 }
-TEST(product, has_a_program_like_this_for_each_in_the_registry) {
+TEST(product, every_operator_of_the_registry_has_such_a_program) {
   for (const operator_entry& one : operators())
     EXPECT_NE(std::string(UNTAX_PRODUCTS "|").find(one.name + "|"), std::string::npos) << one.name;
 }

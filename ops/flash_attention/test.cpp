@@ -122,7 +122,7 @@ void run_alone(case_of_attention& c, bool vary) {
   run_threads(1, [&](world& w) { flash_attention(w, c.problem).run(c.operands(vary)); });
 }
 
-TEST(flash_attention, of_random_problems_is_what_loops_say) {
+TEST(flash_attention, of_random_problems_equals_plain_loops) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
@@ -247,7 +247,7 @@ TEST(flash_attention, refuses) {
 }
 
 /// Compares the keys that rows of a tile see with the definition. Each row is in one tile.
-TEST(flash_attention_tiles, have_each_row_once_and_all_that_it_sees) {
+TEST(flash_attention_tiles, have_each_row_once_with_all_its_visible_keys) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
@@ -301,7 +301,7 @@ TEST(flash_attention_tiles, have_each_row_once_and_all_that_it_sees) {
   }
 }
 
-TEST(flash_attention_tiles, come_once_each_in_every_order) {
+TEST(flash_attention_tiles, occur_once_in_every_order) {
   for (const bool causal : {false, true}) {
     for (int how = 0; how <= static_cast<int>(order::attention_order::sections); ++how) {
       const gpu::flash_shape shape{

@@ -109,7 +109,7 @@ TEST(flash_decode, does_not_depend_on_pages) {
   }
 }
 
-TEST(flash_decode, of_what_nobody_holds_is_zero) {
+TEST(flash_decode, of_a_sequence_without_keys_is_zero) {
   attention_case c;
   c.work.problem = {.batch = 2, .heads = 2, .kv_heads = 1, .head_dim = 8, .keys = 0};
   for (const pattern how : host_patterns) {
@@ -119,7 +119,7 @@ TEST(flash_decode, of_what_nobody_holds_is_zero) {
   }
 }
 
-TEST(flash_decode, takes_logits_that_no_exponential_takes) {
+TEST(flash_decode, accepts_logits_beyond_the_range_of_exponentials) {
   // exp(300) overflows fp32; the running maximum avoids it.
   run_threads(2, [](world& w) {
     const flash_decode_problem problem{.batch = 1,

@@ -11,7 +11,7 @@ namespace {
 
 // With tiles of one size products have the same bits. So have sums in rank order, even if partial
 // results are rounded before they are sent.
-TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_in_both_ways) {
+TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_with_one_and_two_phases) {
   for (const dtype partials : {dtype::f32, dtype::bf16}) {
     for (const std::int64_t m : {1, 3, 64, 100}) {
       std::set<std::vector<std::byte>> bits;
@@ -53,7 +53,7 @@ TEST(gemm_all_reduce, writes_where_the_caller_says) {
   }
 }
 
-TEST(gemm_all_reduce, refuses_what_peers_would_overwrite) {
+TEST(gemm_all_reduce, refuses_inputs_that_peers_would_overwrite) {
   run_threads(2, [](world& w) {
     gemm_all_reduce op(w, {.m = 8, .n = 8, .k = 16, .type = dtype::f32}, {.phases = 2});
     const std::vector<float> b(64, 1.0F);

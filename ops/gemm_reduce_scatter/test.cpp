@@ -5,7 +5,7 @@ namespace untax::testing {
 namespace {
 
 // It stands for a library: the partial results come from one GEMM, however the result is split.
-TEST(gemm_reduce_scatter, of_the_library_multiplies_once) {
+TEST(gemm_reduce_scatter, bulk_library_multiplies_once) {
   const gemm_reduce_scatter_problem problem{.m = 128, .n = 96, .k = 64, .type = dtype::f32};
   for (const int workers : {1, 3}) {
     const gemm_reduce_protocol made = protocol_for(problem, {.world = 2,

@@ -79,7 +79,7 @@ TEST(merge_partial_attention, is_right_for_random_shapes_worlds_and_patterns) {
   for (std::uint64_t seed = 1; seed <= 250 && !HasFailure(); ++seed) check_case(random_case(seed));
 }
 
-TEST(merge_partial_attention, gives_the_same_bits_in_every_pattern_and_to_each_its_heads) {
+TEST(merge_partial_attention, gives_the_same_bits_in_every_pattern_and_for_own_heads) {
   merge_case c;
   c.problem = {.tokens = 5, .heads = 12, .head_dim = 64};
   c.world = 3;
@@ -102,7 +102,7 @@ TEST(merge_partial_attention, gives_the_same_bits_in_every_pattern_and_to_each_i
 
 // Two ranks and two tokens of one head: both ranks have a half of the first; of the second no rank
 // has anything.
-TEST(merge_partial_attention, merges_by_logarithms_and_leaves_nothing_of_nothing) {
+TEST(merge_partial_attention, merges_by_logarithms_and_empty_parts_give_zeros) {
   run_threads(2, [](world& w) {
     merge_partial_attention op(w, {.tokens = 2, .heads = 1, .head_dim = 2, .type = dtype::f32});
     const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -139,7 +139,7 @@ TEST(merge_partial_attention, takes_an_infinity_of_either_sign_for_an_empty_part
   });
 }
 
-TEST(merge_partial_attention, leaves_what_lies_between_rows_as_it_was) {
+TEST(merge_partial_attention, leaves_memory_between_rows_unchanged) {
   run_threads(2, [](world& w) {
     merge_partial_attention op(w, {.tokens = 2, .heads = 2, .head_dim = 1, .type = dtype::f32});
     const std::vector<float> o = {1, 9, 2, 9, 3, 9, 4, 9};
@@ -187,7 +187,7 @@ TEST(merge_partial_attention, refuses_problems_that_make_no_sense) {
   expect("has no pattern copy_engine", [](problem, options o) { o.how = pattern::copy_engine; });
 }
 
-TEST(merge_partial_attention, refuses_ranks_that_plan_different_things) {
+TEST(merge_partial_attention, refuses_ranks_that_plan_different_problems) {
   const auto expect_disagreement = [](auto&& change) {
     run_threads(2, [&](world& w) {
       merge_partial_attention_problem p;

@@ -57,7 +57,7 @@ def one_row(rows, cols):
     (lambda w: untax.AllGatherGemm(w, 4, 2, 4, "fp32")(np.ones((4, 4), f32), np.ones((2, 4), f32), one_row(4, 2)),
      "all rows of out lie at the same place"),
 ])
-def test_what_cannot_be_is_refused_with_the_reason(wrong, text):
+def test_impossible_requests_are_refused_with_the_reason(wrong, text):
     with untax.World.threads(1)[0] as world:
         with pytest.raises(untax.InvalidArgument) as caught:
             wrong(world)
@@ -78,7 +78,7 @@ def test_rows_that_cannot_overlap_may_have_any_stride():
         assert (op(np.broadcast_to(np.ones(4, f32), (1, 4)), np.ones((2, 4), f32)) == 4).all()
 
 
-def test_ranks_that_plan_different_things_hear_of_it():
+def test_ranks_that_plan_different_problems_disagree():
     def body(world):
         with pytest.raises(untax.Disagreement, match="all_reduce"):
             untax.AllReduce(world, 4 + world.rank, "fp32")
@@ -112,7 +112,7 @@ class Mute(Exception):
     (FileNotFoundError(os.fsdecode(b"weights-\xff.bin")), r"FileNotFoundError: weights-\udcff.bin"),
     (Mute(), "Mute: its __str__ raised LookupError"),
 ])
-def test_an_error_whose_text_is_none_is_raised_and_told_to_the_others(error, text):
+def test_an_error_without_text_is_raised_at_all_ranks(error, text):
     told, worlds = [], []
 
     def body(world):
@@ -191,7 +191,7 @@ def test_other_threads_run_while_the_garbage_collector_closes_worlds():
     assert ran
 
 
-def test_what_was_closed_says_so():
+def test_closed_objects_are_refused():
     world = untax.World.threads(1)[0]
     op = untax.AllReduce(world, 2, "fp32")
     world.close()

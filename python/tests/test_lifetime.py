@@ -103,7 +103,7 @@ def test_a_view_outlives_its_world(torch_view):
     assert (ended.stderr, ended.returncode) == ("", 0)
 
 
-def test_memory_that_is_viewed_is_given_to_nobody_else():
+def test_viewed_memory_is_not_handed_out_again():
     def body(world):
         elements = (5 << 20) // 4
         memory = world.allocate(elements)
@@ -135,7 +135,7 @@ def test_memory_that_is_viewed_is_given_to_nobody_else():
     untax.run_threads(2, body, heap_bytes=1 << 23)
 
 
-def test_garbage_collection_waits_for_nobody():
+def test_garbage_collection_waits_for_no_rank():
     def body(world):
         ops = [untax.AllReduce(world, 64, "fp32") for _ in range(50)]
         world.barrier()
@@ -207,7 +207,7 @@ def test_run_threads_ends_when_it_is_interrupted(times):
         assert "left" in out and status in (1, -signal.SIGINT)
 
 
-def test_a_wait_is_interrupted_and_the_peers_hear_of_it(tmp_path):
+def test_a_wait_is_interrupted_and_the_peers_get_the_error(tmp_path):
     environment = {"UNTAX_WORLD_SIZE": "2", "UNTAX_RENDEZVOUS": str(tmp_path / "meet")}
     peer = subprocess.Popen([sys.executable, "-c", textwrap.dedent("""
         import time, untax
@@ -284,7 +284,7 @@ def test_a_thread_that_cannot_be_started_ends_the_others(monkeypatch):
     assert sorted(heard) == [0, 1] and time.perf_counter() - begin < 20
 
 
-def test_the_exception_that_ends_a_program_is_told_to_its_peers(tmp_path):
+def test_an_exception_that_ends_a_program_reaches_its_peers(tmp_path):
     script = """
         import untax
         world = untax.World.from_environment()

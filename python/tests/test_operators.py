@@ -286,7 +286,7 @@ class Elsewhere:
     (Elsewhere, "lies on a GPU, and the heaps of this world lie in host memory"),
     (memoryview, "is a memoryview; it has to be an array of numpy, cupy or torch"),
 ])
-def test_what_is_written_at_an_address_is_looked_at_before(wrong, text):
+def test_arrays_to_write_are_checked_before_a_run(wrong, text):
     q = np.ones((3, 16), np.float32)
     with untax.World.threads(1)[0] as world:
         attention = untax.FlashAttention(world, batch=1, heads=2, kv_heads=2, head_dim=8, queries=3, keys=3, dtype="fp32")
@@ -311,7 +311,7 @@ def test_what_is_written_at_an_address_is_looked_at_before(wrong, text):
         assert norm(*arguments, out=own)[0] is own and (np.asarray(own) == norm(*arguments)[0]).all()
 
 
-def test_what_is_written_at_an_address_lies_where_the_world_does():
+def test_arrays_to_write_lie_where_the_heaps_do():
     x = np.zeros(4, np.float32)
     assert address_of("scales", Elsewhere(x), (4,), ("fp32",), True) == x.ctypes.data
     with pytest.raises(untax.InvalidArgument, match="scales lies in host memory, and the heaps of this world lie on GPUs"):

@@ -117,7 +117,7 @@ def test_memory_of_a_gpu_is_not_read_by_the_host():
     assert as_operand(memory) == (1 << 40, 2, 3, 0, 0)
 
 
-def test_an_exchange_is_asked_once_and_what_it_raises_is_raised():
+def test_an_exchange_is_called_once_and_its_exception_is_raised():
     calls = []
     world = untax.World.from_exchange(0, 1, calls.append)
     assert (world.kind, world.size, calls) == ("alone", 1, [])

@@ -13,7 +13,7 @@ records = [{"n": n, "odd": n % 2, "t_a": 1 if n <= 20 or n % 2 == 0 else 9 if n 
             "t_b": 9 if n <= 20 or n % 2 == 0 else 1} for n in range(1, 61)]
 
 
-def test_what_was_trained_chooses_and_so_does_what_was_kept(tmp_path):
+def test_trained_and_saved_selectors_choose_alike(tmp_path):
     trained = untax.Selector.train(schema, records)
     trained.save(tmp_path / "selector.json")
     with gzip.open(tmp_path / "table.csv.gz", "wt") as file:
@@ -30,7 +30,7 @@ def test_what_was_trained_chooses_and_so_does_what_was_kept(tmp_path):
         assert selector.choose({"n": 5}) == "a"
 
 
-def test_what_cannot_be_is_refused():
+def test_impossible_requests_are_refused():
     def broken():
         raise KeyError("no such input")
 

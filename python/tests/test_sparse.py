@@ -1,4 +1,4 @@
-"""Products of sparse matrices, of arrays and of whoever has such matrices."""
+"""Products of sparse matrices, given as arrays or as matrices of scipy and torch."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_products_in_all_ways(dense, value, offset, column):
     (lambda o, c, v, s: (o, c, v, (3, 3, 1)), "3 dimensions"),
     (lambda o, c, v, s: np.eye(3), "the matrix is a ndarray"),
 ])
-def test_what_is_no_matrix_is_refused(wrong, text):
+def test_invalid_matrices_are_refused(wrong, text):
     right = compressed(np.array([[1.0, 0, 2], [0, 0, 0], [0, 3, 4]]))
     with pytest.raises(untax.InvalidArgument) as caught:
         untax.Spmv(wrong(*right))

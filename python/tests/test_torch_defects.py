@@ -1,5 +1,5 @@
-"""Defects that untax.torch has had: each test failed before it was mended. As a program it is what each rank does of those
-that need processes: `torchrun --nproc-per-node N test_torch_defects.py CHECK DIRECTORY SEED`."""
+"""Defects that untax.torch has had: each test failed before it was mended. Run as a program, this file is a rank of the
+tests that need processes: `torchrun --nproc-per-node N test_torch_defects.py CHECK DIRECTORY SEED`."""
 
 import importlib.util
 import os
@@ -104,7 +104,7 @@ def names_that_come_back_are_other_groups(directory, seed):
             assert ops.all_gather(x, 0, name).tolist() == [float(other) for other in range(ranks)], f"turn {turn}"
         assert (untax_torch.groups.ranks_of(name), untax_torch.groups.rank_of(name)) == (ranks, rank)
         worlds.append(untax_torch.world_of(name))
-    # Nobody asks for the name in between.
+    # No call reads the name in between.
     dist.destroy_process_group()
     dist.init_process_group("gloo", store=dist.FileStore(f"{directory}/last", 2), rank=1 - process, world_size=2)
     assert ops.all_gather(torch.tensor([float(process)]), 0, name).tolist() == [1.0, 0.0]
@@ -138,7 +138,7 @@ def written_by(operator):
     return [a.name for a in operator.out._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
 
 
-def test_what_is_written_into_has_a_new_version(seed):
+def test_written_tensors_have_a_new_version(seed):
     def body(world, name):
         for case in random_cases(seed, 1, 1):
             operator = getattr(ops, case.operator)
@@ -153,7 +153,7 @@ def test_what_is_written_into_has_a_new_version(seed):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_derivatives_that_need_what_was_overwritten_are_refused(compiled):
+def test_derivatives_that_need_overwritten_tensors_are_refused(compiled):
     def body(world, name):
         def write(x, buffer):
             ops.all_reduce.out(x, "sum", name, out=buffer)
@@ -169,7 +169,7 @@ def test_derivatives_that_need_what_was_overwritten_are_refused(compiled):
     alone(body)
 
 
-def test_nothing_is_written_into_what_requires_a_gradient():
+def test_tensors_that_require_a_gradient_are_not_written():
     def body(world, name):
         x, out = torch.ones(2, 3), torch.zeros(2, 3, requires_grad=True)
         with pytest.raises(untax.InvalidArgument, match="out requires a gradient"):

@@ -56,7 +56,7 @@ BY_ROWS = {
 
 @pytest.mark.parametrize("operator", BY_ROWS)
 @pytest.mark.parametrize("rows", [4, 600])
-def test_a_rank_without_rows_is_heard_of_by_all(operator, rows):
+def test_a_rank_without_rows_is_reported_by_all(operator, rows):
     """Before, it returned at once, and its next calls met those of its peers a step too early."""
 
     def body(rank, name):
@@ -185,7 +185,7 @@ def test_an_infinity_of_either_sign_is_a_rank_without_keys():
     all_right(run(2, body))
 
 
-def test_what_no_call_can_have_is_an_invalid_argument():
+def test_impossible_arguments_are_invalid():
     def body(rank, name):
         number, x = torch.tensor(1.0), torch.ones(4, 8)
         for call, text in ((lambda: ops.all_gather(number, 0, name), "dim is 0; there is none"),
@@ -281,7 +281,7 @@ def test_gradients_are_those_of_the_sum_over_ranks(operator, ranks):
     all_right(run(ranks, body))
 
 
-def test_where_there_is_no_derivative_the_backward_pass_says_so():
+def test_backward_without_a_derivative_is_refused():
     def body(rank, name):
         q, k = torch.ones(2, 2, 16, requires_grad=True), torch.ones(2, 3, 1, 16)
         x = torch.ones(2, 8, requires_grad=True)

@@ -35,8 +35,8 @@ places = [*(("cpu", ranks) for ranks in (1, 2, 3)),
 
 
 def run(device, ranks, body):
-    """`body(world, name, settle)` for each rank. `settle` returns when all ranks have come and what they launched is
-    done: nobody loads a kernel of torch, or copies, while a kernel of a peer on the same GPU waits for this rank."""
+    """`body(world, name, settle)` for each rank. `settle` returns when all ranks have come and their launches are done:
+    no rank loads a kernel of torch, or copies, while a kernel of a peer on the same GPU waits for this rank."""
 
     def on_rank(world):
         name = untax_torch.name_of(world)
@@ -261,7 +261,7 @@ def test_a_number_of_rows_has_a_plan_of_its_own_where_a_power_of_two_finds_no_ro
     run("cpu", 2, body)
 
 
-def test_what_no_heap_has_room_for_is_refused():
+def test_problems_that_no_heap_has_room_for_are_refused():
     def body(world, name, settle):
         small = torch.ones(4, 8)
         assert (torch.ops.untax.all_reduce(small, "sum", name) == 2).all()

@@ -51,7 +51,7 @@ def worlds_that_end():
 
 
 def a_rank_that_raises():
-    """The operator of the others that waits for it says who it was, and why."""
+    """The operators of the others that wait for it name this rank and the reason."""
     group = dist.group.WORLD.group_name
     rank, ranks = dist.get_rank(), dist.get_world_size()
     untax_torch.close()

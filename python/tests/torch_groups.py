@@ -94,7 +94,7 @@ def compiled_layers():
 
 
 def a_rank_that_does_not_come():
-    """Before, the first call of a group waited for as long as torch's store does, five minutes, and named nobody."""
+    """Before, the first call of a group waited as long as torch's store, five minutes, and named no rank."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     os.environ["UNTAX_JOIN_LIMIT_MS"] = "3000"
     dist.barrier()  # the others come together, also where the machine is busy

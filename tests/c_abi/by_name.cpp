@@ -64,7 +64,7 @@ class operands {
   std::vector<untax_operand> list_;
 };
 
-TEST(c_by_name, a_gemm_is_what_its_own_functions_give) {
+TEST(c_by_name, a_gemm_equals_that_of_its_own_functions) {
   run_ranks(3, [](untax_world* world, int rank) {
     const std::vector<untax_setting> settings = {number("m", 5), number("n", 16), number("k", 24),
                                                  word("type", "fp32")};

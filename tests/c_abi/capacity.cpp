@@ -9,7 +9,7 @@ namespace {
 
 using namespace c_test;
 
-TEST(c_capacity, matrices_say_how_many_rows_a_run_has) {
+TEST(c_capacity, matrices_give_the_rows_of_a_run) {
   run_ranks(2, [](untax_world* world, int rank) {
     untax_gemm_all_scatter_problem p{};
     p.size = sizeof p;
@@ -49,7 +49,7 @@ TEST(c_capacity, matrices_say_how_many_rows_a_run_has) {
   });
 }
 
-TEST(c_capacity, arrays_say_the_count_of_a_run) {
+TEST(c_capacity, arrays_give_the_count_of_a_run) {
   run_ranks(2, [](untax_world* world, int rank) {
     untax_all_reduce_problem p{};
     p.size = sizeof p;

@@ -33,7 +33,7 @@ TEST(c_dropped, an_operator_that_a_rank_keeps_longer_is_no_disagreement) {
   });
 }
 
-TEST(c_dropped, what_a_rank_drops_that_another_one_keeps_goes_with_the_world) {
+TEST(c_dropped, an_object_that_only_one_rank_drops_ends_with_the_world) {
   run_ranks(2, [](untax_world* world, int rank) {
     untax_operator* op = sum_of(world, 100);
     if (rank == 0) {
@@ -82,7 +82,7 @@ TEST(c_dropped, a_mapping_outlives_its_world) {
   untax_mapping_release(nullptr);
 }
 
-TEST(c_dropped, nothing_is_wrong_with_null) {
+TEST(c_dropped, null_is_accepted) {
   EXPECT_OK(untax_operator_drop(nullptr));
   expect_failure(untax_world_drop(nullptr, nullptr), untax_invalid_argument, {"world is NULL"});
   EXPECT_EQ(untax_stream_is_captured(nullptr), 0);

@@ -262,7 +262,7 @@ void expect_arrivals(std::span<const field> table) {
   });
 }
 
-TEST(c_fields, of_operators_are_those_of_their_tables) {
+TEST(c_fields, of_operators_equal_their_specs) {
   const auto declarations = declared();
   for (const operator_spec& operation : operator_specs()) {
     const std::string problem = "untax_" + std::string(operation.name) + "_problem";
@@ -287,7 +287,7 @@ TEST(c_fields, of_operators_are_named_as_their_members) {
   }
 }
 
-TEST(c_fields, flags_of_enumerations_mean_what_they_say) {
+TEST(c_fields, flags_of_enumerations_match_their_names) {
   untax_operator_options given{};
   given.pull = 1;
   given.eager = 1;
@@ -313,7 +313,7 @@ TEST(c_fields, flags_of_enumerations_mean_what_they_say) {
   EXPECT_EQ(sum.partials, dtype::f32);
 }
 
-TEST(c_fields, of_operators_arrive) {
+TEST(c_fields, of_operators_reach_the_problem) {
   library_operators::for_each([]<class Operator>() {
     using spec_type = spec_of<Operator>;
     SCOPED_TRACE(spec_type::name);
@@ -356,7 +356,7 @@ TEST(c_fields, of_worlds_and_runs_are_all_listed) {
   EXPECT_EQ(described.size(), operators) << "a structure is in no table";
 }
 
-TEST(c_fields, arrive) {
+TEST(c_fields, of_all_structures_reach_the_library) {
   for (const auto& [structure, fields] : listed()) {
     SCOPED_TRACE(structure);
     fields->expect_arrivals();

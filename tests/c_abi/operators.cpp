@@ -276,7 +276,7 @@ TEST(c_operators, flash_decode_attends_to_the_keys_of_all_ranks) {
 // With queries that are zero all keys that a query sees count alike.
 TEST(c_operators, flash_attention_attends_to_the_keys_of_its_own_sequence) {
   run_ranks(ranks, [](untax_world* world, int rank) {
-    if (rank == 1) return;  // Nobody waits for anybody.
+    if (rank == 1) return;  // No rank waits for another.
     untax_flash_attention_problem p{};
     p.size = sizeof p;
     p.batch = 2;

@@ -85,7 +85,7 @@ std::string page() {
   return text;
 }
 
-TEST(operators_page, is_what_the_specs_say) {
+TEST(operators_page, equals_the_specs) {
   const std::string expected = page();
   if (const char* write = std::getenv("UNTAX_WRITE_OPERATORS"); write != nullptr)
     std::ofstream("docs/operators.md") << expected;

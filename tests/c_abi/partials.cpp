@@ -27,7 +27,7 @@ void sum_of_257_and_1(const Body& body) {
   });
 }
 
-TEST(c_partials, travel_in_the_type_of_the_problem_unless_fp32_is_asked_for) {
+TEST(c_partials, travel_in_the_type_of_the_problem_unless_fp32_is_set) {
   constexpr std::uint16_t of_256 = 0x4380, of_258 = 0x4381;
   const std::pair<std::int32_t, std::uint16_t> cases[] = {{0, of_256},
                                                           {untax_partials_of_type, of_256},

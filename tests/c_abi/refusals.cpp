@@ -17,7 +17,7 @@ untax_all_reduce_problem sum_of(std::int64_t count) {
   return {sizeof(untax_all_reduce_problem), count, untax_f32, untax_sum};
 }
 
-TEST(c_refusals, nothing_is_wrong_with_null_but_where_it_is_needed) {
+TEST(c_refusals, null_is_refused_only_for_required_arguments) {
   EXPECT_OK(untax_world_destroy(nullptr));
   EXPECT_OK(untax_operator_destroy(nullptr));
   EXPECT_EQ(untax_world_rank(nullptr), -1);
@@ -35,7 +35,7 @@ TEST(c_refusals, nothing_is_wrong_with_null_but_where_it_is_needed) {
                  untax_invalid_argument, {"exchange is NULL"});
 }
 
-TEST(c_refusals, names_are_those_of_the_library) {
+TEST(c_refusals, status_names_equal_those_of_the_library) {
   EXPECT_STREQ(untax_version(), "0.2.0");
   EXPECT_EQ(untax_abi_version(), UNTAX_ABI_VERSION);
   EXPECT_STREQ(untax_status_name(untax_ok), "ok");
@@ -51,7 +51,7 @@ TEST(c_refusals, a_world_of_no_ranks_is_refused_with_its_number) {
   EXPECT_EQ(world, nullptr);
 }
 
-TEST(c_refusals, structures_say_how_long_they_are) {
+TEST(c_refusals, structures_carry_their_size) {
   run_ranks(1, [](untax_world* world, int) {
     untax_operator* op = nullptr;
     auto problem = sum_of(4);
@@ -78,7 +78,7 @@ TEST(c_refusals, structures_say_how_long_they_are) {
   });
 }
 
-TEST(c_refusals, numbers_that_are_none_of_an_enumeration_are_named) {
+TEST(c_refusals, numbers_outside_an_enumeration_are_named) {
   run_ranks(1, [](untax_world* world, int) {
     untax_operator* op = nullptr;
     auto problem = sum_of(4);
@@ -128,7 +128,7 @@ TEST(c_refusals, operands_that_do_not_fit_are_refused_and_the_operator_goes_on) 
   });
 }
 
-TEST(c_refusals, ranks_that_plan_different_things_hear_of_it) {
+TEST(c_refusals, ranks_that_plan_different_problems_disagree) {
   run_ranks(2, [](untax_world* world, int rank) {
     untax_operator* op = nullptr;
     const auto problem = sum_of(4 + rank);
@@ -137,7 +137,7 @@ TEST(c_refusals, ranks_that_plan_different_things_hear_of_it) {
   });
 }
 
-TEST(c_refusals, symmetric_memory_is_given_found_and_freed) {
+TEST(c_refusals, symmetric_memory_is_allocated_located_and_freed) {
   run_ranks(2, [](untax_world* world, int rank) {
     void* local = nullptr;
     EXPECT_EQ(untax_world_device(world), -1) << "it has no GPUs";
@@ -182,7 +182,7 @@ TEST(c_refusals, a_rank_that_leaves_is_the_suspect_of_those_that_wait) {
   });
 }
 
-TEST(c_refusals, threads_have_an_error_each) {
+TEST(c_refusals, each_thread_has_its_own_last_error) {
   expect_failure(untax_world_barrier(nullptr), untax_invalid_argument, {"world is NULL"});
   std::thread([] {
     EXPECT_EQ(untax_last_error().status, untax_ok);

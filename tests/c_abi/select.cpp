@@ -41,7 +41,7 @@ std::string chosen(const untax_selector* s, double n, looked& l) {
   return untax_selector_candidate(s, candidate);
 }
 
-TEST(c_select, what_was_trained_chooses_and_so_does_what_was_read_back) {
+TEST(c_select, trained_and_reloaded_selectors_choose_alike) {
   untax_selector* trained = nullptr;
   ASSERT_EQ(untax_selector_train(schema, table().c_str(), 1, &trained), untax_ok) << last_text();
   untax_selector* read = nullptr;
@@ -67,7 +67,7 @@ TEST(c_select, what_was_trained_chooses_and_so_does_what_was_read_back) {
   EXPECT_OK(untax_selector_destroy(read));
 }
 
-TEST(c_select, what_cannot_be_is_refused) {
+TEST(c_select, impossible_requests_are_refused) {
   untax_selector* s = nullptr;
   expect_failure(untax_selector_train("{", table().c_str(), 1, &s), untax_invalid_argument,
                  {"schema"});

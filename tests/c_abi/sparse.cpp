@@ -68,7 +68,7 @@ TEST(c_sparse, products_in_all_ways_and_types) {
   multiply_in_all_ways<double, std::int64_t>();
 }
 
-TEST(c_sparse, what_is_no_matrix_is_refused) {
+TEST(c_sparse, invalid_matrices_are_refused) {
   using matrix = small<double, std::int32_t>;
   const auto refused = [](const untax_csr& csr, const std::string& text, const char* way = nullptr,
                           std::int32_t threads = 0) {

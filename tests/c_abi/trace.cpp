@@ -13,7 +13,7 @@ namespace {
 
 using namespace c_test;
 
-TEST(c_trace, holds_what_was_made_between_start_and_stop) {
+TEST(c_trace, has_operators_made_between_start_and_stop) {
   const untax_test::temporary_file file;
   expect_failure(untax_trace_start(nullptr), untax_invalid_argument, {"path is NULL"});
   expect_failure(untax_trace_stop(nullptr, nullptr), untax_invalid_argument, {"no trace"});

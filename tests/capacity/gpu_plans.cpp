@@ -256,7 +256,7 @@ merge_runs uneven_merges(merged_heads get) {
   return {{.m = 5, .n = 4, .k = 8 * 23, .get = get}, 3, {}, {5, 1, 4, 2, 5, 3}};
 }
 
-TEST(gpu_plans, merges_that_leave_something_out_are_caught) {
+TEST(gpu_plans, merges_with_a_step_left_out_are_caught) {
   for (const merged_heads get : {merged_heads::all, merged_heads::own}) {
     ASSERT_TRUE(uneven_merges(get).problems().empty());
     merge_runs unasked = uneven_merges(get);
@@ -291,7 +291,7 @@ sums_runs shared_slabs() {
           {300, 20, 299, 130, 300, 1}};
 }
 
-TEST(gpu_plans, slabs_of_the_rows_of_a_run_are_caught) {
+TEST(gpu_plans, slabs_sized_by_the_rows_of_a_run_are_caught) {
   const sums_runs right = shared_slabs();
   ASSERT_TRUE(right.faults().empty()) << right.text();
   ASSERT_TRUE(right.problems().empty()) << right.text();
@@ -301,7 +301,7 @@ TEST(gpu_plans, slabs_of_the_rows_of_a_run_are_caught) {
   EXPECT_FALSE(wrong.problems().empty()) << "each run lays its slabs out for its own rows";
 }
 
-TEST(gpu_plans, tiles_of_the_rows_of_the_plan_are_caught) {
+TEST(gpu_plans, tiles_by_the_rows_of_the_plan_are_caught) {
   sums_runs runs = shared_slabs();
   sums_model& second = runs.ranks[0][1];
   second.plan.how.first_row_tile = second.plan.how.row_tiles + 1;
@@ -321,7 +321,7 @@ bool has_rows(const gather_runs& runs, int rank, std::uint64_t epoch) {
   return !runs.ranks[static_cast<std::size_t>(rank)][epoch - 1].how.shard(rank).empty();
 }
 
-TEST(gpu_plans, who_answers_only_senders_is_caught) {
+TEST(gpu_plans, a_reader_that_retires_only_for_senders_is_caught) {
   for (const pattern how : {pattern::fused_sequential, pattern::producer_consumer}) {
     const gather_runs runs = one_sided(how);
     ASSERT_TRUE(runs.problems().empty()) << runs.text();
@@ -333,7 +333,7 @@ TEST(gpu_plans, who_answers_only_senders_is_caught) {
   }
 }
 
-TEST(gpu_plans, who_does_not_reserve_is_caught) {
+TEST(gpu_plans, a_sender_without_reserve_is_caught) {
   for (const pattern how : {pattern::fused_sequential, pattern::producer_consumer}) {
     const gather_runs runs = one_sided(how);
     const auto found = runs.problems([](step& s, std::uint64_t) { s.reserve = room{}; });
@@ -341,7 +341,7 @@ TEST(gpu_plans, who_does_not_reserve_is_caught) {
   }
 }
 
-TEST(gpu_plans, counters_that_begin_anew_are_caught) {
+TEST(gpu_plans, counters_that_restart_are_caught) {
   const gather_runs runs = one_sided(pattern::producer_consumer);
   // As if each plan that a run changes to forgot what others had used.
   const auto found = runs.problems([](step& s, std::uint64_t epoch) {
@@ -352,7 +352,7 @@ TEST(gpu_plans, counters_that_begin_anew_are_caught) {
   EXPECT_FALSE(found.empty()) << runs.text();
 }
 
-TEST(gpu_plans, what_kernels_are_given_is_looked_at) {
+TEST(gpu_plans, kernel_arguments_are_checked) {
   gather_runs runs = one_sided(pattern::producer_consumer);
   ASSERT_TRUE(runs.faults().empty());
   plan_check::gather_model& second = runs.ranks[1][2];

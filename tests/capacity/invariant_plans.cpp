@@ -135,7 +135,8 @@ TEST(invariant_plans, of_a_gemm_add_ranges_in_their_order) {
   EXPECT_EQ(used.size(), std::size(gpu::gemm_kernels) - 1) << "all but that of 16 ranges";
 }
 
-/// Each range has k-blocks, whatever k is, and as many of them as are worth a sum.
+/// Each range has at least one k-block for every k, and enough of them to be worth a sum of its
+/// own.
 TEST(invariant_plans, have_no_empty_ranges) {
   for (const std::int64_t n : {8, 1856, 1864, 4224, 4232, 60'000}) {
     const int most = n <= 1856 ? 8 : n <= 4224 ? 4 : 2;

@@ -158,7 +158,7 @@ test_case few_rooms() {
   return c;
 }
 
-TEST(kernels_of_collectives, that_forget_the_capacity_are_caught) {
+TEST(kernels_of_collectives, that_ignore_the_capacity_are_caught) {
   ASSERT_TRUE(problems<all_reduce>(few_rooms()).empty());
   // As a plan for one count has it: chunks are numbered by those of each run.
   EXPECT_FALSE(problems<all_reduce>(few_rooms(), [](collective_plan& p) { p.most = 0; }).empty());

@@ -21,7 +21,7 @@ std::vector<float> random_floats(std::uint64_t seed, std::int64_t count) {
 }
 
 // An operator that is planned for just these tokens gives the same bits.
-TEST(capacity, norm_of_any_number_of_tokens_is_that_of_a_plan_of_its_own) {
+TEST(capacity, norm_of_any_number_of_tokens_equals_that_of_a_separate_plan) {
   constexpr std::int64_t capacity = 40;
   constexpr std::int64_t hidden = 24;
   for (const pattern how : {pattern::bulk_synchronous, pattern::fused_sequential,

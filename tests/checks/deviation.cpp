@@ -19,7 +19,7 @@ double error_of(double found, double right) {
   return d.relative_error();
 }
 
-TEST(deviation, of_what_is_no_number_is_infinite_unless_it_is_right) {
+TEST(deviation, of_nan_is_infinite_unless_nan_is_expected) {
   EXPECT_EQ(error_of(nan, 1), infinity);
   EXPECT_EQ(error_of(infinity, 1), infinity);
   EXPECT_EQ(error_of(1, nan), infinity);
@@ -31,7 +31,7 @@ TEST(deviation, of_what_is_no_number_is_infinite_unless_it_is_right) {
   EXPECT_EQ(error_of(0, -0.0), 0);
 }
 
-TEST(deviation, keeps_what_is_no_number_whatever_comes_behind_it) {
+TEST(deviation, keeps_nan_whatever_values_follow) {
   deviation d(1e-3);
   d.add(nan, 1, 1, 1);
   for (int i = 0; i < 1000; ++i) d.add(1, 1, 1, 1);
@@ -39,7 +39,7 @@ TEST(deviation, keeps_what_is_no_number_whatever_comes_behind_it) {
   EXPECT_EQ(std::max(0.0, d.relative_error()), infinity);
 }
 
-TEST(deviation, is_infinite_where_a_bound_or_a_sum_is_no_number) {
+TEST(deviation, is_infinite_if_a_bound_or_a_sum_is_nan) {
   deviation unbounded(1e-3);
   unbounded.add(1, 1 + 1e-6, nan, 1);
   EXPECT_EQ(unbounded.relative_error(), infinity);
@@ -82,7 +82,7 @@ TEST(deviation, without_a_tolerance_wants_equal_elements) {
   EXPECT_GT(d.relative_error(), 0);
 }
 
-TEST(deviation, of_rows_of_a_gpu_is_that_of_its_sums) {
+TEST(deviation, of_gpu_rows_follows_from_the_gpus_sums) {
   deviation right(1e-2);
   right.add({.difference = 4, .size = 40000, .broken = 0, .worst = 0.5F}, 100, 1);
   EXPECT_NEAR(right.relative_error(), 0.01, 1e-12);
@@ -94,8 +94,8 @@ TEST(deviation, of_rows_of_a_gpu_is_that_of_its_sums) {
   EXPECT_EQ(broken.relative_error(), infinity);
 }
 
-/// Sums of `ranks` partial results that are rounded to bf16, and the running sum with them as a
-/// library does that passes it on, stay within the share that is allowed for that.
+/// Sums of `ranks` partial results stay within the allowed error if the partial results are rounded
+/// to bf16, also if the running sum is, as in a library that passes it from rank to rank.
 TEST(deviation, allows_for_the_rounding_of_partial_results) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;

@@ -39,7 +39,7 @@ std::vector<tuning_entry> checked() {
   return all;
 }
 
-TEST(choosers, have_the_figures_that_are_on_record) {
+TEST(choosers, have_the_recorded_figures) {
   // Those that take no time; the program makes all of them.
   std::vector<way> ways = all_ways();
   std::erase_if(ways, [](const way& one) {
@@ -105,7 +105,7 @@ TEST(choosers, published_tree_decides_as_described) {
   EXPECT_TRUE(async_tp_fuses(gathered(16384, 65536, 8192)));  // and tall
 }
 
-TEST(choosers, refuse_what_is_no_check) {
+TEST(choosers, refuse_files_that_are_no_checks) {
   for (const char* text : {"", "[]", "{}", R"({"format": "untax-bench-tune-check"})",
                            R"({"format": "untax-bench-tune-check", "problems": [{}]})"})
     EXPECT_THROW((void)read_check(text, "x.json"), error) << text;

@@ -31,7 +31,7 @@ TEST(grid, held_out_problems_are_the_same_every_time_and_not_in_the_grid) {
   }
 }
 
-TEST(grid, every_family_is_there_at_every_size_once) {
+TEST(grid, has_every_family_once_at_every_size) {
   EXPECT_EQ(tuned_families().size(), 7U) << "two axes of a gather, and two types of two sums";
   EXPECT_EQ(tuned_families("gemm_all_scatter").size(), 1U);
   EXPECT_EQ(tuned_families("gemm_reduce_scatter").size(), 2U);
@@ -48,7 +48,7 @@ TEST(grid, every_family_is_there_at_every_size_once) {
 }
 
 /// A measurement that is cut short has something of every family.
-TEST(grid, the_coarse_one_of_every_family_comes_first) {
+TEST(grid, begins_with_the_coarse_grid_of_every_family) {
   const auto families = tuned_families();
   const std::vector<tuned_problem> order = tuning_order(families, {2, 4}, false);
   const std::vector<tuned_problem> coarse = tuning_order(families, {2, 4}, true);

@@ -106,7 +106,7 @@ void expect_says(const attempt::made_operator& made, const std::string& what) {
   EXPECT_NE(made.reason.find(what), std::string::npos) << made.reason;
 }
 
-TEST(making, the_first_is_made_and_nothing_is_timed_if_tables_are_to_choose) {
+TEST(making, without_timing_the_first_pattern_of_the_table_is_made) {
   untax::run_threads(2, [](world& w) {
     attempt one;
     const auto made = one.make(w, by_tables);
@@ -115,7 +115,7 @@ TEST(making, the_first_is_made_and_nothing_is_timed_if_tables_are_to_choose) {
   });
 }
 
-TEST(making, what_is_refused_is_passed_over) {
+TEST(making, refused_patterns_are_skipped) {
   untax::run_threads(2, [](world& w) {
     attempt one;
     one.refused = {{pattern::bulk_library, errc::unsupported}};
@@ -133,7 +133,7 @@ TEST(making, what_is_refused_is_passed_over) {
   expect_error(error_of(all_refused), errc::unsupported, {"no fused_specialized here"});
 }
 
-TEST(making, the_quickest_is_taken_of_those_that_are_timed) {
+TEST(making, the_quickest_timed_pattern_is_taken) {
   untax::run_threads(2, [](world& w) {
     attempt one;
     one.seconds = {{pattern::copy_engine, 2e-5}, {pattern::fused_sequential, 3e-5}};
@@ -145,7 +145,7 @@ TEST(making, the_quickest_is_taken_of_those_that_are_timed) {
   });
 }
 
-TEST(making, what_is_refused_or_does_not_fit_is_not_timed) {
+TEST(making, patterns_that_are_refused_or_do_not_fit_are_not_timed) {
   untax::run_threads(2, [](world& w) {
     attempt one;
     one.seconds = {{pattern::copy_engine, 2e-5}};
@@ -159,7 +159,7 @@ TEST(making, what_is_refused_or_does_not_fit_is_not_timed) {
   });
 }
 
-TEST(making, other_errors_are_not_passed_over) {
+TEST(making, other_errors_are_not_skipped) {
   const auto broken = [] {
     untax::run_threads(1, [](world& w) {
       attempt one;
@@ -170,7 +170,7 @@ TEST(making, other_errors_are_not_passed_over) {
   expect_error(error_of(broken), errc::internal, {"no fused_sequential here"});
 }
 
-TEST(making, without_memory_to_time_in_the_choice_stays_as_it_is) {
+TEST(making, without_memory_for_timing_the_tables_choice_stays) {
   untax::run_threads(2, [](world& w) {
     attempt one;
     one.can_time = false;
@@ -190,7 +190,7 @@ struct tuned_environment {
   untax_test::temporary_file file;
 };
 
-TEST(making, a_problem_that_was_measured_is_not_timed) {
+TEST(making, a_measured_problem_is_not_timed) {
   const tuned_environment measured(sample_table());
   const tuned_problem known = sample_table().entries.front().problem;
   untax::run_threads(known.ranks, [&](world& w) {
@@ -206,7 +206,7 @@ TEST(making, a_problem_that_was_measured_is_not_timed) {
   });
 }
 
-TEST(making, whether_to_time_is_0_or_1) {
+TEST(making, the_variable_for_timing_is_0_or_1) {
   for (const char* const value : {"2", "-1"}) {
     untax::run_threads(1, [&](world& w) {
       expect_error(error_of([&] {
@@ -218,7 +218,7 @@ TEST(making, whether_to_time_is_0_or_1) {
   }
 }
 
-TEST(making, ranks_that_differ_in_whether_they_time_disagree) {
+TEST(making, ranks_of_which_only_some_time_disagree) {
   const auto differ = [] {
     untax::run_threads(2, [](world& w) {
       attempt one;
@@ -260,7 +260,7 @@ pattern pattern_at(const untax::chosen_operators& made, std::int64_t rows) {
   return std::ranges::lower_bound(made.by_rows, rows, {}, &untax::operator_up_to::rows)->op->how();
 }
 
-TEST(making_capacities, few_numbers_of_rows_are_timed_and_others_follow) {
+TEST(making_capacities, a_few_numbers_of_rows_are_timed_and_decide_for_the_others) {
   untax::run_threads(2, [](world& w) {
     capacity_attempt one;
     // The library is the quicker one from 1000 rows on.
@@ -326,7 +326,7 @@ TEST(making_capacities, a_plan_that_is_slower_than_others_suggest_is_left) {
   });
 }
 
-TEST(making_capacities, nothing_is_timed_if_tables_are_to_choose) {
+TEST(making_capacities, without_timing_the_tables_choose) {
   untax::run_threads(2, [](world& w) {
     capacity_attempt one;
     const auto made = one.make(w, 1024, by_tables);
@@ -337,7 +337,7 @@ TEST(making_capacities, nothing_is_timed_if_tables_are_to_choose) {
   });
 }
 
-TEST(making_capacities, times_between_two_follow_those_that_a_table_expects) {
+TEST(making_capacities, times_between_two_timed_plans_are_interpolated_on_the_tables) {
   // Both patterns cross twice between 256 and 4096 rows, which only the table knows.
   const std::vector<std::int64_t> ends = {256, 1024, 4096};
   std::vector<untax::choice> choices(3);

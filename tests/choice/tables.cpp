@@ -26,7 +26,7 @@ using untax_test::error_of;
 using untax_test::expect_error;
 using json = nlohmann::ordered_json;
 
-TEST(tables, what_is_written_is_read) {
+TEST(tables, survive_writing_and_reading) {
   const tuning_table table = sample_table();
   const tuning_table again = parse_table(to_json(table), "here");
   EXPECT_EQ(to_json(again), to_json(table));
@@ -54,7 +54,7 @@ struct mutant {
   std::vector<std::string> says;
 };
 
-TEST(tables, mutants_are_refused_with_their_place) {
+TEST(tables, damaged_files_are_refused_with_the_place) {
   const std::vector<mutant> mutants = {
       {[](json& d) { d["format"] = "untax-taxes"; }, {"untax-taxes", "\"untax-tune\" 1 or 2"}},
       {[](json& d) { d["format_version"] = 3; }, {"format", "3"}},
@@ -116,7 +116,7 @@ TEST(tables, mutants_are_refused_with_their_place) {
 }
 
 /// Tables of version 1 have no hash of kernels, so they are of other ones.
-TEST(tables, of_version_1_are_of_other_kernels) {
+TEST(tables, of_version_1_count_as_those_of_other_kernels) {
   json old = json::parse(to_json(sample_table()));
   old["format_version"] = 1;
   old.erase("kernels");
@@ -133,7 +133,7 @@ TEST(tables, name_the_kernels_of_this_build_by_a_hash) {
 }
 
 /// Lines of same_kernels.txt have the hash of sources and that of a table.
-TEST(tables, have_the_hashes_of_kernels_that_are_on_record_as_the_same) {
+TEST(tables, recorded_hashes_of_identical_kernels_are_those_of_tables) {
   std::ifstream record(UNTAX_SOURCE_DIR "/ops/choice/same_kernels.txt");
   ASSERT_TRUE(record);
   for (std::string line; std::getline(record, line);) {
@@ -149,7 +149,7 @@ TEST(tables, have_the_hashes_of_kernels_that_are_on_record_as_the_same) {
   }
 }
 
-TEST(tables, of_sums_keep_the_type_of_partial_results) {
+TEST(tables, entries_of_sums_keep_the_type_of_partial_results) {
   tuning_table table = empty_table();
   for (const untax::dtype type : {untax::dtype::bf16, untax::dtype::f32}) {
     const tuned_problem p{
@@ -173,7 +173,7 @@ TEST(tables, no_json_is_refused) {
   }
 }
 
-TEST(tables, files) {
+TEST(tables, are_read_from_files) {
   std::string name;
   {
     const untax_test::temporary_file file;

@@ -44,7 +44,7 @@ std::string lists(int levels) {
   return std::string(count, '[') + std::string(count, ']');
 }
 
-TEST(json, is_read) {
+TEST(json, valid_documents_are_read) {
   EXPECT_EQ(text_of(R"({"a": [1, -2.5e3, "]\"[{", null, true]})"),
             R"({"a":[1,-2500.0,"]\"[{",null,true]})");
   EXPECT_EQ(text_of("\xef\xbb\xbf[1]"), "[1]");
@@ -52,7 +52,7 @@ TEST(json, is_read) {
             R"({"b":1,"a":2})");
 }
 
-TEST(json, that_is_none_is_refused_with_the_place) {
+TEST(json, invalid_documents_are_refused_with_the_place) {
   EXPECT_EQ(refusal("[1,\n 2,,3]"), "d.json:2:4: this is no JSON");
   EXPECT_EQ(refusal("{", {.advice = "do that"}), "d.json:1:2: this is no JSON; do that");
   EXPECT_EQ(refusal("\xff\xfe[\0]\0"), "d.json: is UTF-16; save it as UTF-8");
@@ -61,7 +61,7 @@ TEST(json, that_is_none_is_refused_with_the_place) {
     EXPECT_NE(refusal(wrong).find("this is no JSON"), std::string::npos) << wrong;
 }
 
-TEST(json, that_is_nested_too_deeply_is_refused_before_it_is_parsed) {
+TEST(json, too_deep_nesting_is_refused_before_parsing) {
   EXPECT_EQ(text_of(lists(most_json_levels)), lists(most_json_levels));
   EXPECT_EQ(refusal("\n" + lists(most_json_levels + 1)),
             "d.json:2:101: lists and objects are nested deeper than 100 levels");
@@ -69,12 +69,12 @@ TEST(json, that_is_nested_too_deeply_is_refused_before_it_is_parsed) {
   EXPECT_EQ(text_of("[\"" + std::string(200, '[') + "\"]"), "[\"" + std::string(200, '[') + "\"]");
 }
 
-TEST(json, that_is_too_long_is_refused) {
+TEST(json, too_long_documents_are_refused) {
   EXPECT_EQ(text_of("[10]", {.bytes = 4}), "[10]");
   EXPECT_EQ(refusal("[100]", {.bytes = 4}), "d.json: has 5 bytes; such a document has at most 4");
 }
 
-TEST(json, takes_numbers_that_are_not_finite_where_the_rules_say_so) {
+TEST(json, non_finite_numbers_are_accepted_only_by_option) {
   EXPECT_EQ(refusal("[1,\n NaN]"), "d.json:2:2: NaN is no finite number; JSON has none");
   EXPECT_EQ(refusal("[1 2, NaN]"), "d.json:1:4: this is no JSON");
   EXPECT_EQ(refusal("[-1e400]"), "d.json:1:2: -1e400 is no finite number; JSON has none");
@@ -93,7 +93,7 @@ TEST(json, takes_numbers_that_are_not_finite_where_the_rules_say_so) {
         << wrong;
 }
 
-TEST(json, with_control_characters_is_refused_where_the_rules_say_so) {
+TEST(json, control_characters_are_accepted_only_by_option) {
   EXPECT_EQ(refusal(R"({"name": "a\u001b[31m"})"),
             R"(d.json: "a\u001b[31m" contains the control character U+001B)");
   EXPECT_NE(refusal(R"([{"\u0000": 1}])").find("U+0000"), std::string::npos);
@@ -145,7 +145,7 @@ TEST(readers_of_json, refuse_documents_that_are_nested_too_deeply) {
   }
 }
 
-TEST(readers_of_json, name_the_place_of_what_is_no_json) {
+TEST(readers_of_json, name_the_place_of_invalid_json) {
   for (const auto& [name, read] : readers()) {
     SCOPED_TRACE(name);
     const error e = error_of([&, &read = read] { read("{\"a\": 1,\n]"); });

@@ -77,7 +77,7 @@ TEST(text_files, that_are_no_regular_files_are_refused_at_once) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
-TEST(text_files, of_programs_of_windows_are_utf_8_without_a_mark) {
+TEST(text_files, byte_order_marks_are_dropped_and_utf_16_is_refused) {
   EXPECT_EQ(utf8_text("\xef\xbb\xbfname,n", "t"), "name,n");
   EXPECT_EQ(utf8_text("name,n", "t"), "name,n");
   expect_error(error_of([] { (void)utf8_text("\xff\xfen\0", "t.csv"); }), errc::invalid_argument,

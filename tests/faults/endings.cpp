@@ -203,7 +203,7 @@ int end_early(world& w, const ending& e) {
     const auto next =
         w.allocate<std::uint64_t>((taken - guard) / sizeof(std::uint64_t), "what comes next");
     for (int peer = 0; peer < w.size(); ++peer) {
-      // Ranks poison the same words. Atomics race with nobody but whoever still uses the memory.
+      // Ranks poison the same words. Atomics race only with a rank that still uses the memory.
       for (std::size_t i = 0; i < next.size(); ++i)
         std::atomic_ref(*next.at(peer, i)).store(poison_word, std::memory_order_relaxed);
     }
@@ -227,7 +227,7 @@ std::string complaint_about(const ending& e) {
   return wrong == 0 ? "" : fmt::format("{}: {} wrong results", e.text, wrong.load());
 }
 
-TEST(endings, what_a_rank_does_after_the_end_does_not_reach_its_peers) {
+TEST(endings, actions_of_a_rank_after_the_end_do_not_reach_its_peers) {
   const auto trials = number_in_environment("UNTAX_FAULT_TRIALS", 120);
   const auto first = number_in_environment("UNTAX_FAULT_SEED", 1);
   std::atomic<std::uint64_t> next = 0;

@@ -35,7 +35,7 @@ TEST(fault_text, is_read_and_written) {
   EXPECT_FALSE(f.verb.has_value());
 }
 
-TEST(fault_text, that_makes_no_sense_is_refused_with_what_would_be_right) {
+TEST(fault_text, invalid_text_is_refused_with_the_valid_values) {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"", "has to start with one of drop, delay"},
       {"drop", "has to start with one of drop, delay"},
@@ -63,14 +63,14 @@ TEST(fault_text, that_makes_no_sense_is_refused_with_what_would_be_right) {
   }
 }
 
-TEST(fault_text, of_a_site_names_all_of_it) {
+TEST(fault_text, of_a_site_has_all_its_fields) {
   const fault_site where{
       .rank = 2, .kernel = 1, .worker = 3, .step = 14, .epoch = 5, .verb = channel_verb::retire};
   EXPECT_EQ(fault::at(fault_kind::drop, where).text(),
             "drop:rank=2,verb=retire,epoch=5,kernel=1,worker=3,step=14,nth=1");
 }
 
-TEST(fault_text, noise_is_read_or_refused) {
+TEST(fault_text, random_text_is_read_or_refused) {
   const std::string letters = "drop:stall,rank=0123verb=publish,ms=\t\xff";
   std::mt19937_64 random(11);
   for (int i = 0; i < 3000; ++i) {

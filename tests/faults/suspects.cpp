@@ -1,4 +1,4 @@
-// Whom a wait-for graph blames where ranks wait for each other, and a process that is held.
+// The suspect of a wait-for graph if ranks wait for each other, and if a process is halted.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ wait_graph::waiter waiting(int rank, int peer, std::uint64_t progress) {
 
 std::vector<rank_state> running(std::size_t ranks) { return {ranks, rank_state::running}; }
 
-TEST(suspects, in_a_cycle_it_is_the_peer_of_the_wait_that_is_farthest_behind) {
+TEST(suspects, of_a_cycle_is_the_peer_of_the_least_advanced_wait) {
   // Rank 2 did not signal rank 1 in run 5; all others have come to run 6 and wait for each other.
   const wait_graph graph(running(3), {waiting(0, 1, 600), waiting(1, 2, 500), waiting(2, 1, 610)});
   for (const int from : {0, 1, 2}) EXPECT_EQ(graph.suspect(from), 2) << from;

@@ -74,7 +74,7 @@ class norm_trial {
       copy(at, values.data(), values.size(), s);
     };
     poison(s);
-    // Without a new run of a peer nobody writes there.
+    // Without a new run of a peer no rank writes there.
     put(in_.local(), part<T>(w_.rank(), seed, count_));
     put(residual(), part<T>(-1, seed, count_));
     put(weight_.local(), part<T>(-2, seed, p_.hidden));
@@ -333,7 +333,7 @@ TEST(gpu_all_reduce_norm, rows_have_the_same_bits_in_any_batch) {
 }
 
 // One NaN has the bits that stand for a word that has not arrived.
-TEST(gpu_all_reduce_norm, ends_where_numbers_are_none) {
+TEST(gpu_all_reduce_norm, ends_with_nan_inputs) {
   NEEDS_GPUS(1);
   untax::run_gpus(
       gpus(),
@@ -352,7 +352,7 @@ TEST(gpu_all_reduce_norm, ends_where_numbers_are_none) {
       roomy_world());
 }
 
-TEST(gpu_all_reduce_norm, refuses_what_cannot_be) {
+TEST(gpu_all_reduce_norm, refuses_impossible_problems) {
   NEEDS_GPUS(1);
   std::vector<world> alone = world::local_gpus(1, roomy_world());
   world& w = alone[0];

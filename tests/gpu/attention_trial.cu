@@ -77,7 +77,8 @@ attention_trial::attention_trial(untax::world& w, const stream& s,
         ok(cudaMalloc(&account_, 2 * sizeof(*account_)));
         ok(cudaMemset(account_, 0, 2 * sizeof(*account_)));
         ok(cudaDeviceSynchronize());
-        // Last, and it waits for all: nobody allocates while kernels of others wait for his.
+        // Last, and it waits for all ranks: no rank allocates while kernels of others wait for its
+        // kernel.
         return {w, work.problem, options};
       }()) {
   refresh(seed);

@@ -109,7 +109,7 @@ std::vector<operator_entry> with_capacity() {
 
 /// Prints what planning takes, and runs of m rows of a plan for 4 m rows beside those of a plan for
 /// m; what they should take depends on the machine.
-TEST(gpu_capacity, says_what_it_takes) {
+TEST(gpu_capacity, explains_its_plans) {
   NEEDS_GPUS(1);
   for (const operator_entry& entry : with_capacity()) {
     for (const std::int64_t m : {16, 200, 1024}) {

@@ -16,7 +16,7 @@ using untax::array_view;
 using untax::dtype;
 using untax::reduction;
 
-constexpr std::size_t margin = 128;  // bytes around a result that nobody may touch
+constexpr std::size_t margin = 128;  // bytes around a result that no kernel may touch
 constexpr int threads = 256;
 constexpr int blocks = 64;
 
@@ -189,7 +189,8 @@ collective_trial::collective_trial(untax::world& w, const stream& s,
   copy(expected_there_, expected_.data(), expected_.size(), s);
   const account none{1, 0};
   copy(account_, &none, 1, s);
-  // Last, and it waits for all: nobody allocates while kernels of others wait for his.
+  // Last, and it waits for all ranks: no rank allocates while kernels of others wait for its
+  // kernel.
   op_ = entry.make(w, problem, options);
 }
 

@@ -130,7 +130,7 @@ class case_maker {
     o.depth = one_of({0, 1, 2, 3, 4});
     o.keepers = one_of({0, 1, 5});
     o.serves = one_of({0, 1, 2, 3});
-    // Small chunks of large problems are many.
+    // Large problems would have too many small chunks.
     if (c.problem.count < 3000) o.chunk_bytes = one_of({0, 4, 6, 64, 500});
     if (c.problem.count >= 3000) o.chunk_bytes = one_of({0, 4096, 10000, 65536});
     if (o.how == pattern::bulk_synchronous && o.chunk_bytes > 0)
@@ -237,7 +237,7 @@ TEST(gpu_collectives, a_graph_of_five_is_right_a_thousand_times) {
       roomy_world());
 }
 
-TEST(gpu_collectives, go_directly_in_symmetric_memory_only) {
+TEST(gpu_collectives, direct_needs_symmetric_memory) {
   NEEDS_GPUS(2);
   const untax::error e = error_of([] {
     untax::run_gpus(
@@ -254,7 +254,7 @@ TEST(gpu_collectives, go_directly_in_symmetric_memory_only) {
   expect_error(e, untax::errc::not_symmetric, {"all_gather: out at", "world.allocate"});
 }
 
-TEST(gpu_collectives, refuse_what_cannot_be) {
+TEST(gpu_collectives, refuse_impossible_problems) {
   NEEDS_GPUS(1);
   std::vector<world> alone = world::local_gpus(1, gpu_world());
   alone[0].use_device();
@@ -277,7 +277,7 @@ TEST(gpu_collectives, refuse_what_cannot_be) {
 
 /// Objects that it leaves do not wait for peers, which wait for it. (On a shared GPU the driver
 /// gives memory back when the kernels of all ranks there have ended.)
-TEST(gpu_collectives, a_rank_that_throws_while_others_wait_is_heard_at_once) {
+TEST(gpu_collectives, a_rank_that_throws_ends_the_waits_of_others_at_once) {
   NEEDS_GPUS(2);
   NEEDS_OWN_GPUS();
   const auto begin = std::chrono::steady_clock::now();
@@ -298,7 +298,7 @@ TEST(gpu_collectives, a_rank_that_throws_while_others_wait_is_heard_at_once) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
-TEST(gpu_collectives, a_rank_that_stays_away_is_named_and_others_work_on) {
+TEST(gpu_collectives, a_rank_that_stays_away_is_named_and_cuda_stays_usable) {
   NEEDS_GPUS(2);
   for (const wire_kind wire : {wire_kind::packets, wire_kind::stores}) {
     const untax::error e = error_of([&] {
@@ -335,7 +335,7 @@ TEST(gpu_collectives, a_rank_that_stays_away_is_named_and_others_work_on) {
   }
 }
 
-TEST(gpu_collectives, as_the_command_runs_them_are_right) {
+TEST(gpu_collectives, run_by_the_command_are_right) {
   NEEDS_GPUS(1);
   const int ranks = gpus();
   for (const collective_entry& entry : untax::collectives()) {

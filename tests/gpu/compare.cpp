@@ -55,7 +55,7 @@ class compared_matrices {
   on_device<std::uint64_t> scratch_;
 };
 
-TEST(gpu_compare, sees_a_wrong_word_and_what_is_no_number) {
+TEST(gpu_compare, sees_a_wrong_word_and_nan) {
   NEEDS_GPUS(1);
   compared_matrices m;
   EXPECT_LE(m.error(), tolerance);

@@ -177,7 +177,7 @@ TEST(gpu_flash_attention, one_tile) {
   expect_right({.head_dim = 128, .queries = 128, .keys = 1000}, {}, attention_order::automatic, 3);
 }
 
-TEST(gpu_flash_attention, lengths_that_nothing_divides) {
+TEST(gpu_flash_attention, lengths_that_are_no_multiples_of_tiles) {
   NEEDS_GPUS(1);
   for (const int width : {64, 128, 256}) {
     for (const dtype type : {dtype::bf16, dtype::f16}) {
@@ -309,7 +309,7 @@ TEST(gpu_flash_attention, infinities_stay_in_their_sequence) {
   }
 }
 
-TEST(gpu_flash_attention, operator_gives_what_the_host_gives) {
+TEST(gpu_flash_attention, equals_the_host) {
   NEEDS_GPUS(1);
   const untax::flash_attention_problem p{.batch = 2,
                                          .heads = 4,

@@ -137,7 +137,7 @@ TEST(gpu_flash_decode, gives_the_same_bits_in_every_pattern) {
     work.problem.partials = partials;
     work.uneven = true;
     check_patterns(work);
-    // One item, of which every block has a part: none may be without a place.
+    // One item, of which every block has a part, so all blocks have to be resident.
     work.problem = {.batch = 1, .heads = 8, .kv_heads = 1, .head_dim = 128, .keys = 30'000};
     work.problem.partials = partials;
     work.uneven = false;
@@ -200,7 +200,7 @@ TEST(gpu_flash_decode, a_graph_follows_lengths_that_change_a_thousand_times) {
     work.problem.pages = 5 * pages_of_sequence(work.problem) + 3;
     check_changing_lengths(work, how);
   }
-  // More than a warp keeps the lengths of.
+  // More sequences than the lengths that a warp keeps.
   attention_work many;
   many.problem = {.batch = 150, .heads = 4, .kv_heads = 1, .head_dim = 64, .keys = 90};
   check_changing_lengths(many, pattern::automatic);
@@ -230,7 +230,7 @@ TEST(gpu_flash_decode, a_rank_that_stays_away_is_named) {
   expect_error(e, untax::errc::timeout, {"flash_decode acquire", "rank 1"});
 }
 
-TEST(gpu_flash_decode, refuses_what_it_has_no_kernel_for) {
+TEST(gpu_flash_decode, refuses_problems_without_a_kernel) {
   NEEDS_GPUS(1);
   std::vector<world> alone = world::local_gpus(1, roomy_world());
   alone[0].use_device();

@@ -25,7 +25,7 @@ constexpr pattern ways[] = {pattern::bulk_synchronous, pattern::producer_consume
 
 /// Every way in which rows of A travel and are multiplied, between all ranks, also where they share
 /// GPUs. Which ways there were is looked for in what the plans say.
-TEST(gpu_gather_ways, are_all_right) {
+TEST(gpu_gather_ways, every_way_of_sending_is_right) {
   NEEDS_GPUS(2);
   const std::uint64_t seed = std::random_device{}();
   // The last ones are of large tiles, several for a block.

@@ -50,7 +50,7 @@ void expect_right(const gemm_shape& s, const std::vector<gemm_plan>& plans, std:
 }
 
 /// They cannot be told apart by 6144 bits of memory bus: a driver gives 6016 for an H200.
-TEST(gemm, plans_by_the_costs_of_the_gpu_that_is_here) {
+TEST(gemm, plans_by_the_costs_of_this_gpu) {
   NEEDS_GPUS(1);
   cudaDeviceProp device{};
   ASSERT_EQ(cudaGetDeviceProperties(&device, 0), cudaSuccess);
@@ -266,7 +266,7 @@ TEST(gemm, a_run_after_other_values_is_right) {
   }
 }
 
-TEST(gemm, ends_where_numbers_are_none) {
+TEST(gemm, ends_with_nan_inputs) {
   NEEDS_GPUS(1);
   const gemm_shape s{16, 4608, 8192, dtype::bf16};
   const stream on;
@@ -281,7 +281,7 @@ TEST(gemm, ends_where_numbers_are_none) {
   for (const std::uint16_t c : result_of(data, s, on)) ASSERT_GT(c & 0x7fff, 0x7f80);
 }
 
-TEST(gemm, says_what_it_cannot_do) {
+TEST(gemm, refuses_impossible_problems) {
   const auto refused = [](const gemm_shape& s) {
     return error_of([&] { (void)plans_by_model(s, {132}); });
   };

@@ -69,8 +69,8 @@ int differing(world& w, const operator_entry& entry, const gemm_problem& p,
   const untax::matrix result = op->result().data != nullptr ? op->result() : c.there;
   op->run(as_const(a.there), as_const(b.there), result, s.get());
   EXPECT_TRUE(s.done());
-  // A rank that owns no rows is done before others have launched, and what it frees waits for the
-  // whole GPU, with which nobody can launch.
+  // A rank that owns no rows is done before others have launched. Its free waits for the whole GPU,
+  // and no rank can launch meanwhile.
   w.barrier();
   w.check();
   ok(cudaMemcpy(c.bytes.data(), result.data, c.bytes.size(), cudaMemcpyDeviceToHost));

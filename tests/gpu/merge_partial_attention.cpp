@@ -219,8 +219,7 @@ TEST(gpu_merge_partial_attention, a_graph_has_the_tokens_that_it_was_captured_wi
       roomy_world());
 }
 
-// The last rank gets no heads, so it waits for nobody's parts: only what owners have retired holds
-// it up.
+// The last rank gets no heads, so it waits for no parts: only the owners' retires hold it up.
 TEST(gpu_merge_partial_attention, a_rank_without_heads_does_not_run_ahead) {
   NEEDS_GPUS(2);
   untax::run_gpus(
@@ -246,7 +245,7 @@ TEST(gpu_merge_partial_attention, a_rank_without_heads_does_not_run_ahead) {
 }
 
 // One NaN has the bits that stand for a word that has not arrived.
-TEST(gpu_merge_partial_attention, ends_where_elements_are_none) {
+TEST(gpu_merge_partial_attention, ends_with_nan_inputs) {
   NEEDS_GPUS(1);
   untax::run_gpus(
       gpus(),
@@ -278,7 +277,7 @@ TEST(gpu_merge_partial_attention, ends_where_elements_are_none) {
       roomy_world());
 }
 
-TEST(gpu_merge_partial_attention, names_the_rank_that_did_not_come) {
+TEST(gpu_merge_partial_attention, names_the_missing_rank) {
   NEEDS_GPUS(2);
   const auto e = error_of([] {
     untax::run_gpus(
@@ -301,7 +300,7 @@ TEST(gpu_merge_partial_attention, names_the_rank_that_did_not_come) {
   expect_error(e, untax::errc::timeout, {"merge_partial_attention acquire", "rank 1"});
 }
 
-TEST(gpu_merge_partial_attention, refuses_what_cannot_be) {
+TEST(gpu_merge_partial_attention, refuses_impossible_problems) {
   NEEDS_GPUS(1);
   std::vector<world> alone = world::local_gpus(1, roomy_world());
   world& w = alone[0];

@@ -42,7 +42,7 @@ tests_of() {
     attend_lengths) echo 'gpu_flash_decode*' ;;
     attend_parts | attend_ranks) echo 'gpu_flash_decode.is_right*:gpu_flash_decode.gives_the_same_bits*' ;;
     attend_counters) echo 'gpu_flash_attention.lengths*' ;;
-    words_marker) printf '%s\n' "$norm.ends_where_numbers_are_none" "$merge.ends_where_elements_are_none" ;;
+    words_marker) printf '%s\n' "$norm.ends_with_nan_inputs" "$merge.ends_with_nan_inputs" ;;
     results_acquire)
       printf '%s\n' "$norm.is_right_for_random_shapes" 'gpu_operators.gemm_all_scatter_is_right' 'gpu_sums.sent_as_rows*'
       ;;

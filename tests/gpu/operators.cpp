@@ -88,7 +88,7 @@ void check_cases(const operator_entry& entry, int cases) {
               // Where a pattern has no choice, it pushes.
               by.move = maker.between(0, 1) == 0 ? direction::push : direction::pull;
               by.constant_weights = maker.between(0, 1) == 0;
-              // Everything at everybody takes much memory.
+              // All operands at all ranks take much memory.
               if (entry.phases && p.m <= 300) by.phases = static_cast<int>(maker.between(0, 2));
               SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, case {}: {}", first_seed, w.rank(),
                                        ranks, i, text_of(entry, p, by)));
@@ -210,8 +210,8 @@ TEST(gpu_operators, all_gather_gemm_of_long_rows_is_right_in_a_graph) {
   check_replays(untax::all_gather_gemm_entry(),
                 {.m = 60L * gpus(), .n = 520, .k = 72008, .type = dtype::bf16}, 20);
 }
-/// With 2 and 4 GPUs the two blocks of a cluster have rows of different sources, the last one
-/// fewer.
+/// With 2 and 4 GPUs the two blocks of a cluster have rows of different sources, and the last
+/// source has fewer rows.
 TEST(gpu_operators, all_gather_gemm_of_two_sources_a_cluster_is_right_in_a_graph) {
   for (const direction move : {direction::push, direction::pull}) {
     check_replays(untax::all_gather_gemm_entry(),
@@ -230,7 +230,7 @@ TEST(gpu_operators, all_gather_gemm_of_few_rows_is_right_in_a_graph) {
   }
 }
 /// Tiles that two blocks of a cluster share, or four. With gather = k the last shard may be so
-/// short that somebody's chunk of it lies beyond its end.
+/// short that a sender's chunk lies beyond its end.
 TEST(gpu_operators, all_gather_gemm_with_shared_tiles_is_right_in_a_graph) {
   for (const gather_axis gather : {gather_axis::rows, gather_axis::k}) {
     for (const std::int64_t m : {16, 32, 64, 128, 256}) {
@@ -289,7 +289,7 @@ TEST(gpu_operators, automatic_chooses_by_timing) {
       roomy_world());
 }
 
-TEST(gpu_operators, refuse_what_cannot_be) {
+TEST(gpu_operators, refuse_impossible_problems) {
   NEEDS_GPUS(1);
   std::vector<world> alone = world::local_gpus(1, roomy_world());
   world& w = alone[0];

@@ -61,7 +61,7 @@ class rows_of_heads {
                                          std::int64_t columns) const {
     return {host_.data() + row * stride() + column, type_, rows, columns, stride()};
   }
-  /// Whether nobody wrote what lies behind the columns.
+  /// Whether the memory behind the columns is unchanged.
   [[nodiscard]] bool room_is_untouched() const {
     for (std::int64_t i = 0; i < rows_; ++i) {
       for (std::int64_t j = columns_; j < stride(); ++j) {

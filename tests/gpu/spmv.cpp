@@ -245,7 +245,7 @@ TEST(spmv, bounds_of_rows_are_those_of_the_profile) {
   expect_bounds<std::int32_t>({});
 }
 
-TEST(spmv, refuses_what_does_not_fit) {
+TEST(spmv, refuses_operands_that_do_not_fit) {
   NEEDS_GPUS(1);
   const stream s;
   expect_error(error_of([&] {

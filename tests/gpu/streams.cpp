@@ -168,7 +168,7 @@ void run_in_two_worlds(world& first, world& second) {
 
 /// Nothing keeps worlds in order: small kernels, which leave each other room, may be launched in
 /// another order at each rank.
-TEST(gpu_streams, of_two_worlds_run_in_any_order_where_both_have_room) {
+TEST(gpu_streams, of_two_worlds_run_in_any_order_if_both_fit_on_the_gpu) {
   NEEDS_GPUS(2);
   NEEDS_OWN_GPUS();
   std::vector<world> first = world::local_gpus(2, gpu_world());

@@ -198,7 +198,7 @@ void expect_same_bits(world& w, Operator& op, const exact_sum& sum, const matrix
   }
 }
 
-TEST(gpu_sums, of_gemm_reduce_scatter_have_the_bits_of_rank_order) {
+TEST(gpu_sums, of_gemm_reduce_scatter_are_added_in_rank_order) {
   NEEDS_GPUS(1);
   const int count = runs(10 * cases(10));
   untax::run_gpus(
@@ -270,7 +270,7 @@ void each_sum_of_16_bits(const Shapes& shapes_of, const Check& check) {
 }
 
 /// Sent as rows, by parts of tiles that may be of several owners.
-TEST(gpu_sums, sent_as_rows_have_the_bits_of_rank_order) {
+TEST(gpu_sums, sent_as_rows_are_added_in_rank_order) {
   NEEDS_GPUS(1);
   std::vector<sum_shape> all = {{521, 264, 200}, {390, 1032, 136}, {700, 72, 64}};
   all.insert(all.end(), std::begin(shapes), std::end(shapes));
@@ -285,7 +285,7 @@ TEST(gpu_sums, sent_as_rows_have_the_bits_of_rank_order) {
 
 /// Where every owner's rows are whole tiles, the MMA warps add the partials of peers that have
 /// arrived. Some tiles of each owner to a block, and one; ranks without a shard of k.
-TEST(gpu_sums, added_as_they_are_multiplied_have_the_bits_of_rank_order) {
+TEST(gpu_sums, added_in_the_epilogue_are_added_in_rank_order) {
   NEEDS_GPUS(1);
   const int count = runs(10 * cases(10));
   const auto whole_tiles = [](int ranks) {
@@ -301,7 +301,7 @@ TEST(gpu_sums, added_as_they_are_multiplied_have_the_bits_of_rank_order) {
 /// Partial results of 16 bits, which pass through shared memory where one owner has all rows of a
 /// warpgroup. Some tiles to a block and one; rows and columns that end within a tile, owners that
 /// meet in one.
-TEST(gpu_sums, of_16_bit_partials_have_the_bits_of_rank_order) {
+TEST(gpu_sums, of_16_bit_partials_are_added_in_rank_order) {
   NEEDS_GPUS(1);
   const auto many_tiles = [](int /*ranks*/) {
     return std::array<sum_shape, 3>{{{384, 768, 72}, {256, 1032, 64}, {390, 512, 136}}};
@@ -315,7 +315,7 @@ TEST(gpu_sums, of_16_bit_partials_have_the_bits_of_rank_order) {
   });
 }
 
-TEST(gpu_sums, of_gemm_all_reduce_have_the_bits_of_rank_order) {
+TEST(gpu_sums, of_gemm_all_reduce_are_added_in_rank_order) {
   NEEDS_GPUS(1);
   const int count = runs(10 * cases(10));
   untax::run_gpus(

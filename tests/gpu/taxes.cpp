@@ -70,7 +70,7 @@ void expect_sound(const untax::tax_report& report, const tax_row& row) {
   EXPECT_LE(row.link.p10, row.link.p90);
 }
 
-TEST(gpu_taxes, terms_add_up_and_the_rest_is_listed) {
+TEST(gpu_taxes, terms_add_up_and_operations_not_measured_are_listed) {
   NEEDS_GPUS(2);
   NEEDS_OWN_GPUS();
   untax::ablation_options options;

@@ -289,7 +289,7 @@ TEST(gpu_traces, a_gemm_alone_is_recorded) {
   EXPECT_GE(clusters.size(), 3U);
 }
 
-TEST(gpu_traces, a_build_without_them_says_so) {
+TEST(gpu_traces, are_refused_by_builds_without_kernel_traces) {
   NEEDS_GPUS(1);
   if (untax::gpu::kernels_are_traced) GTEST_SKIP() << "kernels of this build record";
   untax::start_trace({});

@@ -149,7 +149,7 @@ __global__ void small_puts(device_world w, symmetric<untax::packet> mailbox,
   }
 }
 
-TEST(gpu_verbs, small_puts_cover_what_was_written_before) {
+TEST(gpu_verbs, small_puts_release_earlier_writes) {
   NEEDS_GPUS(2);
   untax::run_gpus(
       2,

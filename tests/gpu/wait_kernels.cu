@@ -1,5 +1,5 @@
-// The waits of kernels that are made of many: a barrier and packets that do not come end in time,
-// name who is missing, and leave CUDA working.
+// Waits of kernels for several peers: a barrier and packets that do not come end in time, name the
+// missing rank, and leave CUDA working.
 #include <cstdint>
 #include <thread>
 
@@ -55,7 +55,7 @@ untax::error failure_of(const Wait& wait) {
   });
 }
 
-TEST(gpu_waits, a_barrier_in_a_kernel_names_who_is_missing) {
+TEST(gpu_waits, a_barrier_in_a_kernel_names_the_missing_rank) {
   NEEDS_GPUS(2);
   const untax::error e = failure_of([](world& w, const stream& s, std::uint64_t* came) {
     const auto words = w.allocate_cleared<std::uint64_t>(device_barrier::words(2), "barrier");
@@ -79,7 +79,7 @@ TEST(gpu_waits, packets_that_do_not_come_are_named) {
                {"rank 0: waited 500 ms for rank 1: letters wait_until, room 4, needs 9, has 0"});
 }
 
-TEST(gpu_waits, a_barrier_works_after_one_that_failed) {
+TEST(gpu_waits, a_barrier_works_after_a_failed_one) {
   NEEDS_GPUS(2);
   untax::run_gpus(
       2,

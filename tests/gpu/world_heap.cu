@@ -115,7 +115,7 @@ TEST(gpu_heap, guards_find_a_write_past_the_end) {
   expect_error(error_of([&] { alone[0].free(field); }), errc::internal, {"field"});
 }
 
-TEST(gpu_heap, says_when_there_is_no_room) {
+TEST(gpu_heap, reports_when_it_is_full) {
   NEEDS_GPUS(1);
   auto options = gpu_world();
   options.heap_bytes = std::size_t{1} << 40;
@@ -165,7 +165,7 @@ TEST(gpu_heap, grows_when_it_is_full) {
       gpu_world());
 }
 
-TEST(gpu_heap, says_how_many_gpus_there_are) {
+TEST(gpu_heap, refuses_more_ranks_than_gpus_with_their_number) {
   NEEDS_GPUS(1);
   expect_error(error_of([] { (void)world::local_gpus(untax::max_ranks, gpu_world()); }),
                errc::unsupported, {"a world of ", "visible to this process"});

@@ -150,7 +150,7 @@ const rank_body huge("gpu out of memory", [] {
   (void)world::from_environment(options);
 });
 
-TEST(gpu_processes, say_when_there_is_no_room) {
+TEST(gpu_processes, report_when_the_heap_is_full) {
   NEEDS_GPUS(1);
   const outcome o = launch("gpu out of memory", 2);
   for (const int rank : {0, 1})
@@ -184,7 +184,7 @@ const rank_body waits("gpu waits", [] {
   wait_for_next(w);
 });
 
-TEST(gpu_processes, a_killed_rank_is_missed_by_kernels) {
+TEST(gpu_processes, a_killed_rank_is_named_by_waiting_kernels) {
   NEEDS_GPUS(2);
   NEEDS_OWN_GPUS();
   const int ranks = gpu_test::gpus();

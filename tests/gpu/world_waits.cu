@@ -1,4 +1,4 @@
-// Kernels that wait for ever: the world says who waited for whom, and CUDA works on.
+// Kernels that wait for ever: the world reports the waits, and CUDA goes on working.
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -120,7 +120,7 @@ TEST(gpu_waits, a_failure_of_a_rank_stops_the_kernels_of_others) {
   EXPECT_LT(clock::now() - begin, 15s);
 }
 
-TEST(gpu_waits, a_rank_that_finished_is_missed) {
+TEST(gpu_waits, a_rank_that_finished_is_named_by_waiting_kernels) {
   NEEDS_GPUS(2);
   const auto begin = clock::now();
   const untax::error e = error_of([&] {

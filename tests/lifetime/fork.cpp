@@ -72,7 +72,7 @@ TYPED_TEST(forked, a_child_ends_its_copies_of_world_and_operator) {
   }
 }
 
-TEST(forked_world, is_no_part_of_the_world_and_says_so) {
+TEST(forked_world, refuses_collective_calls_in_the_child) {
   run_threads(
       2,
       [](world& w) {

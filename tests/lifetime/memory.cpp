@@ -124,7 +124,7 @@ TYPED_TEST(memory_of, operators_is_free_again_where_ranks_catch_the_same_excepti
   });
 }
 
-TEST(memory_of_operators, is_handed_out_again_where_nothing_else_is_left) {
+TEST(memory_of_operators, is_reused_when_no_other_memory_is_free) {
   using use = sample<gemm_all_scatter>;
   run_threads(
       ranks,
@@ -146,7 +146,7 @@ TEST(memory_of_operators, is_handed_out_again_where_nothing_else_is_left) {
       small_world());
 }
 
-TEST(memory_of_operators, that_are_not_gone_at_all_ranks_is_a_difference_that_is_named) {
+TEST(memory_of_operators, that_only_some_ranks_have_ended_is_a_disagreement) {
   const error e = untax_test::error_of([] {
     run_threads(
         2,

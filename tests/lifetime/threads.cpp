@@ -93,7 +93,7 @@ TEST(threads_of_an_operator, take_turns_also_after_an_error) {
 }
 
 /// An operator that is not collective has no state on a host.
-TEST(threads_of_an_operator, that_waits_for_no_peer_do_not_wait_for_each_other) {
+TEST(threads_of_an_operator, run_at_the_same_time_if_it_waits_for_no_peer) {
   run_threads(
       1,
       [](world& w) {

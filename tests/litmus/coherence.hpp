@@ -4,8 +4,8 @@
 
 namespace untax::litmus {
 
-/// CoRR: who has seen a counter at 2 does not see it at 1 afterwards. This holds even for relaxed
-/// accesses.
+/// CoRR: a thread that has seen a counter at 2 does not see it at 1 afterwards. This holds even for
+/// relaxed accesses.
 template <memory_policy M>
 struct corr {
   static constexpr int threads = 2;
@@ -30,8 +30,8 @@ struct corr {
   [[nodiscard]] std::string outcome() const { return numbers(earlier, later); }
 };
 
-/// CoRR where the older signal comes late, from somebody who delivers it a second time: a counter
-/// is never lowered.
+/// CoRR where a third thread delivers the older signal late, a second time: a counter is never
+/// lowered.
 template <memory_policy M>
 struct late_signal {
   static constexpr int threads = 3;

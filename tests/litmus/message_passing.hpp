@@ -4,7 +4,7 @@
 
 namespace untax::litmus {
 
-/// MP: who sees the flag sees the data. This is publish -> acquire.
+/// MP: a thread that sees the flag sees the data. This is publish -> acquire.
 template <memory_policy M>
 struct message_passing {
   static constexpr int threads = 2;
@@ -59,8 +59,8 @@ struct isa2 {
   [[nodiscard]] std::string outcome() const { return numbers(read); }
 };
 
-/// WRC, write-to-read causality: a flag that one rank has seen is seen by whoever hears from that
-/// rank.
+/// WRC, write-to-read causality: a flag that one rank has seen is seen by every rank that acquires
+/// a signal of that rank.
 template <memory_policy M>
 struct wrc {
   static constexpr int threads = 3;

@@ -10,7 +10,7 @@ namespace {
 using relaxed_raise = basic_model_memory<weakening::relaxed_raise>;
 using relaxed_load = basic_model_memory<weakening::relaxed_load>;
 
-TEST(message_passing_model, who_sees_the_flag_sees_the_data) {
+TEST(message_passing_model, a_thread_that_sees_the_flag_sees_the_data) {
   const auto found = explore_all<message_passing<model_memory>>();
   EXPECT_TRUE(found.ok) << found.failure;
   EXPECT_TRUE(found.complete);
@@ -21,7 +21,7 @@ TEST(message_passing_model, needs_release_and_acquire) {
   EXPECT_FALSE(explore_all<message_passing<relaxed_load>>().ok);
 }
 
-TEST(isa2_model, order_is_handed_on) {
+TEST(isa2_model, order_passes_through_a_third_rank) {
   const auto found = explore_bounded<isa2<model_memory>>(5);
   EXPECT_TRUE(found.ok) << found.failure;
   EXPECT_TRUE(found.complete);
@@ -32,7 +32,7 @@ TEST(isa2_model, needs_release_and_acquire) {
   EXPECT_FALSE(explore_all<isa2<relaxed_load>>().ok);
 }
 
-TEST(wrc_model, what_a_rank_has_seen_its_hearers_see) {
+TEST(wrc_model, a_flag_seen_by_one_rank_is_seen_by_ranks_that_acquire_from_it) {
   const auto found = explore_all<wrc<model_memory>>();
   EXPECT_TRUE(found.ok) << found.failure;
   EXPECT_TRUE(found.complete);

@@ -16,7 +16,7 @@ void expect_caught(const char* what) {
   EXPECT_FALSE(found.ok) << what << " survived " << found.executions << " executions";
 }
 
-TEST(credit_return_model, a_room_is_filled_again_when_it_was_read) {
+TEST(credit_return_model, a_room_is_filled_again_only_after_it_was_read) {
   const auto found = explore_bounded<credit_return<model_memory>>(4);
   EXPECT_TRUE(found.ok) << found.failure;
   EXPECT_TRUE(found.complete);

@@ -8,9 +8,9 @@ namespace untax::litmus {
 /// see nothing: a processor may still hold its own store back while it reads. Nothing is forbidden
 /// here.
 ///
-/// The four verbs never ask this question. A wait is for the signal of somebody who does not look
-/// whether we wait, so an old value costs time and nothing else. `mutual_exclusion` is what must
-/// not be built from them.
+/// The four verbs never ask this question. A peer signals without checking whether this rank waits,
+/// so an old value costs time and nothing else. `mutual_exclusion` is what must not be built from
+/// them.
 template <memory_policy M>
 struct store_buffering {
   static constexpr int threads = 2;

@@ -18,7 +18,7 @@ TEST(store_buffering_model, both_may_read_0) {
   }
 }
 
-TEST(store_buffering_model, who_relies_on_its_absence_is_caught) {
+TEST(store_buffering_model, mutual_exclusion_built_on_it_is_caught) {
   const auto found = explore_all<mutual_exclusion<model_memory>>();
   EXPECT_NE(found.failure.find("race"), std::string::npos) << found.failure;
 }

@@ -110,7 +110,7 @@ TEST(certificates, are_not_beaten_by_any_order) {
   }
 }
 
-TEST(certificates, are_near_what_the_search_finds) {
+TEST(certificates, are_close_to_the_results_of_the_search) {
   for (const char* name : {"mi300x", "h200"}) {
     const device d = device_named(name);
     for (const kernel& k : {kernel_named("gemm", {{"m", 6144}, {"n", 6144}, {"k", 6144}}),
@@ -129,7 +129,7 @@ TEST(certificates, are_near_what_the_search_finds) {
   }
 }
 
-TEST(certificates, say_where_there_is_nothing_to_gain) {
+TEST(certificates, say_when_no_order_gains_anything) {
   for (const char* name : {"mi300x", "h200"}) {
     const search_result found =
         search(kernel_named("black_scholes", {{"n", 1 << 22}}), device_named(name));

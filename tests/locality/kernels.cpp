@@ -25,7 +25,7 @@ TEST(kernels, are_read) {
   EXPECT_EQ(k.operands()[0].granule_rows, 10);
 }
 
-TEST(kernels, refuse_what_cannot_be_with_the_line) {
+TEST(kernels, refuse_impossible_descriptions_with_the_line) {
   const std::pair<const char*, const char*> wrong[] = {
       {"", "there is no axis"},
       {"axis x = 3\n", "nothing is read"},
@@ -107,7 +107,7 @@ TEST(kernels, that_are_built_in_can_be_simulated_in_any_order) {
 }
 
 /// The domains that are not simulated work at the same time as those that are.
-TEST(kernels, of_which_some_domains_are_simulated_take_the_time_of_all) {
+TEST(kernels, simulated_on_some_domains_take_the_time_of_all) {
   const device d = device_named("mi300x");
   ASSERT_EQ(d.domains, 8);
   for (const char* name : {"gemm", "attention"}) {
@@ -125,7 +125,7 @@ TEST(kernels, of_which_some_domains_are_simulated_take_the_time_of_all) {
   }
 }
 
-TEST(kernels, ask_for_the_same_with_larger_steps) {
+TEST(kernels, read_the_same_bytes_with_larger_steps) {
   const device d = device_named("mi300x");
   const kernel fine = kernel_named("gemm", {{"m", 4096}, {"n", 4096}, {"k", 4096}});
   const kernel coarse = fine.coarsened(8);
@@ -190,7 +190,7 @@ TEST(kernels, operands_whose_bytes_cannot_be_counted_are_refused) {
       "at most 1e+15");
 }
 
-TEST(devices, refuse_what_cannot_be) {
+TEST(devices, refuse_impossible_descriptions) {
   const std::string good = built_in_devices().front().text;
   EXPECT_EQ(refusal([&] { (void)read_device(good, "d"); }), "");
   const auto with = [&](const std::string& what, const std::string& by) {

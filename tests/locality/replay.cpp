@@ -50,7 +50,7 @@ TEST(replay, draws_kernels_that_run_for_milliseconds) {
             drawn.front().sizes);
 }
 
-TEST(replay, has_a_grid_of_all_kernels_that_wait_for_nobody) {
+TEST(replay, has_a_grid_of_all_kernels_whose_blocks_do_not_wait) {
   std::map<std::string, std::vector<std::string>> orders;
   for (const replay_problem& p : replay_problems({})) {
     SCOPED_TRACE(p.name + ", " + p.order);
@@ -72,7 +72,7 @@ TEST(replay, has_a_grid_of_all_kernels_that_wait_for_nobody) {
 }
 
 /// 4 blocks, each with a row of A at its first step, two tiles of B, and a tile of C at its last.
-TEST(replay, counts_what_blocks_ask_for) {
+TEST(replay, counts_the_reads_of_blocks) {
   const locality::kernel k = locality::kernel::read(
       "title = t\naxis i = 4\nsteps = 2\n"
       "operand A = 4, 64, 2\noperand B = 64, 128, 4\noperand C = 4, 64, 2\n"

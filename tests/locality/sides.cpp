@@ -33,7 +33,7 @@ outcome twice(const device& d, double megabytes, bool drifts) {
 
 class sides : public testing::TestWithParam<bool> {};
 
-TEST_P(sides, near_ones_answer_what_they_hold) {
+TEST_P(sides, a_near_side_answers_the_reads_that_it_holds) {
   const outcome o = twice(one_processor(), 4, GetParam());
   EXPECT_NEAR(o.all.rate(), 0.5, 0.01);
   EXPECT_NEAR(o.near_reads.rate(), 0.5, 0.01);
@@ -41,7 +41,7 @@ TEST_P(sides, near_ones_answer_what_they_hold) {
   EXPECT_NEAR(o.far_bytes, 0, 0.01 * megabyte);
 }
 
-TEST_P(sides, far_ones_have_half_of_what_near_ones_cannot_hold) {
+TEST_P(sides, the_far_side_has_half_of_the_bytes_beyond_the_near_one) {
   const outcome o = twice(one_processor(), 12, GetParam());
   EXPECT_NEAR(o.near_reads.rate(), 0, 0.01);
   EXPECT_NEAR(o.all.rate(), 0.25, 0.01);

@@ -21,7 +21,7 @@ const rank_body asked("who set it", [] {
   say(fmt::format("STARTED {}", untax::start_of(getpid())));
 });
 
-TEST(ancestors, are_looked_through_as_far_as_they_were_started_as_the_rank) {
+TEST(ancestors, are_followed_while_they_carry_the_variable_of_the_rank) {
   const std::string me = std::filesystem::read_symlink("/proc/self/exe");
   std::string script = "\"$0\" --as-rank 'who set it'; exit $?";
   for (int between = 0; between < 4; ++between) {
@@ -31,7 +31,7 @@ TEST(ancestors, are_looked_through_as_far_as_they_were_started_as_the_rank) {
     // Shells that stay there until their child has ended.
     if (between == 1) l.command = {"sh", "-c", script, me};
     if (between == 2) l.command = {"sh", "-c", "sh -c \"$1\" \"$0\"; exit $?", me, script};
-    // A shell in a session and a process group of its own, which are not who started it.
+    // A shell in a session and a process group of its own, which differ from those of its starter.
     if (between == 3) l.command = {"setsid", "-w", "sh", "-c", script, me};
     l.variables = {{variable, "yes"}};
     l.limit = 60s;

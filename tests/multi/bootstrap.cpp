@@ -174,7 +174,7 @@ TEST_F(bootstrap, ranks_exchange_the_memory_by_which_heaps_grow) {
   for (std::thread& t : threads) t.join();
 }
 
-TEST_F(bootstrap, a_rank_in_trouble_does_not_wait_longer_than_others) {
+TEST_F(bootstrap, a_failing_rank_does_not_wait_longer_than_others) {
   const untax::settings s = settings_with(50ms);
   own_share mine = own_share::make(rank_of(1, 2), s);
   mine.trouble.emplace(errc::unsupported, "rank 1: no GPU is here");
@@ -184,7 +184,7 @@ TEST_F(bootstrap, a_rank_in_trouble_does_not_wait_longer_than_others) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
-TEST_F(bootstrap, a_rank_that_is_alone_says_that_nobody_meets_there) {
+TEST_F(bootstrap, a_rank_alone_reports_that_no_other_rank_came) {
   const untax::settings s = settings_with(50ms);
   const own_share mine = own_share::make(rank_of(1, 2), s);
   const untax::error found = error_of([&] { (void)join(rank_of(1, 2), s, mine); });
@@ -192,7 +192,7 @@ TEST_F(bootstrap, a_rank_that_is_alone_says_that_nobody_meets_there) {
   EXPECT_EQ(std::string(found.what()).find("ranks of another launch"), std::string::npos);
 }
 
-/// Runs `body` in a thread that is somebody else, but may still go where root may. False if this
+/// Runs `body` in a thread with another user id that keeps root's access to files. False if this
 /// process is not root, or in surroundings where that cannot be.
 template <class Body>
 bool as_somebody_else(Body&& body) {
@@ -218,7 +218,7 @@ TEST_F(bootstrap, a_rank_0_of_another_user_is_refused) {
                {"rank 1: ", path, "belongs to user 65534"});
 }
 
-TEST_F(bootstrap, a_guest_of_another_user_is_not_let_in) {
+TEST_F(bootstrap, a_rank_of_another_user_is_not_let_in) {
   const placement p = rank_of(0, 2);
   const untax::settings s = settings_with(impatient);
   const own_share mine = own_share::make(p, s);

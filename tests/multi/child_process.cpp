@@ -63,10 +63,10 @@ TEST(child_processes, say_nothing_while_they_run) {
   const int status = status_of(child);
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
-  child.signal(SIGTERM);  // nobody is there any more
+  child.signal(SIGTERM);  // no process is left
 }
 
-TEST(child_processes, that_cannot_start_end_at_once_as_a_shell_would_tell_it) {
+TEST(child_processes, that_cannot_start_end_at_once_with_the_status_of_a_shell) {
   child_process child({{"/nowhere/at/all"}, {}, false});
   expect_error(error_of([&] { (void)status_of(child); }), untax::errc::invalid_argument,
                {"cannot start /nowhere/at/all: No such file or directory"});
@@ -76,7 +76,7 @@ TEST(child_processes, that_cannot_start_end_at_once_as_a_shell_would_tell_it) {
   EXPECT_TRUE(child.ended()) << "the reason is told once";
 }
 
-TEST(child_processes, have_the_surroundings_and_the_output_of_their_program) {
+TEST(child_processes, have_the_environment_and_the_output_of_their_program) {
   child_process child(shell("echo \"$GREETING\"; printf '\\n'; echo >&2 error; printf end", true));
   ASSERT_GE(child.output_number(), 0);
   std::vector<std::string> lines;
@@ -90,7 +90,7 @@ TEST(child_processes, have_the_surroundings_and_the_output_of_their_program) {
   EXPECT_EQ(lines, (std::vector<std::string>{"hello", "", "error", "end"}));
 }
 
-TEST(child_processes, are_killed_and_buried_when_nobody_holds_them) {
+TEST(child_processes, are_killed_and_reaped_when_their_owner_ends) {
   int handle = -1;
   {
     child_process child(shell("exec sleep 100", true));

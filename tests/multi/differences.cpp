@@ -1,4 +1,4 @@
-// Ranks that do not do the same thing hear of both sides, on every rank.
+// If ranks make different calls, the error at every rank has both sides.
 #include <map>
 
 #include "ranks.hpp"

@@ -128,7 +128,7 @@ TEST(exchange, settings_that_differ_are_a_disagreement_everywhere) {
   for (int r = 0; r < 2; ++r) expect_error(o, r, errc::disagreement, {"heap"});
 }
 
-TEST(exchange, what_is_wrong_at_one_rank_is_told_at_all_of_them) {
+TEST(exchange, an_error_of_one_rank_is_reported_at_all_ranks) {
   const outcome o = launch_there("exchange_wrongly_set", 2);
   for (int r = 0; r < 2; ++r)
     expect_error(o, r, errc::invalid_argument, {"rank 1", "UNTAX_WAIT_LIMIT_MS", "soon"});
@@ -140,7 +140,7 @@ TEST(exchange, ranks_on_several_hosts_are_refused) {
 }
 
 // One directory of its own, so that no two worlds meet that are made at the same time.
-TEST(exchange, rank_0_tells_where_to_meet) {
+TEST(exchange, rank_0_names_the_meeting_place) {
   const belongings before = belongings::now();
   for (const int rank : {0, 1}) {
     std::string told;
@@ -154,7 +154,7 @@ TEST(exchange, rank_0_tells_where_to_meet) {
   EXPECT_EQ(belongings::now(), before);
 }
 
-TEST(exchange, ranks_that_cannot_be_are_refused) {
+TEST(exchange, impossible_ranks_are_refused) {
   for (const auto& [rank, ranks] : {std::pair{0, 0}, {2, 2}, {-1, 2}, {0, 1000}}) {
     try {
       const world w = world::from_exchange(rank, ranks, {});

@@ -17,7 +17,7 @@ const rank_body limited("small files", [] {
   world w = world::from_environment(small_world());
 });
 
-TEST(file_limit, of_a_process_is_an_error_of_all_ranks) {
+TEST(file_limit, reached_by_one_process_is_an_error_at_all_ranks) {
   const outcome o = launch("small files", 2);
   for (int rank = 0; rank < 2; ++rank) {
     expect_error(o, rank, errc::out_of_memory,

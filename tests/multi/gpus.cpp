@@ -1,4 +1,4 @@
-// Ranks that want a GPU and have none: everybody hears why, at once.
+// Ranks that need a GPU and have none: all of them get the reason at once.
 #include "ranks.hpp"
 
 namespace {
@@ -15,7 +15,7 @@ const rank_body one_on_a_gpu("one on a GPU", [] {
 
 const rank_body all_on_gpus("all on GPUs", [] { (void)world::from_environment(small_world()); });
 
-TEST(gpus, one_rank_without_its_gpu_is_heard) {
+TEST(gpus, a_rank_without_its_gpu_is_reported_by_all) {
   const auto begin = std::chrono::steady_clock::now();
   const outcome o = launch("one on a GPU", 3, {{"CUDA_VISIBLE_DEVICES", ""}});
   expect_error(o, 0, errc::unsupported, {"rank 0: rank 1: "});
@@ -24,7 +24,7 @@ TEST(gpus, one_rank_without_its_gpu_is_heard) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, soon);
 }
 
-TEST(gpus, nobody_waits_where_there_are_none) {
+TEST(gpus, without_gpus_all_ranks_fail_at_once) {
   const auto begin = std::chrono::steady_clock::now();
   const outcome o =
       launch("all on GPUs", 3, {{"CUDA_VISIBLE_DEVICES", ""}, {"UNTAX_MEMORY", "cuda"}});

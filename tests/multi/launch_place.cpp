@@ -58,7 +58,7 @@ int dead_process() {
   return child;
 }
 
-TEST_F(runtime, keeps_what_nobody_left) {
+TEST_F(runtime, keeps_directories_of_living_launchers) {
   const int me = getpid();
   const std::uint64_t start = untax::start_of(me);
   const auto space = untax::process_namespace();
@@ -131,7 +131,7 @@ TEST_F(runtime, prescribed_directories_tell_launches_apart_by_a_word) {
   EXPECT_TRUE(std::filesystem::exists(full + "/something"));
 }
 
-TEST_F(runtime, sockets_say_what_is_wrong_with_their_paths) {
+TEST_F(runtime, sockets_report_the_fault_of_their_path) {
   using untax_test::error_of;
   using untax_test::expect_error;
   const auto padded = [&](std::size_t length) {

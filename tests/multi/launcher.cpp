@@ -51,7 +51,7 @@ TEST(launcher, tells_signals_from_exit_codes) {
   EXPECT_EQ(r.ends[0].text(), "rank 0 was ended by signal 11 (Segmentation fault)");
 }
 
-TEST(launcher, passes_on_whole_lines_and_what_has_no_end) {
+TEST(launcher, passes_on_whole_lines_and_unfinished_ones) {
   std::vector<std::string> lines(2);
   process_launch l =
       shell(2, "printf one; sleep 0.05; echo \" $UNTAX_RANK\"; echo two >&2; printf three");
@@ -140,7 +140,7 @@ untax::error error_of(const Call& call) {
   return {errc::internal, "nothing was thrown"};
 }
 
-TEST(launcher, says_what_cannot_be_started) {
+TEST(launcher, names_the_command_that_cannot_be_started) {
   const belongings before = belongings::now();
   process_launch l;
   l.ranks = 2;
@@ -156,7 +156,7 @@ TEST(launcher, says_what_cannot_be_started) {
   EXPECT_EQ(belongings::now(), before);
 }
 
-TEST(launcher, kills_and_buries_when_its_caller_throws) {
+TEST(launcher, kills_and_reaps_when_its_caller_throws) {
   const belongings before = belongings::now();
   process_launch l = shell(3, "echo here; exec sleep 100");
   l.output = [](int, std::string_view) { throw std::runtime_error("caller"); };

@@ -67,7 +67,7 @@ void expect_well(const outcome& o) {
   EXPECT_TRUE(o.result.ends[0].ok()) << o.all(0);
 }
 
-TEST(launcher, ends_where_children_are_ignored) {
+TEST(launcher, ends_if_sigchld_is_ignored) {
   expect_well(launch("children are ignored", 1));
   expect_well(launch("children are dropped", 1));
 }
@@ -96,7 +96,7 @@ const rank_body burying("others bury", [] {
   say("ENDED well");
 });
 
-TEST(launcher, ends_where_others_bury_its_children) { expect_well(launch("others bury", 1)); }
+TEST(launcher, ends_if_other_code_reaps_its_children) { expect_well(launch("others bury", 1)); }
 
 const rank_body stopping("children stop on their way", [] {
   pthread_atfork(nullptr, nullptr, [] { raise(SIGSTOP); });

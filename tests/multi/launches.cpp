@@ -79,7 +79,7 @@ const rank_body strangers("strangers", [] {
   world w = world::from_environment(options, environment(v));
 });
 
-TEST(launches, that_differ_are_told_so) {
+TEST(launches, with_different_settings_get_an_error) {
   const outcome o = launch("strangers", 2);
   expect_error(o, 0, errc::timeout,
                {"rank 1 did not come", "of another launch than rank 0 (UNTAX_LAUNCH=one)"});
@@ -99,7 +99,7 @@ class own_directory : public testing::Test {
 
 using listeners = own_directory;
 
-TEST_F(listeners, at_one_place_there_is_one) {
+TEST_F(listeners, only_one_can_use_a_place) {
   const std::string path = directory_ + "/socket";
   for (int round = 0; round < 100; ++round) {
     // Sometimes there is what a dead process left.
@@ -142,7 +142,7 @@ TEST_F(listeners, that_do_not_listen_yet_are_left_alone) {
   EXPECT_TRUE(unix_socket::connect(path));
 }
 
-TEST_F(listeners, that_let_nobody_in_are_there) {
+TEST_F(listeners, with_a_full_queue_count_as_alive) {
   const std::string path = directory_ + "/socket";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

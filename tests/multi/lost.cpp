@@ -49,7 +49,7 @@ const rank_body in_wait("killed in wait_until", [] {
   const auto counter = w.allocate_cleared<std::uint64_t>(1, "counter");
   w.run([&](world&) {
     if (w.rank() == 0) kill_victim_in(w, 5);
-    // Everybody waits for the next one, and nobody signals.
+    // Every rank waits for the next one, and none signals.
     wait_for(w, *counter.local(), (w.rank() + 1) % w.size(), 7, 1);
   });
 });
@@ -84,7 +84,7 @@ TEST(lost, killed_in_wait_until) {
                                    "ring wait_until, room 7, needs 1, has 0");
 }
 
-TEST(lost, killed_again_and_again) {
+TEST(lost, killed_many_times) {
   for (int round = 0; round < 5; ++round)
     expect_survivors_name_the_victim("killed in barrier", 3, "world barrier");
 }

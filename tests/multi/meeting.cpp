@@ -38,7 +38,7 @@ untax::world_options joining_within(std::chrono::milliseconds limit) {
   return options;
 }
 
-TEST(message_text, is_cut_off_where_its_place_ends) {
+TEST(message_text, is_cut_to_the_size_of_its_field) {
   untax::message_text<8> text;
   text.set("1234567");
   EXPECT_EQ(text.get(), "1234567");
@@ -53,7 +53,7 @@ const rank_body one_missing("one missing", [] {
   world w = world::from_environment(joining_within(impatient));
 });
 
-TEST(meeting, names_the_rank_that_does_not_come) {
+TEST(meeting, names_the_missing_rank) {
   const belongings before = belongings::now();
   const outcome o = launch("one missing", 4);
   for (const int rank : {0, 1, 3}) {
@@ -69,7 +69,7 @@ const rank_body no_host("no rank 0", [] {
   world w = world::from_environment(joining_within(impatient));
 });
 
-TEST(meeting, says_so_when_rank_0_does_not_come) {
+TEST(meeting, reports_that_rank_0_is_missing) {
   const outcome o = launch("no rank 0", 2);
   expect_error(o, 1, errc::timeout, {"rank 1: rank 0 did not come", "1500 ms", "UNTAX_RENDEZVOUS"});
 }
@@ -220,8 +220,7 @@ TEST_F(prescribed, socket_of_a_living_job_is_left_alone) {
       "simple", 2,
       {{"UNTAX_RENDEZVOUS", directory_}, {"UNTAX_LAUNCH", "word"}, {"UNTAX_JOIN_LIMIT_MS", "500"}},
       [&](int rank, const std::string&) {
-        // Rank 0 has said its error; rank 1 must not wait for somebody who
-        // never answers.
+        // Rank 0 has reported its error; rank 1 must not wait for a peer that never answers.
         if (rank == 0) (void)other->accept();
       });
   expect_error(o, 0, errc::invalid_argument, {"another job meets in", "UNTAX_RENDEZVOUS"});

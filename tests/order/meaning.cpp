@@ -75,7 +75,7 @@ TEST(orders, a_snake_goes_on_where_the_band_before_ended) {
   for (int p = 10; p < 30; p += 10) EXPECT_EQ(way.at(p - 1).y, way.at(p).y);
 }
 
-TEST(orders, diagonals_come_after_what_they_need) {
+TEST(orders, diagonals_come_after_the_blocks_that_they_need) {
   const diagonals way{7, 4};
   for (int y = 0; y < 4; ++y) {
     for (int x = 0; x < 7; ++x) {

@@ -33,7 +33,7 @@ int main() {
   });
 }
 TEXT
-# Every header, so that none of them warns whoever includes it.
+# Every header is included, since none of them may cause warnings.
 find include -name '*.hpp' -printf '#include <%P>\n' | sort >"$folder/headers.cpp"
 cat "$folder/program.cpp" >>"$folder/headers.cpp"
 

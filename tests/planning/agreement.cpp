@@ -53,7 +53,7 @@ void expect_named(const std::vector<std::string>& texts, int other, const std::s
   }
 }
 
-TEST(plan_agreement, ranks_that_plan_the_same_are_told_nothing) {
+TEST(plan_agreement, ranks_with_the_same_plan_get_no_error) {
   std::vector<plan_lines> lines;
   for (int rank = 0; rank < 3; ++rank)
     lines.push_back(
@@ -113,7 +113,7 @@ TEST(plan_agreement, every_field_is_compared) {
   EXPECT_EQ(unequal.agreed(), plan.agreed()) << "what ranks may differ in";
 }
 
-TEST(plan_agreement, of_other_operators_is_complete) {
+TEST(plan_agreement, compares_every_field_of_other_operators) {
   const collective_plan plan{.world = 2, .workers = 4, .chunk = 64, .keepers = 2, .serves = 3};
   collective_plan other = plan;
   other.rank = 1;

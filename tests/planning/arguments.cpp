@@ -76,7 +76,7 @@ TEST(arguments, that_share_memory_with_the_result_are_refused) {
 }
 
 // An odd number of elements of one byte ends in the middle of a pair.
-TEST(arguments, of_one_byte_lie_apart_up_to_the_last) {
+TEST(arguments, of_one_byte_elements_are_checked_to_the_last_byte) {
   run_threads(1, [](world& w) {
     all_reduce_norm op(w,
                        {.tokens = 1, .hidden = 5, .type = dtype::f32, .output = norm_output::e4m3});
@@ -92,8 +92,8 @@ TEST(arguments, of_one_byte_lie_apart_up_to_the_last) {
   });
 }
 
-/// Each size of a problem is refused by its name where there is nothing of it, and where a kernel
-/// could not count it.
+/// A size of a problem is refused by its name if it is below its least value, or too large for a
+/// kernel to count.
 template <class Operator, class Problem>
 void expect_sizes(const Problem& usual,
                   std::initializer_list<std::pair<const char*, std::int64_t Problem::*>> sizes) {
@@ -149,7 +149,7 @@ TEST(arguments, are_matrices_that_can_be_read) {
                errc::invalid_argument, {"elements of 4 bytes have to be aligned"});
 }
 
-TEST(arguments, of_each_operator_are_looked_at) {
+TEST(arguments, of_each_operator_are_checked) {
   run_threads(2, [](world& w) {
     std::vector<float> x(64);
     std::vector<float> y(64);
@@ -183,7 +183,7 @@ TEST(arguments, of_each_operator_are_looked_at) {
   });
 }
 
-TEST(phases, save_bytes_where_there_are_rows_for_all_ranks) {
+TEST(phases, two_save_bytes_if_every_rank_has_rows) {
   const auto phases = [](std::int64_t m, std::int64_t n, int world, memory_kind memory) {
     return phases_for({.m = m, .n = n, .k = 8, .type = dtype::f32, .partials = dtype::f32}, world,
                       memory);
@@ -203,7 +203,7 @@ TEST(phases, save_bytes_where_there_are_rows_for_all_ranks) {
   EXPECT_EQ(phases(3, 1 << 20, 4, gpu), 1);
 }
 
-TEST(memory_needs, are_sums_and_have_units) {
+TEST(memory_needs, add_up_and_have_units) {
   memory_need need{.weights = 1, .activations = 20, .heaps = 300, .work_space = 4000};
   EXPECT_EQ(need.total(), 4321);
   EXPECT_EQ(memory_text(1023), "1023 bytes");
@@ -250,7 +250,7 @@ TEST(row_tables, have_ends_not_far_above_any_number_of_rows) {
   EXPECT_EQ(row_ends(8192).size(), 50U);
 }
 
-TEST(arguments, that_are_sizes_are_refused_by_name) {
+TEST(arguments, impossible_sizes_are_refused_by_name) {
   using gather = all_gather_gemm_problem;
   expect_sizes<all_gather_gemm, gather>({.m = 8, .n = 8, .k = 8},
                                         {{"m", &gather::m}, {"n", &gather::n}, {"k", &gather::k}});
@@ -269,7 +269,7 @@ TEST(arguments, that_are_sizes_are_refused_by_name) {
 }
 
 /// An operator that another one was moved to does what that did, at the sizes of that.
-TEST(arguments, are_those_of_the_operator_that_was_moved_there) {
+TEST(arguments, follow_a_moved_operator) {
   run_threads(1, [](world& w) {
     const std::vector<float> in(32 * 16, 1.0F);
     gemm_all_scatter scatter(w, {.m = 4, .n = 8, .k = 8, .type = dtype::f32});
@@ -292,7 +292,7 @@ TEST(arguments, are_those_of_the_operator_that_was_moved_there) {
   });
 }
 
-TEST(products, wider_than_what_is_kept_widened_are_right) {
+TEST(products, wider_than_the_widened_copy_are_right) {
   // 4 Mi elements are kept: 960 columns of so many.
   constexpr std::int64_t m = 3, n = 1100, k = 4200;
   std::mt19937_64 random(11);

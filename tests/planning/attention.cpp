@@ -33,7 +33,7 @@ TEST(attention_patterns, are_fewer_on_gpus) {
   EXPECT_TRUE(has_pattern(pattern::fused_sequential, true));
 }
 
-TEST(attention_problem, has_the_usual_scale_where_none_is_asked_for) {
+TEST(attention_problem, has_the_default_scale_without_an_option) {
   EXPECT_EQ(scale_of(plain), 0.125F);
   flash_decode_problem other = plain;
   other.scale = 0.5F;
@@ -52,7 +52,7 @@ TEST(attention_problem, knows_the_size_of_its_cache) {
   EXPECT_EQ(operands_need(plain).activations, 2.0 * 4 * 3 * 8 * 64);
 }
 
-TEST(attention_problem, is_split_where_cores_would_be_idle) {
+TEST(attention_problem, is_split_if_cores_would_be_idle) {
   flash_decode_problem much = plain;
   much.batch = 1 << 20;
   EXPECT_EQ(usual_splits(much, 2), 1);
@@ -66,7 +66,7 @@ TEST(attention_problem, is_split_where_cores_would_be_idle) {
   EXPECT_GT(heap_for(plain, 2, 2), heap_for(plain, 2, 1));
 }
 
-TEST(attention_plans_of_the_host, have_the_splits_that_are_asked_for) {
+TEST(attention_plans_of_the_host, have_the_splits_of_the_option) {
   world_options small;
   small.heap_bytes = std::size_t{1} << 16;
   const auto worlds = world::threads(2, small);

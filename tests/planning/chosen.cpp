@@ -294,7 +294,7 @@ void add_attention(lines& all) {
   }
 }
 
-TEST(chosen_by_hosts, is_what_somebody_wanted) {
+TEST(chosen_by_hosts, equals_the_recorded_plans) {
   lines all;
   add_collectives(all);
   add_collectives_of_gpus(all);

@@ -101,7 +101,7 @@ TEST(collective_plans, cut_each_workers_share_into_chunks) {
   }
 }
 
-TEST(collective_plans, know_when_there_are_no_rooms) {
+TEST(collective_plans, know_whether_they_have_rooms) {
   for (const touched by : {touched::result, touched::input, touched::both}) {
     for (const input_path inputs :
          {input_path::automatic, input_path::in_place, input_path::rooms}) {
@@ -135,7 +135,7 @@ TEST(collective_plans, know_when_there_are_no_rooms) {
   EXPECT_EQ(plan_of(3, need_of(4000, true), {.keepers = 5}).keepers, 0);
 }
 
-TEST(collective_plans, cut_what_is_passed_on_directly_into_eighths) {
+TEST(collective_plans, cut_shares_that_are_passed_on_directly_into_eighths) {
   const auto chunk = [](std::int64_t total, int phases, int workers) {
     return plan_of(3, need_of(total, true), {.phases = phases, .workers = workers, .direct = true})
         .chunk;
@@ -151,7 +151,7 @@ TEST(collective_plans, cut_what_is_passed_on_directly_into_eighths) {
   EXPECT_EQ(chunk(1 << 24, 2, 1), 128 * kib / 4);
 }
 
-TEST(collective_plans, refuse_options_that_cannot_be) {
+TEST(collective_plans, refuse_impossible_options) {
   const auto refused = [](const collective_options& options, const std::string& why,
                           bool two = true) {
     expect_error(error_of([&] { (void)plan_of(3, need_of(100, two), options); }),
@@ -190,7 +190,7 @@ TEST(collective_plans, have_no_more_chunks_than_can_be_counted) {
   expect_error(error_of([&] { (void)cut(most + 1); }), errc::invalid_argument, {"into too many"});
 }
 
-TEST(collective_plans, say_who_keeps_what_stays) {
+TEST(collective_plans, list_keepers_of_the_own_shard) {
   collective_plan plan;
   plan.direct = true;
   EXPECT_EQ(way_of(plan), "direct, without rooms");
@@ -198,7 +198,7 @@ TEST(collective_plans, say_who_keeps_what_stays) {
   EXPECT_EQ(way_of(plan), "direct, without rooms, 1 keepers");
 }
 
-TEST(collective_plans, say_how_much_heap_they_take) {
+TEST(collective_plans, give_their_need_of_heap) {
   constexpr std::size_t slack = std::size_t{1} << 16;
   collective_plan plan{.world = 3, .phases = 2, .workers = 5, .chunk = 100, .depth = 4};
   const std::size_t flags = std::size_t{2} * 5 * 3 * 8;

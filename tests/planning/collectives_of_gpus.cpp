@@ -61,7 +61,7 @@ TEST(collectives_of_gpus, go_by_packets_while_they_are_short) {
   EXPECT_EQ(wire(4, broadcast(6 * mib + 16, 4)), wire_kind::stores);
 }
 
-TEST(collectives_of_gpus, have_the_workers_that_were_asked_for) {
+TEST(collectives_of_gpus, have_the_workers_of_the_option) {
   for (const int workers : {1, 3, 200}) {
     for (const std::int64_t bytes : {kib, 64 * mib}) {
       for (const pattern how : {pattern::automatic, pattern::fused_specialized})
@@ -72,7 +72,7 @@ TEST(collectives_of_gpus, have_the_workers_that_were_asked_for) {
   }
 }
 
-TEST(collectives_of_gpus, take_two_phases_where_one_sends_too_much) {
+TEST(collectives_of_gpus, take_two_phases_if_one_sends_too_much) {
   const auto phases = [](int world, const collective_need& need,
                          const collective_options& options = {}) {
     return plan_of(world, need, options).phases;
@@ -91,7 +91,7 @@ TEST(collectives_of_gpus, take_two_phases_where_one_sends_too_much) {
   EXPECT_EQ(phases(4, one_phase_of_packets), 2);
 }
 
-TEST(collectives_of_gpus, have_some_who_only_take_where_all_goes_through_rooms) {
+TEST(collectives_of_gpus, have_receiving_blocks_if_all_data_goes_through_rooms) {
   const auto how = [](int world, const collective_need& need,
                       const collective_options& options = {}) {
     return plan_of(world, need, options).how;
@@ -119,7 +119,7 @@ TEST(collectives_of_gpus, send_inputs_of_large_reductions) {
   EXPECT_FALSE(plan_of(4, gather(800 * mib), {.direct = true}).pushes);
 }
 
-TEST(collectives_of_gpus, take_as_many_blocks_as_the_bytes_are_worth) {
+TEST(collectives_of_gpus, take_more_blocks_for_more_bytes) {
   const auto blocks = [](const collective_need& need, const collective_options& options,
                          int sharing = 1) { return plan_of(4, need, options, sharing).workers; };
   const collective_options stores{.how = pattern::fused_sequential, .wire = wire_kind::stores};
@@ -154,14 +154,14 @@ TEST(collectives_of_gpus, take_as_many_blocks_as_the_bytes_are_worth) {
   }
 }
 
-TEST(collectives_of_gpus, of_nothing_take_a_block) {
+TEST(collectives_of_gpus, without_elements_take_a_block) {
   for (const bool direct : {false, true}) {
     for (const collective_need& need : {gather(0), scatter(0), reduce(0, 4), broadcast(0, 4)})
       EXPECT_GE(plan_of(4, need, {.wire = wire_kind::stores, .direct = direct}).workers, 1);
   }
 }
 
-TEST(collectives_of_gpus, have_keepers_for_what_stays) {
+TEST(collectives_of_gpus, have_keepers_for_the_own_shard) {
   const auto plan = [](const collective_need& need, int sharing = 1) {
     return plan_of(4, need, {.direct = true}, sharing);
   };
@@ -179,7 +179,7 @@ TEST(collectives_of_gpus, have_keepers_for_what_stays) {
   EXPECT_EQ(plan_of(4, gather(8 * mib), {.keepers = 3, .direct = true}).workers, 125);
 }
 
-TEST(collectives_of_gpus, cut_what_goes_through_rooms_evenly) {
+TEST(collectives_of_gpus, cut_data_through_rooms_evenly) {
   const auto chunk = [](std::int64_t part, int workers, const collective_options& asked = {}) {
     collective_options options = asked;
     options.how = pattern::fused_sequential;
@@ -198,7 +198,7 @@ TEST(collectives_of_gpus, cut_what_goes_through_rooms_evenly) {
   EXPECT_EQ(plan_of(4, gather(8 * mib), {.wire = wire_kind::stores, .depth = 7}).depth % 2, 0);
 }
 
-TEST(collectives_of_gpus, have_a_packet_of_all_in_two_sets) {
+TEST(collectives_of_gpus, have_packets_for_all_elements_in_two_sets) {
   for (const std::int64_t bytes : {std::int64_t{4}, kib, 100 * kib}) {
     const collective_plan plan = plan_of(4, gather(bytes), {.wire = wire_kind::packets});
     EXPECT_EQ(plan.chunk, bytes / 4);
@@ -218,7 +218,7 @@ TEST(collectives_of_gpus, have_rooms_that_begin_where_vectors_do) {
   EXPECT_EQ(chunk(12, 20), 3);
 }
 
-TEST(collectives_of_gpus, are_as_asked) {
+TEST(collectives_of_gpus, follow_their_options) {
   const collective_need needs[] = {gather(16 * mib), scatter(16 * mib), reduce(64 * mib, 4),
                                    broadcast(64 * mib, 4)};
   for (const collective_need& need : needs) {
@@ -259,7 +259,7 @@ TEST(collectives_of_gpus, are_as_asked) {
 }
 
 /// However few blocks a rank has for itself, it has one.
-TEST(collectives_of_gpus, have_a_block_on_the_smallest_part) {
+TEST(collectives_of_gpus, have_a_block_on_the_smallest_part_of_a_gpu) {
   for (const int sharing : {16, 32, 100, 128, 300}) {
     for (const pattern how : {pattern::fused_sequential, pattern::fused_specialized}) {
       for (const bool direct : {false, true}) {

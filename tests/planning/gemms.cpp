@@ -24,7 +24,7 @@ protocol_plan plan_of(const local_gemm& gemm, const operator_options& options, i
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-TEST(gemm_plans_of_the_host, do_what_options_say) {
+TEST(gemm_plans_of_the_host, follow_their_options) {
   const protocol_plan plan =
       plan_of({1000, 2000, 3000, dtype::f32}, {.how = pattern::producer_consumer,
                                                .move = direction::pull,
@@ -45,7 +45,7 @@ TEST(gemm_plans_of_the_host, do_what_options_say) {
 }
 
 // 0 leaves an option open, and 1 is the least that can be asked for.
-TEST(gemm_plans_of_the_host, take_a_one_for_what_is_asked) {
+TEST(gemm_plans_of_the_host, accept_options_of_1) {
   const protocol_plan plan =
       plan_of({1000, 2000, 3000, dtype::f32},
               {.workers = 1, .senders = 1, .tile_m = 1, .tile_n = 1, .panel_k = 1}, 1);
@@ -80,7 +80,7 @@ TEST(gemm_plans_of_the_host, have_tiles_that_fill_the_columns_of_workers) {
   EXPECT_EQ(plan_of({100, 10, 10, dtype::f32}, {.workers = 1}).senders, 1);
 }
 
-TEST(gemm_plans_of_the_host, go_by_the_cores) {
+TEST(gemm_plans_of_the_host, depend_on_the_number_of_cores) {
   for (const int ranks : {1, 2, 5}) {
     const protocol_plan plan = plan_of({100, 100, 100, dtype::f32}, {}, ranks);
     EXPECT_EQ(plan.workers, std::clamp(cores() / ranks, 1, 31));
@@ -92,7 +92,7 @@ TEST(gemm_plans_of_the_host, go_by_the_cores) {
   }
 }
 
-TEST(gemm_plans_of_the_host, refuse_options_that_cannot_be) {
+TEST(gemm_plans_of_the_host, refuse_impossible_options) {
   const auto refused = [](const operator_options& options, const std::string& why) {
     expect_error(error_of([&] {
                    (void)plan_of({10, 10, 10, dtype::f32}, options);

@@ -27,7 +27,7 @@ TEST(copied_row_splits, follow_each_other_as_they_are_multiplied) {
     EXPECT_NEAR(drain_cycles_of_copies(slow, row_splits, 2), one + (row_splits - 1) * next, 1);
 }
 
-TEST(copied_row_splits, wait_for_the_link_where_that_is_slower) {
+TEST(copied_row_splits, are_limited_by_the_link_if_it_is_slower) {
   const gpu::gemm_plan quick = plan_of(1, 100000);
   const double one = drain_cycles_of_copies(quick, 1, 2);
   const double next = drain_cycles_of_copies(quick, 2, 2) - one;

@@ -36,7 +36,7 @@ void each_problem(const Visit& visit) {
   }
 }
 
-TEST(wide_tiles, are_for_many_rows_and_nothing_else_reads_weights_again) {
+TEST(wide_tiles, are_for_many_rows_and_no_other_plan_rereads_weights) {
   int wide = 0;
   each_problem([&](const auto& plans, const gpu::gemm_shape& shape, const gpu_model&) {
     ASSERT_FALSE(plans.empty());
@@ -73,7 +73,7 @@ TEST(wide_tiles, count_as_slower_than_alone) {
   });
 }
 
-TEST(wide_tiles, of_no_kernel_are_not_planned) {
+TEST(wide_tiles, without_a_kernel_are_not_planned) {
   constexpr gpu::tile_config rows[] = {{256, 2, 3, false, 4, false, 1}};
   for (const gemm_plan& p :
        plans_with_wide_tiles(rows, {600, 8192, 4096}, {132}, gpu::registers_with_sums)) {

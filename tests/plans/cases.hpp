@@ -136,8 +136,8 @@ void each_plan(const Look& look) {
   for (const planned_scatter& p : scatter_cases()) look(p);
 }
 
-/// CTAs of kernels that run at the same time, and wait for each other or for other ranks, have
-/// places, and somebody moves what has to move.
+/// CTAs of kernels that run at the same time, and wait for each other or for other ranks, fit on
+/// the GPU, and there are senders if data has to move.
 template <class Plan>
 void expect_fits(const Plan& p, untax::pattern how, int workers, int places) {
   const bool beside = how == untax::pattern::producer_consumer;

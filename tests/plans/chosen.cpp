@@ -193,7 +193,7 @@ void add_edges(lines& all) {
   }
 }
 
-TEST(chosen, what_was_measured) {
+TEST(chosen, plans_equal_the_recorded_ones) {
   lines all;
   add_gemms(all);
   add_expectations(all, false, {132, 131, 114, 66, 34, 16, 7},

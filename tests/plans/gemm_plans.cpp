@@ -93,7 +93,7 @@ TEST(gemm_plans, fit_their_shapes) {
 
 /// Rows between powers of two take no longer than the next one, nor much longer than their part of
 /// it; and ranks that plan for themselves plan the same.
-TEST(gemm_plans, have_no_steps_between_powers_of_two) {
+TEST(gemm_plans, predicted_times_have_no_jumps_between_powers_of_two) {
   constexpr std::int64_t weights[][2] = {{7168, 8192}, {3584, 14336}, {8192, 3584},
                                          {2880, 2880}, {2112, 7168},  {1536, 640}};
   each_round(100, [&](numbers& number) {
@@ -117,7 +117,7 @@ TEST(gemm_plans, have_no_steps_between_powers_of_two) {
 }
 
 /// Kernels count stages of tiles that are cut in 32 bits.
-TEST(gemm_plans, cut_no_more_than_can_be_counted) {
+TEST(gemm_plans, have_no_more_tiles_than_can_be_counted) {
   int cut = 0;
   for (const std::int64_t k : {1 << 20, 1 << 26, 1 << 29, 3 << 28, (1 << 30) - 8}) {
     for (const std::int64_t m : {16, 100, 5000, 100'000}) {
@@ -132,7 +132,7 @@ TEST(gemm_plans, cut_no_more_than_can_be_counted) {
   EXPECT_EQ(cut, 210);
 }
 
-TEST(gemm_plans, refuse_what_cannot_be_computed) {
+TEST(gemm_plans, refuse_impossible_products) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   for (const gemm_shape& good : {gemm_shape{16, 64, 64}, {1, 8, 8}, {most - 1, 8, 8}})
     EXPECT_NO_THROW(gemm_plans(good, 132));
@@ -163,7 +163,7 @@ TEST(gemm_plans, are_no_wider_than_twice_the_rows) {
   }
 }
 
-TEST(gemm_plans, a_cluster_shares_a_tile_from_a_stage_for_each_of_its_blocks_on) {
+TEST(gemm_plans, share_a_tile_in_a_cluster_if_each_block_has_a_stage) {
   for (const tile_config& c : gemm_kernels) {
     if (c.cluster_split_k == 1) continue;
     for (const int stages : {c.cluster_split_k - 1, c.cluster_split_k}) {
@@ -204,13 +204,13 @@ TEST(operand_ends, are_where_the_last_tile_is_not_full) {
   }
 }
 
-TEST(gemm_costs, are_those_of_the_gpu_with_so_much_l2) {
+TEST(gemm_costs, depend_on_the_l2_of_the_gpu) {
   EXPECT_EQ(costs_of(std::size_t{60} << 20), gemm_costs::h200);
   EXPECT_EQ(costs_of(std::size_t{50} << 20), gemm_costs::h100);
 }
 
 /// Of random problems, for costs.py, which compares them with the model that bench/gemm fits.
-TEST(gemm_costs, of_random_problems) {
+TEST(gemm_costs, equal_those_of_the_python_model) {
   constexpr int problems = 60;
   numbers number(9);
   std::string text;

@@ -1,5 +1,5 @@
-// Which cluster multiplies what, without a GPU: every k-block once, and sums that are left behind
-// are picked up, once, by somebody who does not wait in a circle.
+// The schedule of clusters, without a GPU: every k-block is multiplied once, and every stream-K
+// partial sum is consumed exactly once, without a cyclic wait.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -169,7 +169,7 @@ TEST(gemm_schedule, shares_are_equal_where_numbers_are_large) {
 }
 
 /// Ranges of k follow each other from wherever work begins, and the last one ends with it.
-TEST(gemm_schedule, ranges_cover_what_is_added_up) {
+TEST(gemm_schedule, ranges_cover_all_k_blocks) {
   each_round(500, [](numbers& number) {
     tile_schedule s;
     s.k_blocks_per_stage = number.count(1, 2);
@@ -189,7 +189,7 @@ TEST(gemm_schedule, ranges_cover_what_is_added_up) {
 }
 
 /// A stage has k-blocks that follow each other, or the next one of each of two ranges.
-TEST(gemm_schedule, stages_have_k_blocks_of_two_ranges) {
+TEST(gemm_schedule, stages_may_have_k_blocks_of_two_ranges) {
   each_round(200, [](numbers& number) {
     tile_schedule s;
     s.k_blocks_per_stage = 2;

@@ -63,7 +63,7 @@ void expect_sound(const tile_config& c) {
   EXPECT_EQ(reads_early(c), c.swap_ab && c.block_n == 16);
 }
 
-TEST(kernels, fit) {
+TEST(kernels, are_sound_and_listed_once) {
   for (const tile_config& c : gemm_kernels) {
     expect_sound(c);
     EXPECT_EQ(std::ranges::count(gemm_kernels, c), 1) << "listed once";

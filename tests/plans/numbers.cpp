@@ -1,5 +1,4 @@
-// The plain numbers that plans are made of: shares of blocks, what is awaited, who sends; and what
-// they are where nobody has filled them in.
+// The numbers of plans: shares of blocks, awaited chunks, senders; and their defaults.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -58,8 +57,8 @@ TEST(plan_numbers, shares_of_blocks) {
   });
 }
 
-/// Code fills plans field by field, and a field that it leaves out, since there is nothing of the
-/// kind, has to mean that: of what nobody has filled in all words are zero but these.
+/// Code fills plans field by field, so the default of a field has to mean that the plan has nothing
+/// of the kind. All words of a default plan are zero but these.
 template <class T>
 void expect_words(const std::vector<int>& wanted) {
   static T value;  // of static memory also what lies between fields is zero
@@ -69,7 +68,7 @@ void expect_words(const std::vector<int>& wanted) {
   EXPECT_EQ(words, wanted) << testing::internal::GetTypeName<T>();
 }
 
-TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
+TEST(plan_numbers, defaults_mean_nothing) {
   expect_words<range>({});
   expect_words<gpu::row_span>({});
   expect_words<gpu::matrix_at>({});
@@ -101,7 +100,7 @@ TEST(plan_numbers, what_is_not_filled_in_is_nothing) {
   expect_words<device_sum>({static_cast<int>(dtype::bf16), 1});  // phases
 }
 
-TEST(plan_numbers, plans_that_are_not_filled_in) {
+TEST(plan_numbers, default_plans_are_empty) {
   const gather_plan gather;
   EXPECT_EQ(gather.who, gather_senders::elsewhere);
   EXPECT_EQ(gather.comm_ctas + gather.own_grid + gather.streams + gather.rate_limit, 0);
@@ -132,7 +131,7 @@ TEST(plan_numbers, awaited_columns_end_where_the_next_begin) {
 }
 
 /// Tiles wait for the chunks that have a row and a k-block of theirs, column by column.
-TEST(plan_numbers, what_is_awaited_has_something_of_a_tile) {
+TEST(plan_numbers, awaited_chunks_overlap_their_tile) {
   numbers number(5);
   const auto some = [&](int least, int most) { return number.count(least, most); };
   for (int round = 0; round < 5000; ++round) {

@@ -34,7 +34,7 @@ void expect_senders(const planned<Problem>& p) {
   bool by_pairs = false;
   if constexpr (gathers<Problem>) by_pairs = plan.tma_tiles;
   if (how == pattern::bulk_synchronous) {
-    // As few as there are chunks for; TMA tiles go by pairs.
+    // No more senders than chunks; blocks that send TMA tiles come in pairs.
     ASSERT_GE(plan.own_grid, 1);
     ASSERT_LE(plan.own_grid, by_pairs ? pairs : senders);
   } else {
@@ -46,7 +46,7 @@ void expect_senders(const planned<Problem>& p) {
     // Where blocks that multiply send, they are the one publisher.
     ASSERT_EQ(plan.protocol.senders, std::max(plan.comm_ctas + plan.own_grid, 1));
   } else if (plan.who == gather_senders::all_ctas_first) {
-    // All blocks move before they multiply, whatever somebody asks for.
+    // All blocks move before they multiply, whatever the options are.
     ASSERT_EQ(plan.protocol.senders, 4 * plan.gemm.blocks());
   } else if (how == pattern::fused_warp_specialized) {
     ASSERT_LE(plan.protocol.senders, senders);
@@ -55,15 +55,15 @@ void expect_senders(const planned<Problem>& p) {
   }
 }
 
-TEST(operator_plans, have_the_senders_that_were_asked_for) {
+TEST(operator_plans, have_the_senders_of_the_option) {
   each_plan([](const auto& p) {
     SCOPED_TRACE(p.text());
     if (p.options.senders > 0) expect_senders(p);
   });
 }
 
-/// Chunks are as large as who moves them is worth, or a row, where that is more; and epilogue warps
-/// move at a rate that the link takes, and no slower than is worth it.
+/// Chunks have the size that pays for their kind of sender, at least a row; and epilogue warps send
+/// at a rate that the link takes, and no slower than pays.
 TEST(operator_plans, have_chunks_and_rates_within_bounds) {
   int by_epilogue = 0;
   for (const planned_gather& p : gather_cases()) {
@@ -81,14 +81,14 @@ TEST(operator_plans, have_chunks_and_rates_within_bounds) {
         p.how.shard(0).size * 2 * (p.how.by_rows() ? p.problem.k : p.problem.m);
     const std::int64_t most = std::int64_t{plan.streams > 0 ? 16 << 20 : 256 << 10};
     ASSERT_LE(bytes, std::max(most, row));
-    // Small shards go in small chunks, so that all who move have some.
+    // Small shards go in small chunks, so that every sender has some.
     ASSERT_GE(bytes, shard > std::int64_t{8} << 20 ? std::int64_t{1} << 10 : 2);
     ASSERT_TRUE(plan.streams == 0 || bytes + row >= std::min<std::int64_t>(4 << 20, shard));
   }
   EXPECT_GT(by_epilogue, 5);
 }
 
-TEST(operator_plans, have_places_and_kernels) {
+TEST(operator_plans, fit_on_the_gpu_and_have_kernels) {
   each_plan([](const auto& p) {
     SCOPED_TRACE(p.text());
     expect_fits(p.plan, p.options.how, p.options.workers, p.sms);
@@ -120,8 +120,8 @@ TEST(operator_plans, have_places_and_kernels) {
   }
 }
 
-/// With as many workers as a plan has anyway it is the same plan; with fewer it has no more than
-/// that; and what nobody asks for is as if all had been asked for.
+/// If the option is the plan's own number of workers, the plan stays the same; with fewer it has no
+/// more than that; and no option is the same as the option for all.
 template <class Problem>
 void expect_workers(asked<Problem> what) {
   SCOPED_TRACE(what.text());
@@ -139,7 +139,7 @@ void expect_workers(asked<Problem> what) {
     ASSERT_GE(few.gemm.cycles, usual.gemm.cycles * 0.999);
   }
 }
-TEST(operator_plans, have_the_workers_that_were_asked_for) {
+TEST(operator_plans, have_the_workers_of_the_option) {
   for (const pattern how : own_patterns) {
     for (const std::int64_t m : {16, 300, 4096}) {
       const operator_options options{.how = how, .senders = 6};
@@ -153,9 +153,8 @@ scatter_plan scatter_with(std::int64_t m, pattern how, int senders) {
   return scatter_plans({m, 8192, 4096}, 4, 0, {.how = how, .senders = senders}, {num_sms}).front();
 }
 
-/// Where nobody says how many move, the choice is as good as any that somebody could ask for, to
-/// the model.
-TEST(operator_plans, are_no_worse_where_nothing_is_asked_for) {
+/// Without an option for the number of senders, the choice is as good as any option, by the model.
+TEST(operator_plans, are_no_worse_without_options) {
   for (const pattern how : {pattern::fused_specialized, pattern::producer_consumer}) {
     for (const std::int64_t m : {128, 1024, 4096}) {
       const double best = scatter_with(m, how, 0).gemm.cycles;
@@ -167,7 +166,7 @@ TEST(operator_plans, are_no_worse_where_nothing_is_asked_for) {
 }
 
 /// Streams of copy engines share the link, so to the model their number makes no difference.
-TEST(operator_plans, take_as_long_with_any_number_of_streams) {
+TEST(operator_plans, of_copies_have_the_same_cost_for_any_number_of_streams) {
   for (const std::int64_t m : {300, 4096}) {
     const double two = scatter_with(m, pattern::copy_engine, 2).gemm.cycles;
     for (const int streams : {1, 2, 3, 7}) {

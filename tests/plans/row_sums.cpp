@@ -197,7 +197,7 @@ TEST(row_sums, blocks_that_multiply_add_whole_tiles) {
   EXPECT_TRUE(behind(4096, 2, reduce_target::everywhere, 1)) << "all rows go to all";
 }
 
-TEST(row_sums, who_adds_depends_on_the_rows_of_a_run) {
+TEST(row_sums, the_adding_warps_depend_on_the_rows_of_a_run) {
   auto plan =
       row_sums_plans(sum_of(4096, 8192, 8192, reduce_target::owner, 1), 2, 1, as_rows, {132})
           .front();
@@ -207,7 +207,7 @@ TEST(row_sums, who_adds_depends_on_the_rows_of_a_run) {
   EXPECT_FALSE(plan.adds_behind);
 }
 
-TEST(row_sums, all_multiprocessors_add_where_there_is_enough) {
+TEST(row_sums, all_multiprocessors_add_if_there_are_enough_rows) {
   const auto adding = [](std::int64_t m, reduce_target target, int phases) {
     return row_sums_plans(sum_of(m, 8192, 8192, target, phases), 2, 0, as_rows, {132})
         .front()
@@ -236,7 +236,7 @@ device_findings changed(const device_sum& sum, int ranks, const Change& change) 
   return found;
 }
 
-TEST(row_sums, mutants_of_plans_are_found_out) {
+TEST(row_sums, mutants_of_plans_are_caught) {
   const device_sum of_owners = sum_of(300, 264, 328, reduce_target::owner, 1);
   const device_sum passed_on = sum_of(300, 264, 328, reduce_target::everywhere, 2);
   const device_sum at_once = sum_of(300, 264, 328, reduce_target::everywhere, 1);
@@ -348,7 +348,7 @@ TEST(row_sums, every_signal_is_needed) {
   }
 }
 
-TEST(row_sums, have_16_bit_partials_alone) {
+TEST(row_sums, have_16_bit_partials_only) {
   device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
   sum.partials = dtype::f32;
   expect_error(error_of([&] { (void)row_sums_plans(sum, 2, 1, as_rows, {132}); }),
@@ -361,7 +361,7 @@ TEST(row_sums, have_16_bit_partials_alone) {
                errc::unsupported, {"rank 1: a sum", "(option workers is 1)"});
 }
 
-TEST(row_sums, are_usual_where_there_are_many_rows) {
+TEST(row_sums, are_the_usual_pattern_for_many_rows) {
   using enum pattern;
   const auto usual = [](std::int64_t m, reduce_target target, int phases, int world = 2) {
     return usual_patterns_of(sum_of(m, 8192, 8192, target, phases), world).front();

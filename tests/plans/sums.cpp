@@ -85,7 +85,7 @@ TEST(sums, fragments_of_random_problems_are_sent_and_taken_once) {
 }
 
 // Where sums are passed on, owners have whole tiles if that costs none of them more than a quarter.
-TEST(sums, owners_that_pass_on_have_whole_tiles) {
+TEST(sums, owners_that_pass_sums_on_have_whole_tiles) {
   for (const int ranks : {2, 3, 8}) {
     int before = 0;
     for (int m = 1; m <= 3000; m += 1 + m / 97) {
@@ -145,7 +145,7 @@ device_findings mutant(const device_sum& sum, int ranks, pattern how, const Chan
 // came in the one between says that the slab is empty, and so does what it passes on. So only a
 // rank that adds nothing, of a sum that stays with its owners, has to ask: between two ranks that
 // is where there is one row.
-TEST(sums, ranks_that_hear_of_owners_need_not_ask) {
+TEST(sums, ranks_that_receive_from_owners_need_no_reserve) {
   constexpr std::int64_t rows[] = {1, 2, 3, 5, 48, 130};
   int needed = 0;
   for (const std::int64_t m : rows) {
@@ -166,7 +166,7 @@ TEST(sums, ranks_that_hear_of_owners_need_not_ask) {
   EXPECT_EQ(needed, 7);
 }
 
-TEST(sums, mutants_of_plans_are_found_out) {
+TEST(sums, mutants_of_plans_are_caught) {
   const device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
   const auto killed = [&](const char* what, const auto& change) {
     EXPECT_FALSE(mutant(sum, 3, pattern::fused_specialized, change).faults.empty()) << what;
@@ -189,7 +189,7 @@ TEST(sums, mutants_of_plans_are_found_out) {
   killed("passed on, though only owners want it", [](sums_plan& p) { p.how.passes_on = true; });
 }
 
-/// Only blocks that add are left out of those that multiply, and where nobody only adds, all do.
+/// Blocks that only add do not multiply, and without such blocks all multiply.
 TEST(sums, blocks_that_add_are_not_among_those_that_multiply) {
   const device_sum sum = sum_of(8192, 4096, 328, reduce_target::owner, 1);
   for (const pattern how : own_patterns) {
@@ -210,7 +210,7 @@ TEST(sums, blocks_that_add_are_not_among_those_that_multiply) {
   }
 }
 
-TEST(sums, owners_pass_on_what_is_wanted_everywhere_in_two_phases) {
+TEST(sums, owners_pass_all_reduce_sums_on_in_two_phases) {
   for (const auto target : {reduce_target::owner, reduce_target::everywhere}) {
     for (const int phases : {1, 2}) {
       for (const int world : {1, 2, 3}) {
@@ -226,7 +226,7 @@ TEST(sums, owners_pass_on_what_is_wanted_everywhere_in_two_phases) {
 
 /// Behind the pipeline lie zeros, for 16-bit partials of a warp, and a byte for each of its
 /// sub-tiles; a whole tile has its place in front of that.
-TEST(sums, kernels_have_room_for_what_their_sink_has) {
+TEST(sums, kernels_have_shared_memory_for_their_sink) {
   for (const gpu::tile_config& c : gpu::sums_kernels) {
     const int strip = c.block_n / 8 * 256;
     const int pipeline =
@@ -238,7 +238,7 @@ TEST(sums, kernels_have_room_for_what_their_sink_has) {
   }
 }
 
-TEST(sums, too_few_blocks_are_refused_with_how_many_would_do) {
+TEST(sums, too_few_blocks_are_refused_with_a_sufficient_number) {
   // Tiles of more rows do without a cluster.
   const device_sum sum = sum_of(100, 264, 328, reduce_target::owner, 1);
   for (const pattern how : own_patterns) {
@@ -253,7 +253,7 @@ TEST(sums, too_few_blocks_are_refused_with_how_many_would_do) {
   }
 }
 
-TEST(sums, refuse_patterns_that_there_are_not) {
+TEST(sums, refuse_patterns_that_gpus_lack) {
   const device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
   for (const pattern how : {pattern::bulk_synchronous, pattern::copy_engine})
     expect_error(error_of([&] { (void)sums_plans(sum, 2, 1, in(how), {132}); }), errc::unsupported,
@@ -284,7 +284,7 @@ void add(std::vector<std::string>& all, const device_sum& sum, int world, int ra
       sum.m, sum.n, sum.k, sum.target == reduce_target::owner ? "at owners" : "everywhere",
       sum.phases, rank, world, name_of(options.how), options.workers, places, text));
 }
-TEST(sums, are_planned_as_before) {
+TEST(sums, plans_equal_the_recorded_ones) {
   using enum pattern;
   std::vector<std::string> all;
   for (const auto target : {reduce_target::owner, reduce_target::everywhere}) {

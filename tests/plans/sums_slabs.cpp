@@ -1,5 +1,5 @@
-// Sums of GEMMs over ranks: slabs that ranks send each other, who owns which rows, who adds, and
-// with which rows a rank begins.
+// Sums of GEMMs over ranks: the slabs that ranks send each other, the owners of rows, the blocks
+// that add, and the rows with which a rank begins.
 #include <algorithm>
 #include <set>
 
@@ -19,7 +19,7 @@ using gpu::sum_fragments;
 /// Beside so many that multiply in pairs.
 int most_beside(int places) { return (places - 2) / 2 * 2; }
 
-TEST(slabs, are_one_of_each_rank_in_two_sets) {
+TEST(slabs, there_is_one_of_each_rank_in_each_of_two_sets) {
   for (int ranks = 1; ranks <= 8; ++ranks) {
     const peer_slabs how{.own_rank = 0, .ranks = ranks};
     std::set<int> numbers;
@@ -118,7 +118,7 @@ TEST(slabs, have_bytes_for_every_fragment_of_every_rank_twice) {
   }
 }
 
-TEST(slabs, masks_say_of_each_fragment_whether_it_is_wanted) {
+TEST(slabs, masks_select_the_fragments_inside_c) {
   for (const unsigned seed : plans_test::seeds()) {
     plans_test::numbers number(seed);
     for (int round = 0; round < 20'000; ++round) {
@@ -149,7 +149,7 @@ TEST(slabs, masks_say_of_each_fragment_whether_it_is_wanted) {
   }
 }
 
-TEST(slabs, fragments_behind_the_last_column_are_not_wanted) {
+TEST(slabs, fragments_behind_the_last_column_are_left_out) {
   for (const bool swap_ab : {false, true}) {
     sum_fragments how;
     how.m = 128;
@@ -187,7 +187,7 @@ TEST(first_plans, of_tiles_and_sums) {
   EXPECT_EQ(senders.sets.sets, 2);
 }
 
-TEST(limits, sums_have_pairs_that_add_beside_two_that_multiply) {
+TEST(limits, sums_have_pairs_of_adding_blocks_beside_two_that_multiply) {
   for (const pattern how :
        {pattern::producer_consumer, pattern::fused_sequential, pattern::fused_specialized}) {
     for (const int senders : {0, 1, 2, 5, 40}) {
@@ -212,7 +212,7 @@ TEST(limits, sums_have_pairs_that_add_beside_two_that_multiply) {
   }
 }
 
-TEST(limits, ranks_begin_with_sums_of_the_rows_of_the_next) {
+TEST(limits, ranks_begin_with_the_rows_of_the_next_rank) {
   for (const int ranks : {2, 3, 4}) {
     for (const std::int64_t m : {130, 300, 1000, 4096}) {
       for (int rank = 0; rank < ranks; ++rank) {

@@ -44,7 +44,7 @@ std::string made(world& w, const Problem& problem, const collective_options& opt
   return all.front();
 }
 
-TEST(gpu_collectives_without_kernels, ask_for_those_of_their_problem) {
+TEST(gpu_collectives_without_kernels, launch_the_kernel_of_their_problem) {
   on_gpus(2, [](world& w) {
     const auto expect = [](const std::string& is, const std::string& should) {
       EXPECT_EQ(is.find(should), 0U) << is << "\nhas to begin with " << should;
@@ -176,7 +176,7 @@ std::pair<bool, bool> shown(world& w, const Problem& problem, const collective_o
   return found;
 }
 
-TEST(gpu_collectives_without_kernels, between_memory_of_the_callers_say_where_that_is) {
+TEST(gpu_collectives_without_kernels, direct_ones_agree_on_the_offsets_of_memory) {
   on_gpus(2, [](world& w) {
     const auto in = w.allocate_owned<float>(count, "in");
     const auto out = w.allocate_owned<float>(count, "out");
@@ -208,7 +208,7 @@ TEST(gpu_collectives_without_kernels, between_memory_of_the_callers_say_where_th
   });
 }
 
-TEST(gpu_collectives_without_kernels, show_what_peers_touch) {
+TEST(gpu_collectives_without_kernels, show_the_memory_that_peers_access) {
   on_gpus(2, [](world& w) {
     collective_options direct{
         .wire = wire_kind::bulk, .direct = true, .inputs = input_path::in_place};

@@ -84,7 +84,7 @@ TEST(gpu_norm_without_kernels, asks_for_its_kernel_and_agrees_on_it) {
   });
 }
 
-TEST(gpu_norm_without_kernels, runs_what_it_is_given) {
+TEST(gpu_norm_without_kernels, passes_its_operands_to_the_kernel) {
   on_gpus(2, [](world& w) {
     memory m;
     all_reduce_norm op(w, {.tokens = tokens, .hidden = hidden}, {.how = sequential});
@@ -102,7 +102,7 @@ TEST(gpu_norm_without_kernels, runs_what_it_is_given) {
   });
 }
 
-TEST(gpu_norm_without_kernels, of_any_tokens_says_how_many_there_are) {
+TEST(gpu_norm_without_kernels, of_any_tokens_passes_their_number) {
   on_gpus(2, [](world& w) {
     memory m;
     all_reduce_norm op(w, {.tokens = tokens, .hidden = hidden},
@@ -139,7 +139,7 @@ TEST(gpu_norm_without_kernels, of_any_tokens_says_how_many_there_are) {
   });
 }
 
-TEST(gpu_norm_without_kernels, goes_along_when_another_is_moved_onto_it) {
+TEST(gpu_norm_without_kernels, ends_when_another_is_moved_onto_it) {
   on_gpus(2, [](world& w) {
     memory m;
     {
@@ -185,7 +185,7 @@ TEST(gpu_norm_without_kernels, leaves_memory_alone_after_an_exception) {
   });
 }
 
-TEST(gpu_norm_without_kernels, refuses_what_the_kernel_cannot_read_or_write) {
+TEST(gpu_norm_without_kernels, refuses_operands_that_the_kernel_cannot_access) {
   on_gpus(1, [](world& w) {
     memory m;
     all_reduce_norm op(w, {.tokens = tokens, .hidden = hidden}, {.how = sequential});

@@ -222,7 +222,7 @@ TYPED_TEST(gpu_operators_without_kernels, refuse_what_kernels_cannot_read) {
   });
 }
 
-TEST(gpu_sums_without_kernels, of_one_rank_are_the_gemm_alone_where_nobody_asks_for_more) {
+TEST(gpu_sums_without_kernels, of_one_rank_are_the_gemm_alone_by_default) {
   on_gpus(1, [](world& w) {
     const auto made = [&](const operator_options& options) {
       (void)gemm_reduce_scatter(w, {.m = 6, .n = 64, .k = 128}, options);
@@ -236,7 +236,7 @@ TEST(gpu_sums_without_kernels, of_one_rank_are_the_gemm_alone_where_nobody_asks_
   });
 }
 
-TEST(gpu_sums_without_kernels, have_the_phases_that_were_asked_for) {
+TEST(gpu_sums_without_kernels, have_the_phases_of_the_option) {
   on_gpus(2, [](world& w) {
     for (const int phases : {1, 2}) {
       (void)noted();

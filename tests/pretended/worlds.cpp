@@ -46,7 +46,7 @@ TEST(pretended_gpus, are_a_world_in_device_memory) {
 }
 
 /// Of a rank that is a process: its own, not that of its number, which counts within the world.
-TEST(pretended_gpus, are_those_that_are_asked_for) {
+TEST(pretended_gpus, are_as_many_as_requested) {
   world_options options = small();
   options.memory = memory_kind::cuda;
   const auto alone = [&] { return world::from_exchange(0, 1, {}, options); };
@@ -156,7 +156,7 @@ TEST(pretended_gpus, have_heaps_that_grow_up_to_their_limit) {
       growing(std::size_t{5} << 20));
 }
 
-TEST(pretended_gpus, all_hear_that_one_of_them_has_no_memory) {
+TEST(pretended_gpus, all_ranks_report_one_without_memory) {
   pretended::leave_memory(1, symmetric_heap::growth_step);
   run_gpus(
       3,
@@ -177,7 +177,7 @@ TEST(pretended_gpus, all_hear_that_one_of_them_has_no_memory) {
   pretended::leave_all_memory();
 }
 
-TEST(pretended_gpus, are_refused_by_what_computes_on_the_host) {
+TEST(pretended_gpus, are_refused_by_operators_of_the_host) {
   for (world& w : world::local_gpus(1, small())) {
     const schedule::lane_program nothing({});
     const auto refused = [&](const auto& made) {
@@ -190,7 +190,7 @@ TEST(pretended_gpus, are_refused_by_what_computes_on_the_host) {
   }
 }
 
-TEST(pretended_gpus, are_left_behind_by_a_child) {
+TEST(pretended_gpus, are_not_ended_by_a_forked_child) {
   auto ranks = std::optional(world::local_gpus(2, small()));
   const pid_t child = fork();
   if (child == 0) {

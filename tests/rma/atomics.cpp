@@ -132,7 +132,7 @@ TYPED_TEST(integer_atomics, four_threads_change_their_own_bits) {
   EXPECT_EQ(xored, T{15});
 }
 
-TEST(atomics_of_floats, keep_nan_out_and_in) {
+TEST(atomics_of_floats, min_and_max_leave_the_value_if_an_operand_is_nan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   float number = 2;
   untax::atomic_min(&number, nan);
@@ -181,7 +181,7 @@ TEST(atomics_order, words_of_every_size_are_read_whole) {
 }
 
 // x86 hardly tells one order from another, so what the operations ask for is looked at itself.
-TEST(atomics_order, is_what_was_asked_for) {
+TEST(atomics_order, equals_the_requested_order) {
   using untax::memory_order;
   struct orders {
     memory_order asked;

@@ -98,7 +98,7 @@ TEST(copy_2d, agrees_with_a_plain_loop_for_any_mask) {
   }
 }
 
-TEST(copy_2d, a_team_copies_what_one_thread_does) {
+TEST(copy_2d, a_team_copies_the_same_as_one_thread) {
   random_inputs random;
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 20; ++round) {
@@ -132,7 +132,7 @@ TEST(copy_2d, a_team_shares_a_dense_tile) {
   EXPECT_EQ(to, from);
 }
 
-TEST(copy_2d, only_what_lies_in_the_bounds_can_overlap) {
+TEST(copy_2d, only_elements_in_the_bounds_can_overlap) {
   std::vector<int> row = {1, 2, 0, 0, 0, 0, 0, 0, 0, 0};
   EXPECT_NO_THROW(untax::copy(lone_thread(), tile_view<int>(row.data() + 2, 4, 2),
                               tile_view<const int>(row.data(), 4, 2), {1, 2}));

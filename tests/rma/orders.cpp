@@ -10,14 +10,14 @@ namespace {
 using untax::memory_order;
 namespace detail = untax::detail;
 
-TEST(orders, of_what_reads_and_writes_are_as_asked) {
+TEST(orders, of_read_write_operations_are_as_requested) {
   EXPECT_EQ(detail::exchange_order(memory_order::relaxed), std::memory_order_relaxed);
   EXPECT_EQ(detail::exchange_order(memory_order::acquire), std::memory_order_acquire);
   EXPECT_EQ(detail::exchange_order(memory_order::release), std::memory_order_release);
   EXPECT_EQ(detail::exchange_order(memory_order::acq_rel), std::memory_order_acq_rel);
 }
 
-TEST(orders, of_what_only_reads_or_only_writes_have_their_part) {
+TEST(orders, of_loads_and_stores_are_the_half_that_applies) {
   EXPECT_EQ(detail::load_order(memory_order::relaxed), std::memory_order_relaxed);
   EXPECT_EQ(detail::load_order(memory_order::acquire), std::memory_order_acquire);
   EXPECT_EQ(detail::load_order(memory_order::release), std::memory_order_relaxed);

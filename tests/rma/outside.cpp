@@ -163,7 +163,7 @@ TEST(outside, ranks_and_elements_that_are_not_there_are_refused) {
   });
 }
 
-TEST(outside, nothing_is_looked_at_without_guards) {
+TEST(outside, nothing_is_checked_without_guards) {
   in_a_world(false, [](world& w) {
     memory m(w);
     const block me(w);

@@ -100,7 +100,7 @@ TEST(waits, end_when_another_rank_fails) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
 }
 
-TEST(waits, refuse_a_counter_that_is_none) {
+TEST(waits, refuse_an_invalid_counter) {
   untax::run_threads(
       1,
       [](world& w) {

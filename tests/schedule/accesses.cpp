@@ -99,7 +99,7 @@ std::vector<std::tuple<channel_verb, int, int, std::uint64_t>> needs_of(const st
   return all;
 }
 
-TEST(needs, of_rooms_flags_and_what_has_to_be_opened) {
+TEST(needs, of_rooms_flags_and_rooms_without_credit) {
   using list = decltype(needs_of(step{}));
   const room free_room{.producer = 4,
                        .consumer = 2,

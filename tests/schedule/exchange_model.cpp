@@ -95,7 +95,7 @@ TEST(explore, finds_the_scenario_that_needs_a_verb) {
   EXPECT_GT(needed, 0);
 }
 
-TEST(variant_findings, are_right_when_whoever_lives_cannot_be_told_from_the_original) {
+TEST(variant_findings, are_clean_if_all_surviving_mutants_are_equivalent) {
   const auto fate = [](const char* name, bool killed, bool harmless, const char* needed_in) {
     model::mutant_fate made;
     made.name = name;
@@ -187,7 +187,7 @@ TEST(explore, says_where_threads_are_stuck) {
       << found.failure;
 }
 
-TEST(explore, says_who_races) {
+TEST(explore, names_the_racing_threads) {
   scenario s = exchange_scenario(2, 1, 1, layout::two_workers);
   edit_steps(s.plans[0], [](step& st) { st.reserve = {}; });
   const auto found = model::explore(s, {});

@@ -153,7 +153,7 @@ TEST(findings, plans_that_do_not_belong_together_are_named) {
   says({plans[0]}, "plan 0 of 1 is for rank 0 of 2");
 }
 
-TEST(findings, are_told_word_for_word) {
+TEST(findings, equal_the_recorded_texts) {
   findings found;
   for (const operator_spec& operation : operator_specs())
     for (const protocol_variant& variant : variants_of(operation)) found.add(variant);

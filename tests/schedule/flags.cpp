@@ -1,5 +1,5 @@
-// Flags by which lanes of a rank wait for each other: those that order make what is before them
-// known to who waits; those that only make wait do not.
+// Flags by which lanes of a rank wait for each other: a flag that orders makes all steps before it
+// visible to the waiting lane; a flag that only makes wait does not.
 #include <gtest/gtest.h>
 
 #include "ops/common/device_schedule.hpp"
@@ -36,14 +36,16 @@ std::vector<std::string> problems(bool orders, bool awaits) {
   return check_lanes({rank}, {{{1, 4}, {}, {1, 4}}}, 1).problems;
 }
 
-TEST(flags, that_order_make_known_what_was_before) {
+TEST(flags, that_order_make_earlier_steps_visible) {
   EXPECT_TRUE(problems(true, true).empty()) << problems(true, true).front();
   EXPECT_FALSE(problems(true, false).empty());
 }
 
-TEST(flags, that_only_make_wait_order_nothing) { EXPECT_FALSE(problems(false, true).empty()); }
+TEST(flags, without_order_make_a_lane_wait_but_order_nothing) {
+  EXPECT_FALSE(problems(false, true).empty());
+}
 
-TEST(flags, that_only_make_wait_are_those_before_the_ones_that_order) {
+TEST(flags, without_order_have_lower_numbers_than_ordering_ones) {
   lane_program rank({.counters = 3});
   const int waits = rank.add_flag(false);
   const int orders = rank.add_flag();

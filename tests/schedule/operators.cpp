@@ -60,7 +60,7 @@ const std::vector<change>& changes() {
   return all;
 }
 
-TEST(schedules, with_a_step_that_touches_something_else_are_wrong) {
+TEST(schedules, with_a_step_on_other_memory_are_wrong) {
   std::mt19937_64 random(7);
   int tried = 0;
   const auto try_some = [&](const schedule_case& c) {

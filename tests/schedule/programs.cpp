@@ -1,7 +1,8 @@
 // Programs as a whole. The checkers prove that they are right, and other programs would be, too:
 // with another order, or other counters. But these are what was measured, and ranks of one build
-// have to have the same. So whoever rewrites a protocol without meaning to change what its workers
-// do changes none of the fingerprints below; whoever means to writes programs.txt with
+// have to have the same. A rewrite of a protocol that is not meant to change the steps of its
+// workers changes none of the fingerprints below. After an intended change programs.txt is written
+// with
 //
 //     UNTAX_WRITE_PLANS=1 build/release/tests/schedule_test --gtest_filter='programs.*'
 #include <cstdint>
@@ -74,7 +75,7 @@ std::string line_of(const protocol_variant& variant, int ranks) {
                      steps, all.value());
 }
 
-TEST(programs, are_those_that_somebody_wanted) {
+TEST(programs, equal_the_recorded_fingerprints) {
   std::vector<std::string> lines;
   for (const operator_spec& operation : operator_specs()) {
     for (const protocol_variant& variant : variants_of(operation)) {

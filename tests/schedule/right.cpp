@@ -26,7 +26,7 @@ TEST(check_schedule, proves_every_right_exchange) {
   }
 }
 
-TEST(check_schedule, counts_what_it_carried_out) {
+TEST(check_schedule, counts_executed_steps) {
   const auto report = schedule::check_schedule(exchange_plans(2, 2, 2, layout::one_worker, 3));
   EXPECT_TRUE(report.ok());
   EXPECT_EQ(report.ranks, 2);

@@ -101,7 +101,7 @@ TEST(check_result, refuses_columns_of_b_that_one_step_puts_elsewhere) {
 TEST(check_result, takes_copies_of_b) {
   auto plans = two_ranks();
   edit_programs(plans[0], [](std::vector<step>& steps) {
-    // Rows of the inbox that nobody sends to.
+    // Rows of the inbox that receive nothing.
     steps.insert(steps.begin(), {.what = action::copy,
                                  .rows = 1,
                                  .cols = 2,
@@ -112,7 +112,7 @@ TEST(check_result, takes_copies_of_b) {
   EXPECT_TRUE(report.ok()) << report.problems.front();
 }
 
-TEST(check_rectangles, refuses_what_lies_outside) {
+TEST(check_rectangles, refuses_rectangles_outside_their_matrix) {
   auto plans = two_ranks();
   edit_steps(plans[0], [](step& s) {
     if (s.to.of == operand::inbox) s.to.row += 4;
@@ -197,16 +197,16 @@ TEST(check_order, finds_stages_that_should_not_run_together) {
                          "rank 0, kernel exchange, worker 0"});
 }
 
-// A peer may write into somebody's c only after the caller has handed it over, and before he gets
-// it back.
-TEST(check_order, finds_a_peer_in_the_hands_of_the_caller) {
+// A peer may write into a rank's c only after the caller has handed it over, and before the caller
+// gets it back.
+TEST(check_order, finds_an_access_while_the_caller_owns_the_memory) {
   std::vector<rank_plan> wider;
   for (int rank = 0; rank < 2; ++rank) {
     const exchange p(2, rank, 0, 2, layout::one_worker);
     wider.emplace_back(program(p), schedule::operand_extents{{1, 2}, {2, 2}, {2, 2}}, 3);
   }
-  // Rank 0 computes a row of its own c and one of its neighbour's, and the other way round, and
-  // nobody signals.
+  // Rank 0 computes a row of its own c and one of its neighbour's, and the other way round, without
+  // signals.
   for (int rank = 0; rank < 2; ++rank) {
     edit_programs(wider[static_cast<std::size_t>(rank)], [&](std::vector<step>& steps) {
       auto for_peer = steps;

@@ -91,7 +91,7 @@ TEST(check_signals, refuses_a_writer_that_may_overtake_the_last_one) {
   }
 }
 
-TEST(check_signals, takes_writers_of_which_the_next_one_knows_the_last_one) {
+TEST(check_signals, accepts_ordered_writers_of_one_counter) {
   for (const relay_senders senders : {relay_senders{0, 1}, relay_senders{1, 0}}) {
     const auto report = schedule::check_schedule(relay_plans(senders, true));
     EXPECT_TRUE(report.ok()) << report.problems.front();
@@ -124,7 +124,7 @@ TEST(check_signals, refuses_free_counters_beyond_the_last) {
   expect_problem(plans, {"reserve of room", "free counters 7 and following for 2 readers"});
 }
 
-TEST(check_signals, takes_rooms_that_nobody_frees) {
+TEST(check_signals, accepts_rooms_without_retire) {
   auto plans = exchange_plans(2, 2, 2, layout::one_worker, 1);
   for (rank_plan& plan : plans) {
     edit_steps(plan, [](step& s) {
@@ -161,7 +161,7 @@ TEST(check_signals, refuses_a_verb_of_the_wrong_side) {
   expect_problem(plans, {"acquire of room 0", "only its consumer may do that"});
 }
 
-TEST(check_signals, shows_who_waits_for_whom) {
+TEST(check_signals, shows_the_cycle_of_waits) {
   auto plans = two_ranks();
   for (rank_plan& plan : plans) {
     // Computing first, each waits for what the other sends afterwards.

@@ -181,7 +181,7 @@ TEST(check_sums, refuses_normalised_rows_in_each_others_places) {
   }
 }
 
-TEST(check_sums, refuses_to_normalise_what_lacks_an_addend) {
+TEST(check_sums, refuses_to_normalise_an_incomplete_sum) {
   for (const int phases : {1, 2}) {
     auto plans = norm_plans(phases);
     edit_addends(plans[0], 1, leave_out);

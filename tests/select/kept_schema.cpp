@@ -27,7 +27,7 @@ std::size_t candidate_of(const schema& s, const std::string& name) {
   return 0;
 }
 
-TEST(kept_schema, is_that_of_the_ways_of_now) {
+TEST(kept_schema, matches_todays_ways) {
   const schema kept = kept_schema();
   EXPECT_EQ(to_json(kept), to_json(bench::schema_of_table(kept.title, true)));
 }

@@ -39,7 +39,7 @@ selector emitted_selector() {
   return {what, known, trained.gathered_tree(), gather, 1};
 }
 
-TEST(selectors, are_held_against_a_group_of_candidates) {
+TEST(selectors, are_compared_with_a_group_of_candidates) {
   const table records = sample(2);
   const judgement found = evaluate(train(sample(1)), records);
   for (const evaluation& e : found.ways) {
@@ -154,7 +154,7 @@ TEST(selectors, learn_the_value_of_gathering_from_records_that_trees_have_not_se
   }
 }
 
-TEST(selectors, learn_what_is_to_be_known) {
+TEST(selectors, come_close_to_the_best_choice) {
   const judgement found = evaluate(train(sample(1, 2000)), sample(2, 2000));
   const auto way = [&](const std::string& name, double iterations) {
     for (const evaluation& e : found.ways) {
@@ -265,7 +265,7 @@ TEST(selectors, that_are_damaged_are_refused) {
     EXPECT_NE(refusal([&] { (void)read_selector(wrong, "w"); }), "") << wrong;
 }
 
-TEST(emitted_headers, are_what_is_checked_in) {
+TEST(emitted_headers, equal_the_checked_in_header) {
   const std::string path = UNTAX_SOURCE_DIR "/tests/select/emitted.hpp";
   const std::string text = text_of_file(path);
   EXPECT_TRUE(to_header(emitted_selector(), "emitted_sample") == text)

@@ -75,7 +75,7 @@ TEST(tables, that_are_wrong_are_refused_with_the_line) {
   expect(head + "\"x,1,1,1,1,1\n", "no comma-separated text");
 }
 
-TEST(tables, of_python_name_the_record_that_has_no_number) {
+TEST(tables, from_python_name_the_record_without_a_number) {
   const auto said = [](const std::string& time) {
     return refusal([&] {
       (void)read_json(
@@ -93,7 +93,7 @@ TEST(tables, of_python_name_the_record_that_has_no_number) {
             std::string::npos);
 }
 
-TEST(tables, of_programs_of_windows_begin_with_a_mark) {
+TEST(tables, may_begin_with_a_byte_order_mark) {
   EXPECT_EQ(read_csv("\xef\xbb\xbf" + head + "x,10,4,1,2,3\n", "t.csv", sample_schema()).records(),
             1U);
 }
@@ -135,7 +135,7 @@ TEST(schemas, that_are_wrong_are_refused) {
          "without");
 }
 
-TEST(training, needs_something_to_learn_from) {
+TEST(training, needs_records) {
   const table one = read_csv(head + "x,1,1,1,1,1\n", "t.csv", sample_schema());
   EXPECT_NE(refusal([&] { (void)train(one); }).find("5 folds of 1 records"), std::string::npos);
 }

@@ -74,7 +74,7 @@ TEST(trees, of_one_split_are_the_best_of_all) {
   }
 }
 
-TEST(trees, keep_their_limits_and_say_what_they_lose) {
+TEST(trees, keep_their_limits_and_report_their_loss) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const lesson l = random_lesson(seed, 400, 4, 3);
     const tree_limits limits{static_cast<int>(seed % 6), 1 + static_cast<int>(seed % 9), 7};
@@ -108,7 +108,7 @@ TEST(trees, lose_less_the_more_leaves_they_have) {
   }
 }
 
-TEST(trees, find_what_two_features_decide_together) {
+TEST(trees, find_a_rule_of_two_features) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> place(0, 1);
   lesson l{grid(600, 2), grid(600, 2)};
@@ -162,7 +162,7 @@ TEST(trees, refined_lose_no_more) {
   }
 }
 
-TEST(trees, that_are_none_are_refused) {
+TEST(trees, invalid_ones_are_refused) {
   using node = decision_tree::node;
   const auto refused = [](std::vector<node> nodes) {
     return !test::refusal([&] { (void)decision_tree(std::move(nodes)); }).empty();

@@ -37,7 +37,7 @@ void try_ways(const std::vector<std::int64_t>& lengths, std::int64_t cols, std::
   }
 }
 
-TEST(contract, is_kept_by_threads) {
+TEST(contract, holds_on_threads) {
   std::uint64_t seed = 1;
   for (const auto& lengths : odd_lengths()) try_ways<double, std::int32_t>(lengths, 9000, ++seed);
   std::mt19937_64 random(77);
@@ -64,7 +64,7 @@ maker_of<double, std::int32_t> mutant(const Wrong& wrong) {
   };
 }
 
-TEST(contract, sees_what_breaks_it) {
+TEST(contract, catches_violations) {
   const auto m = with_rows<double, std::int32_t>({3, 0, 900, 4}, 1000, 5);
   using matrix = csr<double, std::int32_t>;
   using vector = std::vector<double>;
@@ -99,7 +99,7 @@ TEST(contract, sees_what_breaks_it) {
                        vector& y) { put(r, sum, r == 3 ? 2 * beta : beta, y); }));
 }
 
-TEST(contract, other_bits_are_seen) {
+TEST(contract, catches_other_bits) {
   const auto m = with_rows<double, std::int32_t>({3, 0, 900, 4}, 1000, 6);
   int turn = 0;
   const auto wavers = mutant([&](std::size_t r, double sum, double beta, const auto&, const auto&,

@@ -67,8 +67,8 @@ std::string elements_lost(csr<Value, Offset> m, const maker_of<Value, Offset>& m
   return {};
 }
 
-/// Sums are as near to compensated ones as they should be, and, if `ordered`, have the same bits
-/// when they are made again. "" if that holds.
+/// The fault of a product's sums, "" if there is none: they have to be near to compensated sums
+/// and, if `ordered`, have the same bits in a second product.
 template <class Value, class Offset>
 std::string sums_wrong(const csr<Value, Offset>& m, const maker_of<Value, Offset>& make,
                        bool ordered, std::uint64_t seed) {

@@ -43,7 +43,7 @@ TEST(matrix_files, are_read) {
   require_valid(m.view());
 }
 
-TEST(matrix_files, of_triangles_come_back_whole) {
+TEST(matrix_files, of_a_lower_triangle_are_completed) {
   const auto m = read(joined({symmetric, "3 3 3\n1 1 2\n2 1 5\n3 2 7\n"}));
   EXPECT_EQ(m.offsets, (std::vector<std::int32_t>{0, 2, 4, 5}));
   EXPECT_EQ(m.values, (std::vector<double>{2, 5, 5, 7, 7}));
@@ -55,7 +55,7 @@ TEST(matrix_files, of_triangles_come_back_whole) {
 }
 
 /// As real files have them: the upper triangle, or some of both, a place twice among them.
-TEST(matrix_files, of_the_upper_triangle_or_both_come_back_whole) {
+TEST(matrix_files, of_an_upper_triangle_or_both_are_completed) {
   const auto m = read(joined({symmetric, "3 3 4\n1 1 2\n1 2 5\n3 2 7\n2 3 0.5\n"}));
   EXPECT_EQ(m.offsets, (std::vector<std::int32_t>{0, 2, 4, 5}));
   EXPECT_EQ(m.columns, (std::vector<std::int32_t>{0, 1, 0, 2, 1}));
@@ -65,7 +65,7 @@ TEST(matrix_files, of_the_upper_triangle_or_both_come_back_whole) {
 }
 
 /// As scipy and other readers take them.
-TEST(matrix_files, may_stray_from_the_letter) {
+TEST(matrix_files, may_deviate_from_the_format_in_harmless_ways) {
   const std::string_view two = "2 2 2\n1 1 1\n2 1 4\n";
   const std::vector<double> values = {1, 4};
   EXPECT_EQ(read(joined({"%MatrixMarket matrix coordinate real general\n", two})).values, values);

@@ -29,7 +29,7 @@ path_point walked(const std::vector<Offset>& offsets, std::int64_t steps) {
   return at;
 }
 
-TEST(offsets, merge_path_is_that_of_single_steps) {
+TEST(offsets, merge_path_search_equals_single_steps) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 40; ++i) {
     std::vector<std::int32_t> offsets = {0};

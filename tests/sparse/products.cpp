@@ -121,7 +121,7 @@ TEST(products, are_right_with_one_dense_row_of_a_million) {
 }
 
 // Rows that are equally long are not padded at all, however many there are.
-TEST(products, of_many_rows_alike_are_no_padding_for_ell) {
+TEST(products, of_equal_rows_need_no_padding_in_ell) {
   const auto m = with_rows<double, std::int32_t>(std::vector<std::int64_t>(10'000, 2), 100, 9);
   const auto x = random_vector<double>(100, 9);
   std::vector<double> y(10'000);
@@ -131,7 +131,7 @@ TEST(products, of_many_rows_alike_are_no_padding_for_ell) {
       spmv_tolerance<double>);
 }
 
-TEST(products, do_not_read_what_is_not_there) {
+TEST(products, read_nothing_outside_the_matrix) {
   // Padding must not multiply what x has elsewhere.
   const auto m = with_rows<double, std::int32_t>({1, 2, 0}, 3, 6);
   std::vector<double> x(3, std::numeric_limits<double>::infinity());
@@ -163,7 +163,7 @@ TEST(products, errors_are_seen) {
   }
 }
 
-TEST(products, compensated_sums_keep_what_cancels) {
+TEST(products, compensated_sums_survive_cancellation) {
   csr<double, std::int32_t> m;
   m.rows = 1;
   m.cols = 3;
@@ -184,7 +184,7 @@ TEST(products, of_cusparse_are_refused) {
             std::string::npos);
 }
 
-TEST(products, refuse_what_does_not_fit) {
+TEST(products, refuse_operands_that_do_not_fit) {
   auto m = with_rows<double, std::int32_t>({1, 2}, 3, 8);
   spmv<double, std::int32_t> product(m.view(), spmv_kernel::csr_thread, 1);
   std::vector<double> two(2);

@@ -51,7 +51,7 @@ TEST(stencils, are_symmetric_and_as_large_as_asked) {
   }
 }
 
-TEST(stencils, that_are_none_are_refused) {
+TEST(stencils, invalid_ones_are_refused) {
   using test::refusal;
   EXPECT_EQ(refusal([] {
               (void)matrix_of({"flat", 0, 1, true}, 100);

@@ -42,7 +42,7 @@ def share_of(names):
 
 
 def forget_old(folder):
-    """Removes what nobody asked for in a month."""
+    """Removes entries that were not used for a month."""
     for entry in folder.iterdir():
         try:
             if time.time() - entry.stat().st_mtime > KEPT_DAYS * 86400:

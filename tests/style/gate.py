@@ -57,7 +57,7 @@ class Tree:
         return INCLUDE.findall(self.text(name))
 
     def resolve(self, name, included):
-        """The project's file that `included` stands for in `name`, or None for anybody else's header."""
+        """The project's file that `included` stands for in `name`, or None for a header of others."""
         for candidate in (Path("include") / included, Path(included), Path(name).parent / included):
             if (self.root / candidate).is_file():
                 return candidate.as_posix()

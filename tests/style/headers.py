@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every header compiles alone: whoever includes it needs to know nothing else.
+"""Every header compiles alone, so a file that includes it needs no other header.
 
 Headers that need CUDA are left out of builds without it. Headers that passed are remembered until they, or what they
 include, change. With UNTAX_GATE_SHARE=N only every Nth is compiled, others for each commit.

@@ -32,7 +32,7 @@ CARRIES = {
     "order": r"\bmemory_order(?:_|::)(relaxed|acquire|release|acq_rel|seq_cst)\b",
     "scope": r"\bthread_scope_(thread|block|device|system)\b",
     "barrier": r"\bmbarrier_((?:arrive|try_wait|test_wait)\w*)\s*\(([^()&]*)",
-    # Words that are their own signal: who has taken them makes them what says that none has come.
+    # Words that are their own signal: their reader resets them to the value that means "not arrived".
     "reset_words": r"\.reset_words\s*\(",
     "reset_sums": r"\bstore_shared_floats\s*\([^;]*?\bno_sum\s*\(",
     "asm": r"\basm\s+volatile\s*\(",

@@ -26,7 +26,7 @@ LEAVES = re.compile(r"\b(?:return|break)\b")
 EXCHANGES = re.compile(r"\b(?:compare_exchange_\w+|__atomic_compare_exchange\w*)\s*\(")
 LOOP = re.compile(r"\b(?:while|for|do)\b")
 
-# Where one of them may stand, and why. A path that ends in "/" is a directory.
+# The files that may have such a call, with the reason. A path that ends in "/" is a directory.
 ALLOWED = {
     "include/untax/flow/wait.hpp": ({"yield", "load"}, "the one place that waits"),
     "include/untax/memory/": ({"yield", "exchange"}, "defines each memory's pause, and raises by retry"),

@@ -171,7 +171,7 @@ TEST(messages, of_an_all_to_all) {
   }
 }
 
-/// Everybody combines, of what all send him, as much as he sends himself, and passes it on.
+/// Every rank combines as many elements from all as it sends itself, and passes them on.
 TEST(messages, of_reductions) {
   for (int ranks = 1; ranks <= 8; ++ranks) {
     for (const std::int64_t count : counts) {
@@ -249,7 +249,7 @@ TEST(messages, of_a_relay) {
   }
 }
 
-TEST(messages, between_sixteen_ranks_at_most) {
+TEST(messages, are_limited_to_sixteen_ranks) {
   EXPECT_NO_THROW(message_table(16, 0));
   EXPECT_THROW(message_table(17, 0), error);
 }

@@ -1,5 +1,5 @@
-// The plain numbers that kernels of attention and of collectives go by: sizes of rooms, places of
-// packets; and what tables say that nobody has filled.
+// The numbers that kernels of attention and of collectives use: sizes of rooms, places of packets;
+// and the defaults of tables.
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -106,7 +106,7 @@ TEST(table_numbers, places_of_packets) {
   }
 }
 
-TEST(table_numbers, what_is_not_filled_in_is_nothing) {
+TEST(table_numbers, defaults_mean_nothing) {
   const gpu::message_table messages;
   EXPECT_EQ(messages.ranks, 1);
   EXPECT_EQ(messages.rank + messages.largest + messages.there[0], 0);

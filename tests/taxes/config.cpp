@@ -201,7 +201,7 @@ TEST(model_names, directory_when_the_file_says_nothing) {
   EXPECT_EQ(parse_model(valid().dump(), "a/llama-3.1-8b.json").name, "llama-3.1-8b");
 }
 
-TEST(model_errors, name_file_field_value_and_what_is_right) {
+TEST(model_errors, name_file_field_value_and_valid_values) {
   EXPECT_EQ(refusal_with("hidden_size", -3),
             "some/model.json: hidden_size is -3; should be a whole number from 1 to 4194304");
   nlohmann::json config = valid();
@@ -235,7 +235,7 @@ TEST(model_errors, absurd_values) {
             std::string::npos);
 }
 
-TEST(model_errors, what_is_no_scalar_is_shown_by_its_type) {
+TEST(model_errors, lists_and_objects_are_shown_by_their_type) {
   EXPECT_EQ(refusal_with("hidden_size", {1, 2}),
             "some/model.json: hidden_size is a list; should be a whole number from 1 to 4194304");
   EXPECT_EQ(refusal_with("torch_dtype", {{"a", 1}}),
@@ -309,13 +309,13 @@ TEST(model_errors, families_that_are_not_known) {
             std::string::npos);
 }
 
-TEST(model_fields, none_is_required_that_only_a_note_needs) {
+TEST(model_fields, fields_needed_only_by_a_note_are_optional) {
   nlohmann::json config = valid();
   config.erase("vocab_size");
   EXPECT_EQ(parse(config).vocab, 0);
   EXPECT_NE(layer_notes(parse(config), 2, 0).back().find("projection to vocabulary entries"),
             std::string::npos);
-  // All layers have experts, so nobody asks for an MLP, nor for how many experts a token visits.
+  // All layers have experts, so neither an MLP nor the number of visited experts is required.
   config.update({{"num_experts", 16}, {"moe_intermediate_size", 128}});
   config.erase("intermediate_size");
   EXPECT_EQ(parse(config).dense_layers(), 0);

@@ -67,7 +67,7 @@ TEST(host_backend, terms_of_every_operator_add_up) {
   }
 }
 
-TEST(host_backend, one_rank_waits_for_nobody_and_sends_nothing) {
+TEST(host_backend, one_rank_waits_for_no_peer_and_sends_nothing) {
   const std::vector<layer_operation> operations = {
       {.name = "qkv", .operator_name = "all_gather_gemm", .m = 9, .n = 24, .k = 40},
       {.name = "attention",

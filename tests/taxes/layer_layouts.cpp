@@ -132,7 +132,7 @@ TEST(layer_layouts, defaults_of_a_family_are_taken_where_files_rely_on_them) {
   EXPECT_EQ(parse(gemma).head_dim, 256) << "not 3840 / 16";
 }
 
-TEST(layer_layouts, numbers_that_are_not_finite_are_taken_where_nobody_looks) {
+TEST(layer_layouts, non_finite_numbers_are_accepted_in_unused_fields) {
   std::string text = decoder("qwen3").dump();
   text.insert(1, R"("time_step_limit": [0.0, Infinity], "x": NaN, )");
   EXPECT_EQ(parse_model(text, "m.json").hidden, 256);

@@ -37,7 +37,7 @@ TEST(load_warnings, others_that_compute_are_seen) {
       << warnings[0];
 }
 
-TEST(load_warnings, others_may_use_what_is_not_ours) {
+TEST(load_warnings, others_may_use_cores_outside_our_limit) {
   EXPECT_TRUE(warned(machine_of(64, 4), 20, 420, 4).empty());
   EXPECT_EQ(warned(machine_of(64, 4), 20, 640, 4).size(), 1U);
 }
@@ -49,7 +49,7 @@ TEST(load_warnings, fewer_cores_than_ranks) {
   EXPECT_TRUE(warned(machine_of(2, 2), 10, 10, 0).empty()) << "ranks are GPUs";
 }
 
-TEST(load_warnings, where_nobody_counts_the_load_average_does) {
+TEST(load_warnings, without_process_times_the_load_average_decides) {
   const machine_load busy{.at = 5, .average = 3, .busy = -1, .own = 1};
   machine_load after = busy;
   after.at = 15;

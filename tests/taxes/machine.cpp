@@ -37,7 +37,7 @@ class machine : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(machine, plain) {
+TEST_F(machine, without_cgroups) {
   const machine_facts facts = read_machine(root_);
   EXPECT_EQ(facts.cpu, "Fast One @ 3 GHz");
   EXPECT_EQ(facts.cores_present, 2);

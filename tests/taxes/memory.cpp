@@ -105,7 +105,7 @@ TEST(memory_need, sizes_that_no_integer_holds_are_still_too_large) {
   }
 }
 
-TEST(memory_need, collectives_hold_what_goes_in_and_comes_out) {
+TEST(memory_need, of_collectives_has_inputs_and_results) {
   for (const collective_entry& entry : collectives()) {
     const trial_subject what = subject_of(entry, {.count = most_of_any}, {});
     EXPECT_GT(what.need(8, {pattern::fused_sequential}, false).activations, 4.0 * most_of_any)
@@ -151,7 +151,7 @@ TEST(memory_room, is_that_of_the_fullest_gpu) {
   EXPECT_GT(room_of({}, 3, 1).bytes, 1e300);
 }
 
-TEST(memory_room, what_does_not_fit_is_one_line) {
+TEST(memory_room, refuses_in_one_line) {
   const memory_need need{.weights = 3 * gib, .activations = gib};
   require_room("it", need, {4 * gib, "here"}, {}, "");
   const std::vector<remedy> remedies = {{"try one", {.weights = gib}}, {"try two", need}};
@@ -170,7 +170,7 @@ TEST(memory_room, what_does_not_fit_is_one_line) {
                        "is there here; no"));
 }
 
-TEST(memory_room, of_a_heap_is_what_the_environment_says) {
+TEST(memory_room, of_a_heap_is_that_of_the_environment) {
   const memory_need need{.heap_of_rank = 0x1p20};
   require_heap("it", need, 0x1p20, 0x1p22);
   EXPECT_EQ(error_text([&] { require_heap("it", need, 0x1p16, 0x1p22); }, errc::out_of_memory),
@@ -212,7 +212,7 @@ TEST(taxes_need, weights_of_all_ranks_count_on_the_host_and_of_one_on_a_gpu) {
             weights * (200 * 0x1p20 / weights + 1));
 }
 
-TEST(taxes_need, the_largest_operation_is_refused_with_what_would_fit) {
+TEST(taxes_need, the_largest_operation_is_refused_with_a_size_that_fits) {
   const std::vector<layer_operation> all = {operation("all_gather_gemm", 8, 16, 24),
                                             operation("gemm_reduce_scatter", 1 << 20, 16384, 53248),
                                             operation("nobody_knows", 1, 1, 1)};
@@ -232,7 +232,7 @@ TEST(taxes_need, the_largest_operation_is_refused_with_what_would_fit) {
   EXPECT_TRUE(contains(refused(with(2, memory_kind::cuda), gib), "more GPUs"));
 }
 
-TEST(taxes_need, of_one_operator_alone_a_smaller_m_is_what_fits) {
+TEST(taxes_need, of_one_operator_alone_advises_a_smaller_m) {
   layer_operation op = operation("all_gather_gemm", 100'000'000, 128, 128);
   op.name = op.operator_name;
   const std::string text = error_text(

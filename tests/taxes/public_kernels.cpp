@@ -33,7 +33,7 @@ TEST(public_kernels, are_read_from_text) {
   EXPECT_EQ(all[0].seconds({.m = 17, .n = 32, .k = 64}, 8), 0);
 }
 
-TEST(public_kernels, say_whose_they_are_or_that_nobody_knows) {
+TEST(public_kernels, name_their_source_or_none) {
   for (const char* key :
        {"\"name\": \"theirs\", ", "\"source\": null,", "\"machine\": \"8 GPUs\", "})
     EXPECT_NE(error_text([&] { (void)bench::parse_public_kernels(without(good, key)); }), "")

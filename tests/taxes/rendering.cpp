@@ -48,7 +48,7 @@ TEST(table, no_line_is_too_wide) {
   }
 }
 
-TEST(table, says_what_was_found) {
+TEST(table, has_the_finding) {
   const std::string text = render_table(sample_report());
   EXPECT_TRUE(contains(text, "The taxes of sample-1b"));
   EXPECT_TRUE(contains(text, "The largest tax is the bulk-synchronous tax: 3.20 s"));
@@ -94,7 +94,7 @@ TEST(table, units_follow_the_size) {
 }
 
 // Every form of the report names the steps that a backend cannot measure, with the reason.
-TEST(renderings, say_what_was_not_measured_and_on_which_gpus) {
+TEST(renderings, list_operations_not_measured_and_gpus) {
   tax_report report = sample_report();
   report.backend = "cuda";
   report.gpus = "4 x GPU X";
@@ -236,7 +236,7 @@ TEST(html, holds_every_operation_in_words) {
   EXPECT_TRUE(contains(page, "class=\"engine less\"")) << "and is drawn as one";
 }
 
-TEST(html, escapes_what_comes_from_outside) {
+TEST(html, escapes_foreign_text) {
   tax_report report = sample_report();
   report.model = "<b>\"m\" & co";
   report.notes = {"<script>alert(1)</script>"};

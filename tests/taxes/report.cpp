@@ -163,7 +163,7 @@ TEST(breakdown, uncertainty_by_hand) {
   EXPECT_NEAR(layer_uncertainty(sample_report()).remainder, one * 1.0 + one * 0.4, 1e-12);
 }
 
-TEST(breakdown, the_bound_has_the_uncertainty_of_what_it_is) {
+TEST(breakdown, the_bound_has_the_uncertainty_of_its_larger_part) {
   const tax_report report = sample_report();
   tax_row row = report.rows[0];
   row.compute = {4, 3.5, 5};
@@ -211,7 +211,7 @@ TEST(json, holds_derived_values) {
   EXPECT_EQ(parsed["finding"].get<std::string>(), finding(sample_report()));
 }
 
-TEST(json, refuses_what_is_not_a_report) {
+TEST(json, refuses_other_documents) {
   for (const char* text :
        {"", "{", "[]", "{}", "null", R"({"format": "untax-taxes", "format_version": 2})",
         R"({"format": "untax-taxes", "format_version": 1})"}) {
@@ -274,7 +274,7 @@ TEST(finding, names_the_largest_tax) {
             "bound of 8.80 s.");
 }
 
-TEST(finding, says_what_it_leaves_out) {
+TEST(finding, names_operations_left_out) {
   tax_report report = sample_report();
   EXPECT_EQ(coverage(report), "");
   report.unmeasured = {{report.rows[1].op, "because"}};
@@ -297,7 +297,7 @@ TEST(finding, says_what_it_leaves_out) {
             std::string::npos);
 }
 
-TEST(json, reads_reports_without_what_came_later) {
+TEST(json, reads_reports_of_older_versions) {
   auto parsed = nlohmann::json::parse(to_json(sample_report()));
   EXPECT_FALSE(parsed.contains("gpus"));
   for (auto& row : parsed["rows"]) {

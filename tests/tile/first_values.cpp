@@ -122,7 +122,7 @@ TEST(first_values, of_steps_and_rooms) {
   expect_all(1, k.workers);
 }
 
-TEST(first_values, of_what_ranks_say_of_themselves) {
+TEST(first_values, of_rank_records) {
   wait_site site;
   expect_all(-1, site.peer, site.room);
   expect_all(0, site.expected, site.progress, site.operator_name.size);

@@ -317,7 +317,7 @@ struct numbered_protocol {
   }
 };
 
-TEST(program, passes_questions_on) {
+TEST(program, forwards_to_its_protocol) {
   const program p{numbered_protocol()};
   EXPECT_EQ(p.rank(), 1);
   EXPECT_EQ(p.world(), 2);

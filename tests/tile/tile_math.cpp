@@ -125,7 +125,7 @@ TEST(tile_math, rounds_as_a_type_does) {
   EXPECT_NE(rounded(dtype::f16), rounded(dtype::bf16));
 }
 
-TEST(math_needs, are_those_of_all_steps_and_of_no_other) {
+TEST(math_needs, are_exactly_those_of_all_steps) {
   operand_table types;
   for (const operand of : {operand::a, operand::b, operand::c, operand::inbox, operand::outbox})
     types[of].type = dtype::f32;

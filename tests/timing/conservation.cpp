@@ -137,7 +137,7 @@ TEST(conservation, holds_for_the_programs_of_all_operators) {
   EXPECT_GT(seed, 500U);
 }
 
-/// Parts of a sum go to who adds them, and of two phases both results to everybody.
+/// Parts of a sum go to the rank that adds them, and in two phases both results go to all ranks.
 TEST(conservation, a_normalised_sum_is_sent_to_all) {
   constexpr int ranks = 3;
   int seen = 0;
@@ -157,7 +157,7 @@ TEST(conservation, a_normalised_sum_is_sent_to_all) {
   EXPECT_GT(seen, 20);
 }
 
-TEST(conservation, what_is_planted_is_found) {
+TEST(conservation, planted_faults_are_found) {
   const timing::machine m = sample_machine();
   const random_work random({}, 3);
   const simulation right = simulate(random.work, m, {.keeps_spans = true});
@@ -210,7 +210,7 @@ TEST(conservation, the_same_seed_gives_the_same_times) {
             simulate(random.work, m, {.seed = 1}).rank_seconds);
 }
 
-TEST(conservation, what_is_faster_is_no_slower) {
+TEST(conservation, a_faster_machine_is_never_slower) {
   // Transfers that wait for a link go in the order in which they come, so one that comes earlier
   // may hold others up; in random workloads that has been up to 1.4 % of the whole. predicted.cpp
   // holds operators to 1 %.
@@ -326,7 +326,7 @@ TEST(conservation, the_critical_path_is_as_long_as_the_run) {
   }
 }
 
-TEST(conservation, who_waits_for_nobody_is_named) {
+TEST(conservation, a_wait_without_a_signal_is_named) {
   timing::workload work(2);
   work.add_worker(work.add_kernel(0, 0, "lonely", 0));
   work.wait({0, 4, 2});

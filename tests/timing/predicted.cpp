@@ -117,7 +117,7 @@ TEST(predicted, no_quicker_than_the_bound_and_no_slower_for_a_faster_link) {
 
 /// A rank that owns a part of a sum gets that part from each other rank, and passes it on to all of
 /// them where all are to have it. A gather, or a scatter, moves every element to all other ranks.
-TEST(predicted, links_carry_what_operators_move) {
+TEST(predicted, links_carry_the_bytes_of_operators) {
   const timing::machine m = sample_machine();
   predictor p(m, {});
   constexpr int ranks = 4;
@@ -141,7 +141,7 @@ TEST(predicted, links_carry_what_operators_move) {
   }
 }
 
-TEST(predicted, a_fit_knows_what_it_was_fitted_to) {
+TEST(predicted, a_fit_reproduces_its_figures) {
   const timing::machine m = sample_machine();
   untax::measurements known;
   predictor raw(m, {});
@@ -164,7 +164,7 @@ TEST(predicted, a_fit_knows_what_it_was_fitted_to) {
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-TEST(predicted, a_thousand_ranks_and_a_layer_take_no_longer_than_promised) {
+TEST(predicted, a_thousand_ranks_and_a_layer_are_simulated_in_time) {
   timing::machine m = sample_machine();
   m.gpus = 1024;
   m.cards_of_host = 8;
@@ -242,7 +242,7 @@ TEST(calibrations, are_interpolated_by_size) {
   EXPECT_NEAR(again.ratio({"a", 2, 64, 64}), c.ratio({"a", 2, 64, 64}), 1e-3);
 }
 
-TEST(calibrations, that_are_none_are_refused) {
+TEST(calibrations, invalid_ones_are_refused) {
   const auto refused = [](const char* text, const char* why) {
     untax_test::expect_error(
         untax_test::error_of([&] { (void)untax::parse_calibration(text, "file"); }),
@@ -259,7 +259,7 @@ TEST(calibrations, that_are_none_are_refused) {
           "above 0");
 }
 
-TEST(machines, cards_share_what_goes_to_other_hosts) {
+TEST(machines, network_cards_share_the_traffic_to_other_hosts) {
   timing::machine m = sample_machine();
   m.gpus = 16;
   m.gpus_of_host = 8;

@@ -73,7 +73,7 @@ void end_within_the_next(json& events) {
   FAIL() << "no event lies within another";
 }
 
-TEST(trace_json, what_is_damaged_is_refused) {
+TEST(trace_json, damaged_files_are_refused) {
   const json whole = json::parse(to_trace_json(sample()));
   const auto first_of = [&](json& in, const char* phase, const char* category) -> json& {
     for (json& event : in.at("traceEvents")) {

@@ -20,7 +20,7 @@
 namespace untax::testing {
 namespace {
 
-TEST(trace_kernel_rings, words_say_what_they_were_made_of) {
+TEST(trace_kernel_rings, words_give_back_their_fields) {
   std::mt19937_64 random(20250301);
   for (int i = 0; i < 1000; ++i) {
     const auto below = [&](std::uint64_t end) { return random() % end; };
@@ -109,7 +109,7 @@ TEST(trace_kernel_rings, parts_add_up_and_the_late_rank_is_named) {
   EXPECT_EQ(later[0].causes.front().text(), "skew at entry at rank 1");
 }
 
-TEST(trace_kernel_rings, they_come_back_from_a_file_with_names_and_arrows) {
+TEST(trace_kernel_rings, survive_a_file_with_names_and_arrows) {
   const trace_record record{two_ranks(100)};
   const std::string text = to_trace_json(record);
   EXPECT_EQ(trace_from_json(text), record);
@@ -135,7 +135,7 @@ TEST(trace_kernel_rings, runs_follow_their_calls_one_after_the_other) {
     if (span.kind == trace_kind::run) runs.emplace_back(span.begin, span.end);
   EXPECT_EQ(runs,
             (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1000, 1100}, {1100, 1200}}));
-  // From a graph nobody knows, so they begin with their kernels.
+  // The call of a run in a graph is unknown, so the run begins with its kernels.
   const traced_operator replayed = decoded(0, {warp});
   EXPECT_EQ(replayed.calls.at(1).begin, 1010U);
   EXPECT_EQ(replayed.calls.back().begin, 1105U);
@@ -208,7 +208,7 @@ TEST(trace_kernel_rings, a_wait_within_an_action_is_no_part_of_it) {
   EXPECT_EQ(run.unmatched, 1);
 }
 
-TEST(trace_kernel_rings, a_late_rank_is_named_where_data_tell_of_themselves) {
+TEST(trace_kernel_rings, a_late_rank_is_named_for_data_that_are_their_own_signal) {
   noting_warp waiting(0, 0, 0);
   waiting.begin(1010, warp_role::worker, 1);
   waiting.wait(1020, 3120, -1, 1, 1).end(3150);
@@ -223,7 +223,7 @@ TEST(trace_kernel_rings, a_late_rank_is_named_where_data_tell_of_themselves) {
   EXPECT_EQ(accounts[0].causes.front().text(), "skew at entry at rank 1");
 }
 
-TEST(trace_kernel_rings, a_late_launch_is_named_where_data_tell_of_themselves) {
+TEST(trace_kernel_rings, a_late_launch_is_named_for_data_that_are_their_own_signal) {
   noting_warp waiting(0, 0, 0);
   waiting.begin(1010, warp_role::worker, 1);
   waiting.wait(1020, 3120, -1, 1, 1).end(3150);
@@ -237,7 +237,7 @@ TEST(trace_kernel_rings, a_late_launch_is_named_where_data_tell_of_themselves) {
   EXPECT_EQ(accounts[0].causes.front().text(), "launch at rank 1");
 }
 
-TEST(trace_kernel_rings, senders_move_but_for_their_waits) {
+TEST(trace_kernel_rings, senders_move_except_while_they_wait) {
   noting_warp sends(0, 0, 0);
   sends.begin(1000, warp_role::sender, 1);
   sends.wait(1020, 1050, freed, 1, 1, verb::reserve).signal(1080, 1, ready, 1).end(1100);
@@ -272,7 +272,7 @@ TEST(trace_kernel_rings, readers_retire_what_writers_reserve) {
   }
 }
 
-TEST(trace_kernel_rings, an_epilogue_moves_what_was_multiplied) {
+TEST(trace_kernel_rings, an_epilogue_stores_the_multiplied_tile) {
   noting_warp multiplies(0, 4, 0);
   multiplies.begin(1000, warp_role::multiplier, 1).act(1010, 1060, action::multiply).end(1100);
   noting_warp stores(0, 1, 0);

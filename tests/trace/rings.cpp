@@ -18,7 +18,7 @@
 namespace untax::testing {
 namespace {
 
-TEST(trace_ring, a_word_gives_back_what_was_packed) {
+TEST(trace_ring, a_word_gives_back_its_fields) {
   std::mt19937_64 random(7);
   const auto below = [&](std::int64_t limit) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
@@ -56,7 +56,7 @@ TEST(trace_ring, the_oldest_go_and_are_counted) {
   EXPECT_LE(spans[0].end, spans[1].begin);
 }
 
-// A room that nobody asks to be free has no counter that a retire could raise.
+// A room without a reserve has no counter that a retire could raise.
 TEST(trace_ring, signals_that_raise_nothing_are_not_noted) {
   trace_ring ring(8);
   room target{.producer = 1, .consumer = 2, .number = 3, .ready = 4, .free = -1, .use = 5};
@@ -76,7 +76,7 @@ TEST(trace_ring, signals_that_raise_nothing_are_not_noted) {
   EXPECT_EQ(free.number, 5);
 }
 
-TEST(trace_session, nothing_is_recorded_unless_it_was_asked_for) {
+TEST(trace_session, records_nothing_by_default) {
   EXPECT_FALSE(is_tracing());
   EXPECT_THROW((void)stop_trace(), error);
   const trace_record record =
@@ -124,7 +124,7 @@ TEST(trace_session, an_end_without_operators_leaves_the_file_alone) {
   std::filesystem::remove(path);
 }
 
-TEST(trace_session, what_is_made_in_a_pause_is_not_recorded) {
+TEST(trace_session, operators_made_in_a_pause_are_not_recorded) {
   start_trace({});
   EXPECT_TRUE(is_tracing());
   {
@@ -152,7 +152,7 @@ TEST(trace_session, labels_hold_for_their_scope) {
   EXPECT_EQ(trace_label::current(), "outer");
 }
 
-TEST(trace_session, what_does_not_fit_is_counted_and_the_rest_is_whole) {
+TEST(trace_session, events_that_do_not_fit_are_counted_and_the_rest_is_whole) {
   const trace_record record = traced_runs(
       "gemm_reduce_scatter", traced_way(pattern::fused_specialized), 2, 50, {}, traced_problem, 64);
   EXPECT_GT(record.lost(), 0U);

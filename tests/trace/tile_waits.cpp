@@ -13,7 +13,7 @@
 namespace untax::testing {
 namespace {
 
-TEST(trace_tile_waits, multipliers_wait_for_what_their_producer_waits_for_within_a_tile) {
+TEST(trace_tile_waits, multipliers_get_the_wait_of_their_producer_within_a_tile) {
   const auto multiplier = [](int block) { return noting_warp(block, 4, 0); };
   noting_warp usual = multiplier(0);
   usual.begin(1000, warp_role::multiplier, 1).act(1000, 1100, action::multiply).end(1100);
@@ -73,7 +73,7 @@ run_account struck_cluster(std::uint64_t first) {
   return accounts.at(0).runs.at(0);
 }
 
-TEST(trace_tile_waits, blocks_of_a_cluster_wait_for_what_one_of_them_reads_for_all) {
+TEST(trace_tile_waits, blocks_of_a_cluster_get_the_wait_of_the_block_that_reads_for_all) {
   // It multiplies from when what it reads itself was there; or nothing was there before.
   for (const std::uint64_t first : {1020, 4062}) {
     const run_account run = struck_cluster(first);

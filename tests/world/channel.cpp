@@ -51,7 +51,7 @@ class channels : public testing::Test {
   room r{.producer = 3, .consumer = 5, .number = 8, .ready = 0, .free = 0, .readers = 2, .use = 4};
 };
 
-TEST_F(channels, raise_what_the_other_side_waits_for) {
+TEST_F(channels, raise_the_counter_that_the_other_side_waits_for) {
   channel.publish(r);
   EXPECT_EQ(counters, (std::map<std::pair<int, int>, std::uint64_t>{{{5, 0}, 4}}));
   counters.clear();
@@ -60,7 +60,7 @@ TEST_F(channels, raise_what_the_other_side_waits_for) {
   EXPECT_EQ(counters, (std::map<std::pair<int, int>, std::uint64_t>{{{3, 0}, 4}, {{3, 1}, 4}}));
 }
 
-TEST_F(channels, wait_for_what_the_other_side_raises) {
+TEST_F(channels, wait_for_the_counter_that_the_other_side_raises) {
   EXPECT_EQ(channel.acquire(r), wait_outcome::timeout);
   ASSERT_EQ(guard.sites.size(), 1U);
   EXPECT_EQ(guard.sites[0].what, untax::verb::acquire);

@@ -150,7 +150,7 @@ TEST(control, failures_name_the_reporter_and_keep_its_text) {
                {"rank 0: my_op stopped because rank 1 reported: rank 2 is slow"});
 }
 
-TEST(control, a_lost_peer_is_a_lost_peer_for_everybody) {
+TEST(control, every_rank_reports_a_lost_peer_as_such) {
   const lone_control c(2);
   ASSERT_TRUE(c.view.stop({1, 0, errc::peer_lost, "rank 0 is gone"}));
   for (int rank = 0; rank < 2; ++rank) {

@@ -39,14 +39,14 @@ TEST_F(directory_locks, are_waited_for) {
   first.reset();
 }
 
-TEST_F(directory_locks, of_who_has_stopped_are_not_waited_for) {
+TEST_F(directory_locks, of_stopped_processes_are_not_waited_for) {
   const directory_lock first(path);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(directory_lock(path, 50ms)) << "it does without";
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 50ms);
 }
 
-TEST_F(directory_locks, are_of_directories_that_are_there) {
+TEST_F(directory_locks, exist_only_in_existing_directories) {
   EXPECT_FALSE(directory_lock(path + "/none"));
   std::filesystem::create_directory(path + "/one");
   std::filesystem::create_symlink(path + "/one", path + "/link");
@@ -55,7 +55,7 @@ TEST_F(directory_locks, are_of_directories_that_are_there) {
 }
 
 // A rank that comes while the directory is removed creates it anew.
-TEST_F(directory_locks, of_a_directory_that_was_removed_meanwhile_are_none) {
+TEST_F(directory_locks, in_a_removed_directory_do_not_count) {
   const std::string gone = path + "/gone";
   std::filesystem::create_directory(gone);
   std::optional<directory_lock> first(gone);

@@ -95,7 +95,7 @@ TEST(dropped, a_destructor_may_be_collective_and_drop_another_object) {
       small_world());
 }
 
-TEST(dropped, what_other_ranks_still_use_ends_with_the_world_and_meets_nobody) {
+TEST(dropped, objects_that_other_ranks_still_use_end_with_the_world_without_a_meeting) {
   std::atomic<int> ended = 0;
   run_threads(
       2,
@@ -116,7 +116,7 @@ TEST(dropped, what_other_ranks_still_use_ends_with_the_world_and_meets_nobody) {
   EXPECT_EQ(ended, 1);
 }
 
-TEST(dropped, an_object_of_one_rank_alone_ends_at_its_next_meeting_or_when_it_is_told_to) {
+TEST(dropped, an_object_of_one_rank_ends_at_its_next_meeting_or_on_request) {
   run_threads(
       2,
       [](world& w) {
@@ -131,7 +131,7 @@ TEST(dropped, an_object_of_one_rank_alone_ends_at_its_next_meeting_or_when_it_is
       small_world());
 }
 
-TEST(dropped, memory_that_all_ranks_have_dropped_is_handed_out_where_nothing_else_is_left) {
+TEST(dropped, memory_that_all_ranks_have_dropped_is_reused_when_no_other_is_free) {
   run_threads(
       2,
       [](world& w) {
@@ -169,7 +169,7 @@ TEST(mapping, keeps_memory_where_it_is_when_the_world_has_ended) {
 std::atomic<std::thread::id> interrupted_thread;
 std::atomic<bool> interrupted_now;
 
-TEST(interrupt, ends_a_wait_of_the_thread_that_is_asked_and_the_others_hear_of_it) {
+TEST(interrupt, ends_the_wait_of_its_thread_and_is_reported_to_peers) {
   interrupted_now = false;
   untax::set_interrupt([] {
     return interrupted_now && interrupted_thread.load() == std::this_thread::get_id() ? 1 : 0;

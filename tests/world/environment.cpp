@@ -33,7 +33,7 @@ TEST(environment, formats_sizes_for_people) {
   EXPECT_EQ(untax::format_bytes(std::size_t{3} << 29U), "1.5 GiB");
 }
 
-TEST(environment, names_variable_and_value_of_what_is_wrong) {
+TEST(environment, names_variable_and_value_of_an_error) {
   const environment env({{"UNTAX_HEAP_BYTES", "lots"},
                          {"UNTAX_WAIT_LIMIT_MS", "-5"},
                          {"UNTAX_RANK", "3x"},

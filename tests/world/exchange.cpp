@@ -51,12 +51,12 @@ void expect_cut(const untax::error& e) {
   EXPECT_EQ(text.size() - text.find("rank 0: "), 8 + 255) << text;
 }
 
-TEST(exchange, tells_what_is_wrong_as_far_as_it_fits) {
+TEST(exchange, cuts_long_errors) {
   const variable_for_now soon("UNTAX_WAIT_LIMIT_MS", std::string(400, 'x'));
   expect_cut(error_of([] { (void)world::from_exchange(0, 1, {}, {}); }));
 }
 
-TEST(exchange, takes_cards_without_end_as_far_as_they_go) {
+TEST(exchange, cuts_messages_without_end) {
   std::string boot;
   expect_cut(error_of([&] {
     (void)world::from_exchange(
@@ -72,7 +72,7 @@ TEST(exchange, takes_cards_without_end_as_far_as_they_go) {
   EXPECT_EQ(boot, of_host);
 }
 
-TEST(launch_place, removes_what_dead_launchers_left_and_nothing_else) {
+TEST(launch_place, removes_files_of_dead_launchers_only) {
   std::string root = "/tmp/untax-sweep-XXXXXX";
   ASSERT_NE(mkdtemp(root.data()), nullptr);
   const variable_for_now there("XDG_RUNTIME_DIR", root);

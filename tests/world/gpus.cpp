@@ -28,14 +28,14 @@ TEST(gpus, a_world_in_host_memory_has_no_kernels) {
                {"rank 1", "world of threads in host memory", "world::local_gpus", "UNTAX_MEMORY"});
 }
 
-TEST(gpus, a_number_of_them_has_to_make_sense) {
+TEST(gpus, impossible_numbers_are_refused) {
   for (const int ranks : {-1, 0, untax::max_ranks + 1}) {
     expect_error(error_of([&] { (void)world::local_gpus(ranks, small_world()); }),
                  errc::invalid_argument, {"GPUs", "1 to 64"});
   }
 }
 
-TEST(gpus, more_than_there_are_is_refused_with_the_reason) {
+TEST(gpus, too_many_ranks_are_refused_with_the_reason) {
   const untax::error e = error_of([] { (void)world::local_gpus(untax::max_ranks, small_world()); });
   expect_error(e, errc::unsupported, {});
   const std::string_view text = e.what();
@@ -50,7 +50,7 @@ TEST(gpus, more_than_there_are_is_refused_with_the_reason) {
             errc::unsupported);
 }
 
-TEST(gpus, ranks_share_one_if_they_are_asked_to_and_can) {
+TEST(gpus, ranks_share_one_by_option_if_possible) {
   using untax::settings;
   const auto of = [](const std::map<std::string, std::string>& variables) {
     return settings::of_gpus(small_world(), environment(variables)).ranks_per_gpu;

@@ -107,7 +107,7 @@ TEST_P(heap_property, behaves_like_the_model_and_alike_at_every_rank) {
 
 INSTANTIATE_TEST_SUITE_P(guards, heap_property, testing::Bool());
 
-TEST(heap, out_of_memory_says_who_has_how_much_and_what_to_raise) {
+TEST(heap, out_of_memory_lists_allocations_and_the_variable_to_raise) {
   const segment memory = memory_of(1);
   symmetric_heap heap(memory, 0, false);
   const auto inbox = heap.allocate<float>(8192, "inbox of op");
@@ -154,7 +154,7 @@ TEST(heap, suggests_a_size_that_is_enough) {
   EXPECT_TRUE(again.allocate<std::byte>(5 << 20, "b"));
 }
 
-TEST(heap, refuses_to_free_what_it_did_not_give) {
+TEST(heap, refuses_to_free_foreign_memory) {
   const segment memory = memory_of(2);
   symmetric_heap heap(memory, 0, false);
   const auto a = heap.allocate<int>(10, "a");
@@ -168,7 +168,7 @@ TEST(heap, refuses_to_free_what_it_did_not_give) {
                {"rank 0", "freed already"});
 }
 
-TEST(heap, what_is_retired_stays_taken_until_it_is_reclaimed) {
+TEST(heap, retired_memory_stays_allocated_until_it_is_reclaimed) {
   for (const bool guards : {false, true}) {
     const segment memory = memory_of(1);
     symmetric_heap heap(memory, 0, guards);
@@ -196,7 +196,7 @@ TEST(heap, what_is_retired_stays_taken_until_it_is_reclaimed) {
   }
 }
 
-TEST(heap, guards_of_what_is_retired_are_looked_at_before_it_is_reclaimed) {
+TEST(heap, guards_of_retired_memory_are_checked_before_it_is_reclaimed) {
   const segment memory = memory_of(1);
   symmetric_heap heap(memory, 0, true);
   const auto broken = heap.allocate<std::byte>(300, "the culprit");
@@ -228,7 +228,7 @@ TEST(heap, without_guards_uses_every_byte) {
   EXPECT_EQ(heap.uses().at(0).label, "all");
 }
 
-TEST(heap, tells_its_observer_before_anything_happens) {
+TEST(heap, calls_its_observer_before_every_change) {
   const segment memory = memory_of(1);
   std::vector<std::string> calls;
   symmetric_heap heap(memory, 0, false, [&](std::string_view call) {

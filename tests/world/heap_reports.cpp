@@ -47,7 +47,7 @@ TEST(heap_reports, list_the_eight_largest_labels_by_size) {
 }
 
 // As much as is advised is enough, and a MiB less is not.
-TEST(heap_reports, advise_what_is_needed) {
+TEST(heap_reports, advise_a_sufficient_size) {
   auto random = world_test::random_numbers();
   for (int round = 0; round < 200; ++round) {
     const std::size_t before = random() % 1'000'000;
@@ -97,7 +97,7 @@ TEST(heap_reports, know_the_allocation_at_an_offset) {
 }
 
 // A heap is made of whole units.
-TEST(heap_reports, leave_out_what_is_no_whole_unit) {
+TEST(heap_reports, ignore_parts_of_units) {
   for (const std::size_t bytes : {0, 1, 511, 512, 513, 1023, 1024}) {
     const segment memory = segment::anonymous({2, 100, bytes});
     symmetric_heap heap(memory, 1, false);

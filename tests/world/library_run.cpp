@@ -61,7 +61,7 @@ TEST(library_run, that_multiplies_first_stops_the_world_from_then_on) {
   }
 }
 
-TEST(library_run, that_goes_well_disturbs_nobody) {
+TEST(library_run, that_succeeds_leaves_the_world_running) {
   auto ranks = world::threads(2, small_world());
   launches l;
   untax::gather_then_multiply(ranks[0], l.named("G"), l.named("M"));

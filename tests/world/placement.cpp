@@ -20,7 +20,7 @@ using variables = std::map<std::string, std::string>;
 
 placement place(const variables& v) { return placement_from(environment(v)); }
 
-TEST(placement, nobody_started_us) {
+TEST(placement, without_a_launcher_is_one_rank) {
   const placement p = place({{"RANK", "3"}, {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}});
   EXPECT_EQ(p.rank, 0);
   EXPECT_EQ(p.world_size, 1);
@@ -95,7 +95,7 @@ TEST(placement, jobs_have_names_of_their_own) {
   EXPECT_NE(slurm("1", "0"), slurm("2", "0"));
 }
 
-TEST(placement, launches_say_what_others_cannot) {
+TEST(placement, launches_tell_jobs_of_equal_names_apart) {
   const auto launch = [](variables v) {
     v.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}});
     return place(v).launch;
@@ -159,7 +159,7 @@ TEST(placement, counts_hosts_and_ranks_from_one_on) {
   }
 }
 
-TEST(placement, refuses_what_makes_no_sense) {
+TEST(placement, refuses_impossible_variables) {
   expect_error(error_of([] {
                  place({{"UNTAX_RANK", "4"}, {"UNTAX_WORLD_SIZE", "4"}});
                }),

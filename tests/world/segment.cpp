@@ -51,7 +51,7 @@ TEST(segment, knows_the_owner_of_an_address) {
   EXPECT_EQ(s.owner_of(nullptr), -1);
 }
 
-TEST(segment, refuses_what_is_not_symmetric) {
+TEST(segment, refuses_memory_that_is_not_symmetric) {
   const segment s = segment::anonymous({2, 100, 10000});
   const int elsewhere = 0;
   expect_error(error_of([&] { (void)s.translate(&elsewhere, 1); }), errc::not_symmetric,
@@ -75,7 +75,7 @@ TEST(segment, refuses_more_than_can_be_addressed) {
 }
 
 // A segment slightly smaller than the address space fails with the system's refusal.
-TEST(segment, counts_in_bytes_what_can_be_addressed) {
+TEST(segment, reports_the_addressable_bytes) {
   constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
   for (const std::size_t ranks : {1, 2, 5}) {
     for (const std::size_t control : {0, 1, 4096, 4097}) {

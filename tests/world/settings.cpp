@@ -72,7 +72,7 @@ TEST(settings, ranks_that_share_a_gpu_need_all_of_its_queues) {
             2);
 }
 
-TEST(settings, of_heaps_give_way_unless_they_are_given) {
+TEST(settings, of_heaps_adapt_to_each_other_unless_they_are_set) {
   constexpr std::size_t giga = std::size_t{1} << 30;
   EXPECT_EQ(of({}).heap_bytes, giga);
   EXPECT_EQ(of({}).heap_limit, 512 * giga);

@@ -95,7 +95,7 @@ TEST(stream_pool, keeps_devices_apart) {
   EXPECT_EQ(c.pool.take(0), one);
 }
 
-TEST(stream_pool, that_cannot_make_one_is_as_before) {
+TEST(stream_pool, is_unchanged_after_a_failure) {
   bool fails = true;
   stream_pool pool([&](int) -> void* {
     if (fails) throw untax::error(errc::internal, "no stream");

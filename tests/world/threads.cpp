@@ -38,7 +38,7 @@ TEST(world, of_threads_knows_itself) {
   EXPECT_EQ(world::threads(1, small_world()).front().kind(), "alone");
 }
 
-TEST(world, of_a_process_that_nobody_launched_is_its_own) {
+TEST(world, of_a_process_without_a_launcher_has_one_rank) {
   untax::world_options options = small_world(7s);
   options.memory = untax::memory_kind::host;
   world w =
@@ -48,7 +48,7 @@ TEST(world, of_a_process_that_nobody_launched_is_its_own) {
   w.barrier();
 }
 
-TEST(world, refuses_sizes_that_cannot_be) {
+TEST(world, refuses_impossible_sizes) {
   for (const int ranks : {0, -1, 65}) {
     expect_error(error_of([&] { (void)world::threads(ranks); }), errc::invalid_argument,
                  {std::to_string(ranks), "1 to 64"});
@@ -90,7 +90,7 @@ TEST(world, passes_data_around_a_ring) {
   }
 }
 
-TEST(world, guards_of_what_ended_are_looked_at_before_ranks_meet) {
+TEST(world, guards_of_ended_operators_are_checked_before_ranks_meet) {
   auto ranks = world::threads(2, small_world(300ms));
   {
     const auto broken = ranks[0].allocate_owned<std::byte>(300, "the culprit");
@@ -100,11 +100,11 @@ TEST(world, guards_of_what_ended_are_looked_at_before_ranks_meet) {
   expect_error(error_of([&] { ranks[0].barrier(); }), errc::internal, {"\"the culprit\""});
 }
 
-TEST(world, meets_for_no_room_that_it_can_never_have) {
+TEST(world, impossible_allocations_cause_no_meeting) {
   auto ranks = world::threads(2, small_world(300ms));
   { const auto ended = ranks[0].allocate_owned<double>(100, "ended"); }
   const std::size_t all = ranks[0].heap().capacity() / sizeof(double);
-  // Rank 1 does not come, so whoever met would wait in vain.
+  // Rank 1 does not come, so a rank that meets would wait in vain.
   for (const std::size_t count :
        {all + 1, 2 * all, std::numeric_limits<std::size_t>::max() / 8 + 2})
     EXPECT_EQ(error_of([&] { (void)ranks[0].allocate<double>(count, "more"); }).code(),
@@ -161,7 +161,7 @@ TEST(run_threads, throws_the_cause_and_not_its_echo) {
   }
 }
 
-TEST(run_threads, peers_learn_of_what_is_no_exception) {
+TEST(run_threads, peers_learn_of_thrown_objects_that_are_no_exceptions) {
   const auto body = [](world& w) {
     if (w.rank() == 1) throw 42;  // NOLINT(hicpp-exception-baseclass)
     expect_error(error_of([&] { w.barrier(); }), errc::aborted,
@@ -225,7 +225,7 @@ TEST(world, can_be_stopped_by_any_rank) {
   expect_error(error_of([&] { views[1].check(); }), errc::out_of_memory, {"rank 1: no room"});
 }
 
-TEST(world, a_stalled_rank_is_the_suspect_of_everybody) {
+TEST(world, a_stalled_rank_is_the_suspect_at_every_rank) {
   std::vector<std::string> texts(3);
   const auto e = error_of([&] {
     run_threads(
@@ -259,7 +259,7 @@ TEST(world, out_of_memory_comes_at_every_rank) {
   expect_error(e, errc::out_of_memory, {"\"field\"", "UNTAX_HEAP_BYTES"});
 }
 
-TEST(world, that_is_stopped_by_a_rank_which_ends_well_is_an_error_all_the_same) {
+TEST(world, stopped_by_a_rank_that_ends_normally_is_an_error) {
   expect_error(error_of([] {
                  run_threads(
                      2,

@@ -52,8 +52,8 @@ TEST(wait_graph, follows_a_chain_to_its_end) {
 }
 
 TEST(wait_graph, blames_the_dead_before_the_cycle) {
-  // Ranks 0 and 1 wait for each other as well, as they do in any operator; rank 2 is why nobody
-  // moves.
+  // Ranks 0 and 1 wait for each other as well, as they do in any operator; rank 2 is the reason
+  // that no rank goes on.
   std::vector<rank_state> states = all(3);
   const std::vector<wait_graph::waiter> waits = {waiting(0, 1), waiting(1, 0), waiting(1, 2),
                                                  waiting(0, 2)};
@@ -67,7 +67,7 @@ TEST(wait_graph, blames_the_dead_before_the_cycle) {
 }
 
 // The longest wait stands first; waits that began together keep their order.
-TEST(wait_graph, tells_the_longest_wait_of_a_rank_first) {
+TEST(wait_graph, lists_the_longest_wait_of_a_rank_first) {
   std::vector<wait_graph::waiter> waits = {waiting(0, 1, 5), waiting(0, 1, 6), waiting(0, 1, 7),
                                            waiting(0, 1, 8)};
   const std::uint64_t since[] = {3'000'000'000, 1'000'000'000, 2'000'000'000, 1'000'000'000};
@@ -84,7 +84,7 @@ TEST(wait_graph, tells_the_longest_wait_of_a_rank_first) {
 
 // A rank that has ended waits for no peer, whatever the last records of its workers are; a running
 // rank without a wait is listed, too.
-TEST(wait_graph, tells_of_ranks_without_waits_what_they_are) {
+TEST(wait_graph, gives_the_state_of_ranks_without_waits) {
   std::vector<rank_state> states = all(3);
   states[1] = rank_state::failed;
   const std::vector<wait_graph::waiter> waits = {waiting(0, 1), waiting(0, 2), waiting(1, 2)};
@@ -96,19 +96,19 @@ TEST(wait_graph, tells_of_ranks_without_waits_what_they_are) {
   EXPECT_EQ(text.find("rank 1 waits for"), std::string::npos) << text;
 }
 
-TEST(wait_graph, names_each_rank_that_one_waits_for_once) {
+TEST(wait_graph, names_each_awaited_rank_once) {
   const wait_graph graph(all(3), {waiting(0, 1), waiting(0, 1), waiting(0, 2)});
   EXPECT_EQ(graph.describe(0), "rank 0 waits for rank 1 and rank 2");
 }
 
-TEST(wait_graph, blames_nobody_who_is_not_there) {
+TEST(wait_graph, ignores_peers_outside_the_world) {
   std::vector<wait_graph::waiter> waits = {waiting(0, 1), waiting(1, 0), waiting(0, 2)};
   const std::uint64_t progress[] = {7, 9, 3};
   for (std::size_t i = 0; i < waits.size(); ++i) waits[i].wait.progress = progress[i];
   EXPECT_EQ(wait_graph(all(2), waits).suspect(0), 1);
 }
 
-TEST(lost_rank, is_never_the_one_that_asks) {
+TEST(lost_rank, is_never_the_waiting_rank) {
   const world_test::lone_control c(3);
   c.view.set_status(0, untax::rank_status::failed);
   EXPECT_EQ(untax::lost_rank(c.view, nullptr, 0, 1), -1);
@@ -116,7 +116,7 @@ TEST(lost_rank, is_never_the_one_that_asks) {
   EXPECT_EQ(untax::lost_rank(c.view, nullptr, 0, 1), 2);
 }
 
-TEST(wait_graph, ignores_what_a_dead_rank_waited_for) {
+TEST(wait_graph, ignores_the_waits_of_a_dead_rank) {
   std::vector<rank_state> states = all(3);
   states[1] = rank_state::gone;
   const wait_graph graph(states, {waiting(0, 1), waiting(1, 2), waiting(2, 0)});

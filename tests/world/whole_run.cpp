@@ -19,7 +19,7 @@ using world_test::small_world;
 void start() {}
 void fail() { throw error(errc::internal, "rank 0: my_op: a kernel cannot be launched"); }
 
-TEST(whole_run, that_has_not_begun_only_throws) {
+TEST(whole_run, that_has_not_begun_throws_and_the_world_goes_on) {
   auto ranks = world::threads(2, small_world());
   whole_run all(ranks[0]);
   expect_error(error_of([&] { all(fail); }), errc::internal, {"cannot be launched"});
@@ -41,7 +41,7 @@ TEST(whole_run, stops_the_world_half_way) {
   }
 }
 
-TEST(whole_run, of_several_things_at_once_has_begun_when_one_fails) {
+TEST(whole_run, counts_as_begun_when_one_of_several_launches_fails) {
   auto ranks = world::threads(2, small_world());
   whole_run all(ranks[0]);
   expect_error(error_of([&] { all.all_of(fail); }), errc::internal, {"cannot be launched"});
@@ -56,7 +56,7 @@ TEST(whole_run, stops_the_world_for_other_exceptions_too) {
   expect_error(error_of([&] { ranks[1].check(); }), errc::aborted, {"no memory for a text"});
 }
 
-TEST(whole_run, that_goes_well_disturbs_nobody) {
+TEST(whole_run, that_succeeds_leaves_the_world_running) {
   auto ranks = world::threads(2, small_world());
   whole_run all(ranks[0]);
   for (int i = 0; i < 5; ++i) all(start);
