@@ -6,7 +6,7 @@ install(TARGETS untax untax_c EXPORT untaxTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/untax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*.h")
-# Headers named from the project's root ("engines/...", "ops/..."): whoever writes an operator needs them.
+# Headers named from the project's root ("engines/...", "ops/..."): authors of operators need them.
 install(DIRECTORY engines/host engines/schedule engines/timing
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/untax/tree/engines
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")

@@ -39,7 +39,7 @@ def within(problems, score):
 
 
 def ratios_of(problems):
-    """Of each pattern: by how much it was slower later than when it was made, as logarithms."""
+    """For each pattern the logarithms of its later times over the time when it was made."""
     found = {}
     for made, _, later in problems:
         for name in made:

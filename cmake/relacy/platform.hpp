@@ -32,7 +32,7 @@ struct fiber_t {
   void* argument;
   const void* stack;  // lowest address; of the main fiber, learnt at the first switch away from it
   size_t stack_size;
-  fiber_t* previous;  // who switched to this fiber last
+  fiber_t* previous;  // the fiber that switched to this one last
   void* shadow;       // what the sanitizer in use keeps for this fiber
 };
 

@@ -33,7 +33,7 @@ class worker {
 
   /// Forgets the last execution.
   void start() noexcept { doing_ = doing::nothing; }
-  /// Carries out the program of `who` in an epoch.
+  /// Carries out the program of worker `who` in an epoch.
   void run(schedule::worker_name who, std::uint64_t epoch);
 
   /// The step and the verb that it is at, for messages.

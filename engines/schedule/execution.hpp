@@ -56,8 +56,8 @@ class execution {
   bool advance_lane(int rank, int index);
   void carry_out(const step_position& at, const step& s, lane& l, int lane_index);
   void learn(const need& n, vector_clock& now) const;
-  /// Lane `lane_index` raises a counter in its step `at`. `teaches`: who waits for it knows then
-  /// what the lane knows.
+  /// Lane `lane_index` raises a counter in its step `at`. `teaches`: a lane that waits for it then
+  /// knows everything that this lane knows.
   void raise(const need& to, const step_position& at, int lane_index, bool teaches);
   void report_overtaking(const need& to, const step_position& at);
   [[nodiscard]] bool orders(const step_position& at, const step& s, channel_verb verb) const;

@@ -8,7 +8,7 @@ namespace {
 constexpr std::array<operand, 4> watched = {operand::a, operand::c, operand::inbox,
                                             operand::outbox};
 
-/// The index of an operand in `watched`; -1 for private tiles, and for b, which nobody writes.
+/// The index of an operand in `watched`; -1 for private tiles, and for b, which no step writes.
 constexpr int slot_of(operand of) {
   for (std::size_t i = 0; i < watched.size(); ++i) {
     if (watched[i] == of) return static_cast<int>(i);

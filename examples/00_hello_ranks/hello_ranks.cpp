@@ -10,7 +10,7 @@ namespace {
 void hello(untax::world& world) {
   std::printf("hello from rank %d of %d (%s)\n", world.rank(), world.size(), world.kind().data());
 
-  // One counter at every rank; everybody adds to the one at rank 0.
+  // One counter at every rank; all ranks add to the one at rank 0.
   const auto total = world.allocate_cleared<int>(1, "total");
   untax::atomic_add(total.at(0), world.rank() + 1);
   world.barrier();

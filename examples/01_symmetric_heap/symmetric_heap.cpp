@@ -23,7 +23,7 @@ void tour(untax::world& world) {
   constexpr std::size_t width = 8;
   const int right = (world.rank() + 1) % world.size();
 
-  // Collective: every rank allocates the same, in the same order, and nobody waits.
+  // Collective: every rank allocates the same, in the same order, and no rank waits.
   const auto squares = world.allocate<std::int64_t>(width, "squares");
   for (std::size_t i = 0; i < width; ++i) *squares.local(i) = value_of(world.rank(), i);
   world.barrier();
@@ -52,7 +52,7 @@ void tour(untax::world& world) {
   // The heap can say what lies in it; memory that was given back is used again.
   if (world.rank() == 0) std::printf("%s\n", world.heap().report().c_str());
   const std::size_t used = world.heap().used();
-  world.barrier();  // nobody reads the squares any more
+  world.barrier();  // no rank reads the squares any more
   world.free(squares);
   expect(world.heap().used() < used, "the squares were given back");
   if (world.rank() == 0) std::printf("every rank read its neighbour's copy\n");

@@ -55,7 +55,7 @@ void smooth_ring(untax::world& world) {
     untax::put_with_signal(block, from_left.at(right, set), &now.back(), 1, left_came.at(right),
                            step);
 
-    // The inner cells need nobody; what the neighbours sent arrives meanwhile.
+    // The inner cells need no neighbour; the neighbours' cells arrive meanwhile.
     std::vector<float> next(cells);
     for (std::size_t i = 1; i + 1 < cells; ++i) next[i] = smooth(now[i - 1], now[i], now[i + 1]);
 

@@ -61,7 +61,7 @@ void expect_right(const std::vector<float>& sum, int ranks, int run) {
 }
 
 void sum_up(untax::world& world) {
-  // Two sets of rooms, used in turn: a rank that is early writes where nobody reads any more.
+  // Two sets of rooms, used in turn: a rank that is early writes where no rank reads any more.
   const auto inbox = world.allocate<float>(
       static_cast<std::size_t>(2 * std::max(world.size() - 1, 1) * count), "inbox");
   const auto arrived = world.allocate_cleared<std::uint64_t>(1, "arrived");
@@ -93,7 +93,7 @@ void sum_up(untax::world& world) {
   }
   ok(cudaStreamDestroy(stream));
   std::printf("rank %d: %d sums of %d vectors are right\n", world.rank(), runs, world.size());
-  // Nobody leaves while a peer may still write here.
+  // No rank leaves while a peer may still write here.
   world.barrier();
 }
 

@@ -43,7 +43,7 @@ static int multiply(untax_world* world) {
     result = c[0] != 0.5F * k || c[m * n - 1] != 0.5F * k;
   }
 
-  /* What cannot be is refused before anything moves, and the operator goes on. */
+  /* A wrong argument is refused before anything moves, and the operator goes on. */
   const untax_matrix too_small = {c, m / 2, n, 0, untax_f32};
   if (untax_all_gather_gemm_run(op, &in, &by, &too_small, NULL) == untax_ok) result = 1;
   if (untax_world_rank(world) == 0) printf("refused: %s\n", untax_last_error().text);

@@ -13,12 +13,11 @@
 
 namespace untax {
 
-/// Rows that are summed over ranks in tiles: who adds which, where partial
-/// tiles lie until then, and which counters guard them.
+/// Rows that are summed over ranks in tiles: the rank that adds each, the places of partial tiles
+/// until then, and the counters that guard them.
 ///
 /// An owner adds the partial tiles of its rows. Where the sum is wanted
-/// everywhere, it passes the sum on (two phases), or everybody owns all rows
-/// (one phase).
+/// everywhere, it passes the sum on (two phases), or every rank owns all rows (one phase).
 class summing_layout {
  public:
   [[nodiscard]] constexpr int rank() const noexcept { return plan_.rank; }

@@ -15,9 +15,9 @@ using read_array = nb::ndarray<nb::ro>;
 using written_array = nb::ndarray<>;
 
 /// An array of Python as the C ABI takes it. It is anything that has DLPack or a buffer, or a tuple
-/// (address, rows, columns, elements from row to row, type) of who keeps the memory itself. Raises
-/// InvalidArgument for a type that untax has not, for memory of another device than `on_gpu` says,
-/// and for elements that do not lie as untax needs them.
+/// (address, rows, columns, elements from row to row, type) from a caller that keeps the memory.
+/// Raises InvalidArgument for a type that untax has not, for memory of another device than `on_gpu`
+/// says, and for elements that do not lie as untax needs them.
 [[nodiscard]] untax_const_matrix matrix_of(const char* name, nb::handle given, bool on_gpu,
                                            read_array& keeper);
 [[nodiscard]] untax_matrix matrix_of(const char* name, nb::handle given, bool on_gpu,

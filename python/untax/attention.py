@@ -42,7 +42,7 @@ class FlashDecode(Operator):
 
 
 class MergePartialAttention(Operator):
-    """Exchange and merge of what anybody's attention kernel made of the keys of each rank.
+    """Exchange and merge of partial results, which any attention kernel computed from the keys of each rank.
 
     `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens, heads] of fp32, natural logarithms of the sums of
     exponentials, or with `log2` those to base 2; -inf where a part is empty, and then its row may hold anything. Every rank

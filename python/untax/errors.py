@@ -6,9 +6,8 @@ from __future__ import annotations
 class Error(Exception):
     """Something went wrong.
 
-    `suspect` is the rank that others wait for in vain, or that failed; -1 if it is nobody in particular. `code` is
-    the word that the library has for it, such as "peer_lost".
-    """
+    `suspect` is the rank that others wait for in vain, or that failed; -1 if it is no rank in particular. `code` is the
+    word that the library has for it, such as "peer_lost". """
 
     code = "internal"
 
@@ -42,7 +41,7 @@ class Unsupported(Error, RuntimeError):
 
 
 class Disagreement(Error, RuntimeError):
-    """Ranks do not do the same thing."""
+    """Ranks make different collective calls."""
 
     code = "disagreement"
 

@@ -250,7 +250,7 @@ class AllToAll(_Collective):
 
 
 class Broadcast(_Collective):
-    """Every rank ends with the `count` elements of rank `root`; `a` is looked at nowhere else."""
+    """Every rank ends with the `count` elements of rank `root`; only rank `root` reads `a`."""
 
     name = "broadcast"
 

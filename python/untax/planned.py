@@ -80,7 +80,8 @@ class Operator:
 
     @property
     def captured(self) -> bool:
-        """Whether a CUDA graph has a run of it. Then it stays, without a reference, too, until it or its world is closed."""
+        """Whether a CUDA graph contains a run of this operator. If so, the operator stays alive, also without a
+        reference, until it or its world is closed."""
         return self._core.captured
 
     def release_captured(self) -> None:

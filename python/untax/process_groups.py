@@ -67,13 +67,13 @@ def _join_limit() -> float:
 
 
 def _wait_for_ranks(store: Any, keys: list[str], rank: int, limit: float) -> None:
-    """Returns when each rank has set its key. The store's own limit would be minutes, and name nobody."""
+    """Returns when each rank has set its key. The store's own limit would be minutes, and its error names no rank."""
     end = time.monotonic() + limit
     came: set[int] = set()
     while missing := [other for other, key in enumerate(keys) if not store.check([key])]:
         came.update(set(range(len(keys))).difference(missing))
         if limit > 0 and time.monotonic() > end:
-            # A rank whose limit ended a moment before has taken its key back; it came all the same.
+            # A rank whose limit ended a moment before has removed its key, but counts as arrived.
             late = [other for other in missing if other not in came] or missing
             who = f"rank {late[0]}" if len(late) == 1 else "ranks " + " and ".join(map(str, late))
             raise Timeout(f"rank {rank}: {who} of {len(keys)} did not come to the first call of this group within {limit:g} s "

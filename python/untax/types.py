@@ -89,8 +89,8 @@ def _place(given: Any) -> tuple[int, bool, bool, str]:
 
 
 def address_of(what: str, given: Any, shape: tuple[int, ...], kinds: tuple[str, ...], on_gpu: bool) -> int:
-    """Where an array lies that a run writes, by its address alone: nobody behind this looks at what it is. It has to have
-    this shape and elements of one of these kinds, side by side, and to lie where the heaps of its world do."""
+    """The address of an array that a run writes. Later code gets only the address, so the array is checked here: it has
+    to have this shape and elements of one of these kinds, side by side, and to lie where the heaps of its world do."""
     if not hasattr(given, "_place"):
         given = as_operand(given)
     if not any(hasattr(given, known) for known in ("_place", "data_ptr", "flags")):

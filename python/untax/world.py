@@ -171,8 +171,7 @@ class World:
         """Collective. Symmetric memory at every rank, at the same offset. Nothing is cleared. It waits for the other
         ranks only if the heap is full but for what they have freed, or dropped.
 
-        Raises OutOfMemory, which says who has how much.
-        """
+        Raises OutOfMemory, which lists the allocations and their sizes. """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         name = type_name(dtype)
         allocation = self._core.allocate(math.prod(shape) * item_sizes[name], label)
@@ -207,8 +206,8 @@ def _said(error: BaseException) -> str:
 
 
 def fail_if_uncaught() -> None:
-    """Where an exception that nobody caught ends the program, the ranks of its open worlds have failed with it: other ranks
-    that wait for them hear of it."""
+    """If an uncaught exception ends the program, the ranks of its open worlds fail with it: other ranks that wait for
+    them get the error."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if error is None or hasattr(sys, "ps1"):  # of an interactive session, which went on after it
         return
@@ -223,9 +222,8 @@ class Memory:
     """Elements in the memory of a rank. It stays until `free`, or until what it is of is closed: a world, or an operator.
 
     numpy takes it by `numpy.asarray` (fp32, fp16), torch by `torch()`, both in host memory; operators take it as it is.
-    These arrays and tensors are views. While one is left, the memory stays mapped, and is not given to anybody else, also
-    after `free` and `close`; only the end of the world makes what lies there worthless.
-    """
+    These arrays and tensors are views. While one is left, the memory stays mapped, and is not handed out again, also
+    after `free` and `close`; only the end of the world invalidates its contents. """
 
     def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: str,
                  allocation: _core.Allocation | None = None) -> None:

@@ -66,7 +66,7 @@ wait_graph::wait_graph(std::vector<rank_state> states, std::vector<waiter> waite
     : states_(std::move(states)), waiters_(std::move(waiters)), waits_for_(states_.size()) {
   const int ranks = static_cast<int>(states_.size());
   for (const waiter& w : waiters_) {
-    // A rank that has ended waits for nobody, whatever it left in its records.
+    // A rank that has ended waits for no rank, whatever its records say.
     if (states_[w.rank] != rank_state::running && states_[w.rank] != rank_state::joining) continue;
     auto& peers = waits_for_[w.rank];
     const bool usable = w.wait.peer >= 0 && w.wait.peer < ranks && w.wait.peer != w.rank;

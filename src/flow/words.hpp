@@ -11,8 +11,8 @@
 namespace untax::words {
 
 /// Atomic access to the words of the control block. Every store is a release and every load an
-/// acquire: whoever sees one store of a rank sees all that the rank stored before, so an entry is
-/// intact if its first word is the same before and after the rest was read.
+/// acquire: a reader that sees one store of a rank sees all earlier stores of that rank, so an
+/// entry is intact if its first word is the same before and after the rest was read.
 inline std::uint64_t load(const std::uint64_t& word) noexcept {
   return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word))
       .load(std::memory_order_acquire);

@@ -30,7 +30,8 @@ class run_timelines {
   [[nodiscard]] std::vector<rank_run> run_of(std::int64_t epoch) const;
 
   const trace_record* record_;
-  std::vector<std::size_t> of_rank_;  ///< index of the operator, by rank; `nobody` if unknown
+  std::vector<std::size_t>
+      of_rank_;  ///< index of the operator, by rank; the constant `nobody` if unknown
 };
 
 }  // namespace untax

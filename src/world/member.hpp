@@ -61,7 +61,7 @@ struct world::member {
   [[nodiscard]] bool unwinding() const noexcept {
     return std::uncaught_exceptions() > exceptions_before;
   }
-  /// Destroys what was dropped, whose destructors meet nobody.
+  /// Destroys the dropped objects, whose destructors meet no rank.
   void end_dropped() noexcept {
     leaving = true;
     forked() ? dropped.leave_all_behind() : dropped.end_all();
@@ -87,7 +87,7 @@ struct world::member {
   drop_agreement drops;
   dropped_objects dropped;
   std::uint64_t objects = 0;  // number of objects that all ranks have made
-  bool leaving = false;       // the rank ends what it dropped, and meets nobody any more
+  bool leaving = false;       // the rank destroys its dropped objects, and meets no rank any more
   symmetric_heap heap;
   std::shared_ptr<device_monitor> monitor;  // null if the heaps are in host memory
   std::shared_ptr<share_exchange> offers;   // likewise

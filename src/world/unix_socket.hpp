@@ -27,8 +27,8 @@ class unix_socket {
   };
 
   /// Listens at `path`, whose directory has to exist. Nothing if another process listens there.
-  /// Removes a socket at which nobody listens. `lock` protects a socket that another process has
-  /// bound but does not listen at yet; the first overload takes the lock itself for a moment.
+  /// Removes a socket without a listener. `lock` protects a socket that another process has bound
+  /// but does not listen at yet; the first overload takes the lock itself for a moment.
   [[nodiscard]] static std::optional<unix_socket> listen(const std::string& path);
   [[nodiscard]] static std::optional<unix_socket> listen(const std::string& path,
                                                          const directory_lock& lock);

@@ -106,7 +106,7 @@ void world::make_room(std::size_t count, std::size_t size, std::string_view labe
   const auto meet_once = [&] {
     meet(verb::barrier, "allocate", fmt::format("meeting to make room for \"{}\"", label));
   };
-  // Only in a meeting the ranks hear what all of them have dropped, which then is retired.
+  // Only a meeting tells the ranks which objects all of them have dropped, and retires these.
   if (!heap.fits(bytes)) meet_once();
   if (!heap.fits(bytes) && heap.retired() > 0) meet_once();
   // All ranks have made the same allocations, so that all of them grow, and by as much.

@@ -179,7 +179,7 @@ class suite {
             cudaMemsetAsync(mine.differences.data(), 0, sizeof(unsigned long long), stream),
             "clearing");
         all[i]->at(w.rank()).run(stream);
-        // The next kernel may be loaded only now, which waits for kernels that wait for peers.
+        // The next kernel may be loaded only now: loading waits for kernels, which wait for peers.
         gpu::require(cudaStreamSynchronize(stream), row.figures[i].variant);
         if (first) {
           gpu::require(cudaMemcpyAsync(mine.expected.data(), work.out, bytes,

@@ -44,7 +44,7 @@ double timed_run(workload& load, const gpu::stopwatch& watch) {
   return watch.stop() / runs;
 }
 
-/// Of a result that was never there before.
+/// The error of a run with fresh inputs and a poisoned result.
 double checked_run(workload& load, const gpu::stopwatch& watch, std::uint64_t seed) {
   load.refresh(seed);
   load.poison_result();

@@ -53,7 +53,8 @@ def last_of(name: str, t: Tensor) -> int:
 
 
 def share_of(extent: int, dim: int, ranks: int) -> int:
-    """The share of a dimension that each rank has. All ranks find the same, so that nobody waits for one that was refused."""
+    """The share of a dimension that each rank has. All ranks decide the same, so no rank waits for one that was
+    refused."""
     if extent % ranks != 0:
         raise InvalidArgument(f"dimension {dim} has an extent of {extent}, which {ranks} ranks cannot share equally")
     return extent // ranks

@@ -1,4 +1,5 @@
-"""Takes over what torch's own tensor parallelism calls, and says of each call who carried it out."""
+"""Takes over the operators that torch's own tensor parallelism calls, and records whether untax or torch carried each
+call out."""
 
 from __future__ import annotations
 
