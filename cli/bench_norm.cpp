@@ -60,11 +60,11 @@ std::string text_of(const norm_report& report, int columns, text_style how) {
               error_text(row)});
   }
   std::string text = fmt::format(
-      "all_reduce_norm, {} x {}, {}, us of one run in a graph, beside {}\n"
+      "{}, {} x {}, {}, us of one run in a graph, beside {}\n"
       "sum: untax's all_reduce alone, the quicker of through rooms and direct; library: NCCL's "
       "all-reduce, then a kernel that adds the residual and normalises; eager: the same without a "
       "graph; gain: library over fused\n{}\n",
-      report.ranks, report.device, name_of(report.type), report.library,
+      bench::norm_fused, report.ranks, report.device, name_of(report.type), report.library,
       rows.render(columns, how.utf8));
   for (const bench::overlap_bar& b : report.bars()) {
     text += fmt::format("{}: {:.2f} ({} {:.2f}, {})\n", b.what, b.value,

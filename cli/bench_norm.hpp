@@ -25,7 +25,7 @@ void add_norm_options(CLI::App& verb, norm_bench_request& request);
 /// The table of the suite, with the bars below.
 [[nodiscard]] std::string text_of(const bench::norm_report& report, int columns, text_style how);
 
-/// Measures all_reduce_norm, prints a table, writes JSON. Returns the exit code: 1 if a result is
+/// Runs the suite, prints a table, writes JSON. Returns the exit code: 1 if a result is
 /// wrong or a bar is missed.
 [[nodiscard]] int run_norm(const bench_options& options);
 

@@ -126,7 +126,8 @@ constexpr bench_suite suites[] = {
      "gemm-all-reduce --patterns fused_sequential,automatic --json sums.json",
      add_summing_options, [](const bench_options& o) { return run_overlap("gemm_all_reduce", o); }},
     {"all-reduce-norm", bench_place::between_gpus,
-     "all_reduce_norm beside all_reduce alone, and beside NCCL and a kernel that normalises",
+     "a sum and its norm in one beside all_reduce alone, and beside NCCL and a kernel that "
+     "normalises",
      "One kernel that sums rows over ranks, adds the residual and normalises, beside our own "
      "all_reduce alone, and beside NCCL's all-reduce with a kernel for the rest. Exit status 1: a "
      "result is wrong, or a bar is missed.",

@@ -237,7 +237,7 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
 
 std::string to_json(const bench::norm_report& report, int repeats) {
   json out = device_head("untax-bench-norm", report.ranks, repeats);
-  out["operator"] = "all_reduce_norm";
+  out["operator"] = bench::norm_fused;
   out["dtype"] = name_of(report.type);
   add_nccl(out, report.library);
   for (const bench::norm_row& row : report.rows) {

@@ -19,11 +19,10 @@ constexpr const char* other_text =
     "status 1.\n"
     "Started by torchrun, mpirun or srun, the command joins their world.\n"
     "With --backend cuda ranks are GPUs, runs are launched eagerly, and results are compared with "
-    "fp32 sums on the GPU, those of flash_decode and merge_partial_attention with fp64.\n"
+    "fp32 sums on the GPU, those of attention over all ranks with fp64.\n"
     "\n"
     "  untax run all_gather_gemm --ranks 4 --pattern all -m 512 --verify\n"
     "  untax run gemm_reduce_scatter --ranks 2 --processes --dtype bf16 --explain\n"
-    "  untax run gemm_all_reduce --ranks 4 -m 16 --pattern all --verify\n"
     "  untax run all_reduce --ranks 4 -n 100000 --reduction max --verify\n"
     "  untax run flash_decode --ranks 4 --keys 2000 --page-size 16 --unequal --verify\n"
     "  untax run spmv --matrix matrix.mtx.gz --iterations 100 --verify";

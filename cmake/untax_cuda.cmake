@@ -1,7 +1,8 @@
 # The sm_90a engine: sets UNTAX_CUDA_SOURCES, and UNTAX_HAS_CUDA when CUDA code is compiled.
 set(UNTAX_CUDA_SOURCES "")
 set(UNTAX_HAS_CUDA OFF)
-# Sources in cuda/ and in no_cuda/ stand for each other: those that match this are left out.
+# Sources in cuda/ and in no_cuda/ stand for each other, and an operator's gpu.cu and no_cuda.cpp: those that match this
+# are left out.
 set(UNTAX_LEFT_OUT "/(src|engines)/[a-z_]+/cuda/")
 if(NOT UNTAX_CUDA)
   return()
@@ -73,11 +74,11 @@ if(UNTAX_MUTANTS)
 endif()
 # NCCL is the baseline; its header is enough to build, its library is looked for at run time.
 find_path(UNTAX_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/[a-z0-9]+)/no_cuda/")
+set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/[a-z0-9]+)/no_cuda/|/ops/[a-z_]+/no_cuda\\.cpp$")
 if(NOT UNTAX_NCCL_INCLUDE)
   message(STATUS "nccl.h was not found: building without the baseline")
   set(UNTAX_LEFT_OUT
-    "/(src/[a-z_]+/no_cuda|engines/gpu/no_cuda)/|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
+    "/(src/[a-z_]+/no_cuda|engines/gpu/no_cuda)/|/ops/[a-z_]+/no_cuda\\.cpp$|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
 endif()
 
 # untax_cuda_objects compiles what a build with CUDA adds, but for the kernels of GEMMs and of attention (variants/), which

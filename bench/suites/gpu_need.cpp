@@ -71,7 +71,7 @@ void require_memory(const norm_suite_options& options, int ranks) {
   need.work_space = copies * 2 * static_cast<double>(std::ranges::max(options.tokens)) *
                     static_cast<double>(std::ranges::max(options.hidden));
   require_room(
-      fmt::format("all_reduce_norm of {} tokens of {} between {} GPUs, on each,",
+      fmt::format("{} of {} tokens of {} between {} GPUs, on each,", norm_fused,
                   std::ranges::max(options.tokens), std::ranges::max(options.hidden), ranks),
       need, room_on_gpus(ranks), {}, "fewer --tokens fit");
 }

@@ -29,9 +29,9 @@ std::vector<overlap_bar> norm_report::bars() const {
       most_over_sum = std::max(most_over_sum, time - row.sum_seconds());
   }
   if (!any) return {};
-  return {
-      {"all_reduce_norm less all_reduce up to 128 tokens, us, most", 1e6 * most_over_sum, 1, true},
-      {"bulk_library graph / time, least", least_gain, 1, false}};
+  return {{std::string(norm_fused) + " less all_reduce up to 128 tokens, us, most",
+           1e6 * most_over_sum, 1, true},
+          {"bulk_library graph / time, least", least_gain, 1, false}};
 }
 
 std::size_t heap_for(const norm_suite_options& options, int ranks) noexcept {

@@ -49,7 +49,7 @@ struct norm_report {
   std::string library;  ///< "NCCL 2.28.9"
   std::vector<norm_row> rows;
 
-  /// The bars: all_reduce_norm less all_reduce up to `few_tokens`, and against bulk_library.
+  /// The bars: the fused operator less all_reduce up to `few_tokens`, and against bulk_library.
   [[nodiscard]] std::vector<overlap_bar> bars() const;
   /// Whether all results are right, and all bars are met.
   [[nodiscard]] bool met() const;
@@ -62,10 +62,10 @@ inline constexpr double norm_tolerance = 4e-3;
 /// The symmetric memory of a rank: inputs, results and buffers of all variants at once.
 [[nodiscard]] std::size_t heap_for(const norm_suite_options& options, int ranks) noexcept;
 
-/// Times all_reduce_norm between GPUs in graphs, as untax chooses, in one phase and in two, in turn
-/// with untax's all_reduce and with NCCL's followed by a kernel that normalises. Sums have to be
-/// exact, which inputs allow; normalised rows are compared with fp64. Throws
-/// `unsupported` where there are fewer than two GPUs, or no CUDA.
+/// Times the fused operator between GPUs in graphs, as untax chooses, in one phase and in two, in
+/// turn with untax's all_reduce and with NCCL's followed by a kernel that normalises. Sums have to
+/// be exact, which inputs allow; normalised rows are compared with fp64. Throws `unsupported` where
+/// there are fewer than two GPUs, or no CUDA.
 [[nodiscard]] norm_report run_norm_suite(const norm_suite_options& options);
 
 }  // namespace untax::bench

@@ -41,8 +41,11 @@ int steps_of(const shared_options& options) {
 }
 
 std::vector<std::string> default_operators(int ranks) {
-  if (ranks == 1) return {"gemm_reduce_scatter", "gemm_all_reduce"};
-  return {"all_gather_gemm", "gemm_all_scatter"};
+  std::vector<std::string> names;
+  for (const operator_entry& entry : operators()) {
+    if (entry.on_gpus && entry.sums_to.has_value() == (ranks == 1)) names.push_back(entry.name);
+  }
+  return names;
 }
 
 std::vector<gemm_problem> problems_of(const shared_options& options,

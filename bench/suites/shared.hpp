@@ -63,7 +63,7 @@ struct shared_report {
 [[nodiscard]] std::vector<gemm_problem> problems_of_sizes(const std::vector<std::int64_t>& sizes,
                                                           std::optional<dtype> partials);
 
-/// all_gather_gemm and gemm_all_scatter; of one rank gemm_reduce_scatter and gemm_all_reduce.
+/// Those that sum nothing; of one rank those that sum.
 [[nodiscard]] std::vector<std::string> default_operators(int ranks);
 
 /// The problems at which an operator is measured. Throws `invalid_argument` for an unknown one.

@@ -54,8 +54,9 @@ struct spec_of<all_reduce_norm> {
     const auto* scale = v.elements<const float>("scale");
     const norm_inputs inputs{v.read("in"), v.read("residual"), v.elements<const void>("weight"),
                              scale == nullptr ? 1 : *scale};
-    const norm_results results{v.elements<void>("x"), v.elements<void>("out"),
-                               v.elements<float>("scales")};
+    const std::int64_t rows = inputs.in.rows;
+    const norm_results results{v.elements<void>("x", rows), v.elements<void>("out", rows),
+                               v.elements<float>("scales", 1, rows)};
     const bool own = results.x == nullptr && results.out == nullptr;
     op.run(inputs, own ? op.result() : results, stream);
   }

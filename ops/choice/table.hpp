@@ -37,7 +37,7 @@ struct tuned_problem {
 
 /// "64 x 7168 x 8192", with ", k" where A is gathered by k.
 [[nodiscard]] std::string shape_text(const tuned_problem& problem);
-/// "all_gather_gemm, rows, 4 ranks", "gemm_all_reduce, fp32 partials, 4 ranks".
+/// "all_gather_gemm, rows, 4 ranks", "gemm_reduce_scatter, fp32 partials, 4 ranks".
 [[nodiscard]] std::string family_text(const tuned_problem& problem);
 /// Whether only the sizes differ.
 [[nodiscard]] bool same_family(const tuned_problem& a, const tuned_problem& b) noexcept;

@@ -27,8 +27,9 @@ struct gemm_spec {
     const const_matrix a = v.read("a");
     const const_matrix weights = v.read("weights");
     if constexpr (requires { op.result(); }) {
-      op.run(a, weights, v.has("c") ? v.written("c") : op.result(), stream);
-    } else if constexpr (requires { op.run(a, weights, matrix{}, stream); }) {
+      if (!v.has("c")) return op.run(a, weights, stream);
+    }
+    if constexpr (requires { op.run(a, weights, matrix{}, stream); }) {
       op.run(a, weights, v.written("c"), stream);
     } else {  // of the host only, where there are no streams
       op.run(a, weights, v.written("c"));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
+#include <untax/tile/protocol.hpp>
 
 namespace untax {
 namespace {
@@ -78,7 +79,8 @@ array_view operand_values::written_array(std::string_view name) const {
   return {v.data, computed_type(v), v.rows * v.cols};
 }
 
-void* operand_values::dense(std::string_view name) const {
+void* operand_values::dense(std::string_view name, std::optional<std::int64_t> rows,
+                            std::optional<std::int64_t> cols) const {
   const operand_value* v = find(name);
   const auto shape = std::ranges::find(shapes_, name, &operand_shape::name);
   if (v == nullptr) {
@@ -86,9 +88,10 @@ void* operand_values::dense(std::string_view name) const {
     refuse(fmt::format("{} is missing", name));
   }
   require_dense(*v);
-  if (v->type != shape->type || v->cols != shape->cols || v->rows > shape->rows) {
+  const extent wanted{rows.value_or(shape->rows), cols.value_or(shape->cols)};
+  if (v->type != shape->type || v->rows != wanted.rows || v->cols != wanted.cols) {
     refuse(fmt::format("{} is {} x {} of {}; it has to be {} x {} of {}", name, v->rows, v->cols,
-                       name_of(v->type), shape->rows, shape->cols, name_of(shape->type)));
+                       name_of(v->type), wanted.rows, wanted.cols, name_of(shape->type)));
   }
   return v->data;
 }

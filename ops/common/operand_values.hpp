@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -38,17 +39,19 @@ class operand_values {
   /// All elements of it in one row; gaps between rows are refused.
   [[nodiscard]] const_array_view read_array(std::string_view name) const;
   [[nodiscard]] array_view written_array(std::string_view name) const;
-  /// Addresses of elements that are dense, of the size and the type that the shape says, where rows
-  /// may be fewer. Null for an optional operand that is missing.
+  /// Addresses of elements that are dense, of the type that the shape says, and of its size, or of
+  /// the given one if runs differ. Null for an optional operand that is missing.
   template <class T>
-  [[nodiscard]] T* elements(std::string_view name) const {
-    return static_cast<T*>(dense(name));
+  [[nodiscard]] T* elements(std::string_view name, std::optional<std::int64_t> rows = {},
+                            std::optional<std::int64_t> cols = {}) const {
+    return static_cast<T*>(dense(name, rows, cols));
   }
 
  private:
   [[nodiscard]] const operand_value* find(std::string_view name) const;
   [[nodiscard]] const operand_value& needed(std::string_view name) const;
-  [[nodiscard]] void* dense(std::string_view name) const;
+  [[nodiscard]] void* dense(std::string_view name, std::optional<std::int64_t> rows,
+                            std::optional<std::int64_t> cols) const;
 
   std::span<const operand_value> values_;
   std::span<const operand_shape> shapes_;

@@ -6,7 +6,7 @@
 
 namespace untax {
 
-/// The fields of `operator_options`, which the GEMM operators and all_reduce_norm have.
+/// The fields of `operator_options`, which the GEMM operators and others have.
 inline constexpr field operator_option_fields[] = {
     fields::choice<&operator_options::how>("pattern", "a way to overlap", fields::pattern_words),
     fields::flag<&operator_options::move>("pull", "readers move data, not owners",

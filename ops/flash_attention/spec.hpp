@@ -59,11 +59,12 @@ struct spec_of<flash_attention> {
   }
 
   static void run(flash_attention& op, const operand_values& v, stream_ref stream) {
-    op.run({.q = v.read("q"),
+    const const_matrix q = v.read("q");
+    op.run({.q = q,
             .keys = v.read("keys"),
             .values = v.read("values"),
             .out = v.written("out"),
-            .log_sums = v.elements<float>("log_sums"),
+            .log_sums = v.elements<float>("log_sums", q.rows),
             .query_begins = v.elements<std::int32_t>("query_begins"),
             .key_begins = v.elements<std::int32_t>("key_begins")},
            stream);

@@ -1,4 +1,5 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -73,71 +75,16 @@ struct known_call {
   std::vector<std::int64_t> form;
   nb::object op;  ///< untax.Operator
   const planned* core;
-  std::vector<operand> operands;  ///< of the tensors, in their order; then of the results
-  std::size_t results;            ///< how many of these
-  nb::object shape;               ///< of a result
-  nb::object hand_out;            ///< of an operator that leaves its result in its own memory
+  std::vector<std::string> names;  ///< of operands, in the order of these
+  std::vector<operand> operands;   ///< of the tensors, in their order; then of the results
+  std::size_t results;             ///< how many of these
+  nb::object shape;                ///< of a result
+  nb::object hand_out;             ///< of an operator that leaves its result in its own memory
   void* default_stream;
   std::uint64_t used;  ///< when it was called last
 
   [[nodiscard]] std::size_t inputs() const { return operands.size() - results; }
 };
-
-/// The operands of a run of a known call: where the tensors of now lie.
-class run_operands {
- public:
-  run_operands(const known_call& call, const given_tensors& given) : call_(call), given_(given) {}
-
-  [[nodiscard]] untax_const_matrix input(std::size_t i) const {
-    const auto& [was, rows, cols, stride, type] = call_.operands[i];
-    return {address(i), rows, cols, stride, type};
-  }
-  [[nodiscard]] untax_matrix result(std::size_t i) const {
-    const std::size_t at = call_.inputs() + i;
-    const auto& [was, rows, cols, stride, type] = call_.operands[at];
-    return {address(at), rows, cols, stride, type};
-  }
-
- private:
-  [[nodiscard]] void* address(std::size_t i) const {
-    return reinterpret_cast<void*>(given_.addresses[i]);
-  }
-
-  const known_call& call_;
-  const given_tensors& given_;
-};
-
-std::int32_t run_gemm(const known_call& call, const run_operands& of, untax_operator* op,
-                      void* stream) {
-  const untax_const_matrix a = of.input(0);
-  const untax_const_matrix b = of.input(1);
-  const untax_matrix c = of.result(0);
-  return call.core->runs().gemm(op, &a, &b, call.hand_out.is_none() ? &c : nullptr, stream);
-}
-
-std::int32_t run_collective(const known_call& call, const run_operands& of, untax_operator* op,
-                            void* stream) {
-  const untax_const_matrix in = of.input(0);
-  const untax_matrix out = of.result(0);
-  const untax_const_array from{in.data, in.rows * in.cols, in.type};
-  const untax_array to{out.data, out.rows * out.cols, out.type};
-  return call.core->runs().collective(op, &from, &to, stream);
-}
-
-/// Of which the results are the normalised rows and the sum, and no scales are asked for.
-std::int32_t run_norm(const run_operands& of, untax_operator* op, void* stream) {
-  const untax_const_matrix in = of.input(0);
-  const untax_const_matrix residual = of.input(1);
-  untax_norm_arguments a{};
-  a.size = sizeof a;
-  a.in = &in;
-  a.residual = &residual;
-  a.weight = of.input(2).data;
-  a.out = of.result(0).data;
-  a.x = of.result(1).data;
-  a.scale = 1;
-  return untax_all_reduce_norm_run(op, &a, stream);
-}
 
 /// Calls of an engine of untax.torch. A call is known by its arguments and by shapes, strides,
 /// types and devices of its tensors, if operands were taken where these lie, and the results are
@@ -174,22 +121,22 @@ class known_calls {
   /// given. `hand_out(result, stream)`: called behind each run of an operator that leaves its
   /// result in its own memory, to copy it.
   void keep(const nb::tuple& what, nb::handle into, const nb::tuple& tensors, const nb::object& op,
-            std::vector<operand> operands, const nb::object& shape, std::uintptr_t default_stream,
-            const nb::object& hand_out) {
+            std::vector<std::string> names, std::vector<operand> operands, const nb::object& shape,
+            std::uintptr_t default_stream, const nb::object& hand_out) {
     given_tensors given;
     if (!given.read(nb::borrow<nb::args>(tensors), into) || operands.size() <= tensors.size() ||
-        operands.size() > tensors.size() + most_results)
+        operands.size() > tensors.size() + most_results || names.size() != operands.size())
       return;
     for (std::size_t i = 0; i < given.count; ++i) {
       if (std::get<0>(operands[i]) != given.addresses[i]) return;
     }
     if (find(what, given)) return;
     const std::size_t results = operands.size() - tensors.size();
-    calls_.emplace(
-        hash_of(what, given.form),
-        std::make_shared<known_call>(known_call{
-            what, given.form, op, nb::cast<const planned*>(op.attr("_core")), std::move(operands),
-            results, shape, hand_out, reinterpret_cast<void*>(default_stream), clock_}));
+    calls_.emplace(hash_of(what, given.form),
+                   std::make_shared<known_call>(
+                       known_call{what, given.form, op, nb::cast<const planned*>(op.attr("_core")),
+                                  std::move(names), std::move(operands), results, shape, hand_out,
+                                  reinterpret_cast<void*>(default_stream), clock_}));
   }
 
   /// The number of a use of an operator: larger than those of all uses before it.
@@ -231,13 +178,18 @@ class known_calls {
   }
 
   static void run(const known_call& call, const given_tensors& given, void* stream) {
-    const run_operands of(call, given);
-    const run_entry& entry = call.core->runs();
-    call.core->run(stream, [&](untax_operator* op) {
-      if (entry.gemm != nullptr) return run_gemm(call, of, op, stream);
-      if (entry.collective != nullptr) return run_collective(call, of, op, stream);
-      return run_norm(of, op, stream);
-    });
+    std::array<untax_operand, most_operands + most_results> operands;
+    for (std::size_t i = 0; i < given.count; ++i) {
+      const auto& [was, rows, cols, stride, type] = call.operands[i];
+      operands[i] = {call.names[i].c_str(),
+                     reinterpret_cast<void*>(given.addresses[i]),
+                     rows,
+                     cols,
+                     stride,
+                     type};
+    }
+    call.core->run(stream,
+                   {operands.data(), call.hand_out.is_none() ? given.count : call.inputs()});
   }
 
   std::unordered_multimap<std::size_t, std::shared_ptr<known_call>> calls_;
@@ -252,8 +204,8 @@ void bind_known_calls(nb::module_& m) {
       .def("again", &known_calls::again, nb::arg("what"), nb::arg("into").none(),
            nb::arg("tensors"))
       .def("keep", &known_calls::keep, nb::arg("what"), nb::arg("into").none(), nb::arg("tensors"),
-           nb::arg("op"), nb::arg("operands"), nb::arg("shape"), nb::arg("default_stream"),
-           nb::arg("hand_out").none())
+           nb::arg("op"), nb::arg("names"), nb::arg("operands"), nb::arg("shape"),
+           nb::arg("default_stream"), nb::arg("hand_out").none())
       .def("stamp", &known_calls::stamp)
       .def("uses", &known_calls::uses)
       .def("clear", &known_calls::clear)

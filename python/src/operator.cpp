@@ -3,10 +3,11 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,8 +23,7 @@ namespace {
 
 std::unique_ptr<planned> plan(const world& w, const std::string& name, const nb::dict& settings) {
   untax_operator* const op = plan_operator(w.open(), name, settings);
-  return std::make_unique<planned>(std::make_shared<open_operator>(w.shared(), op), runs_of(name),
-                                   w.on_gpu());
+  return std::make_unique<planned>(std::make_shared<open_operator>(w.shared(), op), w.on_gpu());
 }
 
 using extents = std::tuple<std::int64_t, std::int64_t, std::int32_t>;
@@ -36,35 +36,33 @@ extents operand(const planned& p, const std::string& name) {
   return e;
 }
 
-void* stream_at(std::uintptr_t stream) { return reinterpret_cast<void*>(stream); }
+/// An operand of the planned shape at an address; without data for 0.
+untax_operand operand_at(const planned& p, const char* name, std::uintptr_t address) {
+  const auto [rows, cols, type] = operand(p, name);
+  return {name, reinterpret_cast<void*>(address), rows, cols, 0, type};
+}
+
+void run(const planned& p, std::span<const untax_operand> operands, std::uintptr_t stream) {
+  p.run(reinterpret_cast<void*>(stream), operands);
+}
 
 void run_gemm(const planned& p, nb::handle a, nb::handle weights, nb::handle c,
               std::uintptr_t stream) {
-  if (p.runs().gemm == nullptr)
-    refuse(std::string(untax_operator_kind(p.open())) + " multiplies nothing");
-  read_array a_keeper;
-  read_array weights_keeper;
+  read_array keepers[2];
   written_array c_keeper;
-  const auto in = matrix_of("a", a, p.on_gpu(), a_keeper);
-  const auto factor = matrix_of("weights", weights, p.on_gpu(), weights_keeper);
-  untax_matrix out{};
-  if (!c.is_none()) out = matrix_of("out", c, p.on_gpu(), c_keeper);
-  const untax_matrix* const result = c.is_none() ? nullptr : &out;
-  void* const on = stream_at(stream);
-  p.run(on, [&](untax_operator* op) { return p.runs().gemm(op, &in, &factor, result, on); });
+  untax_operand operands[3] = {matrix_of("a", a, p.on_gpu(), keepers[0]),
+                               matrix_of("weights", weights, p.on_gpu(), keepers[1])};
+  if (!c.is_none()) operands[2] = matrix_of("c", c, p.on_gpu(), c_keeper, "out");
+  run(p, {operands, c.is_none() ? std::size_t{2} : std::size_t{3}}, stream);
 }
 
 void run_collective(const planned& p, nb::handle in, nb::handle out, std::uintptr_t stream) {
-  if (p.runs().collective == nullptr)
-    refuse(std::string(untax_operator_kind(p.open())) + " is no collective");
   read_array in_keeper;
   written_array out_keeper;
-  untax_const_array from{};
-  if (!in.is_none()) from = array_of("a", in, p.on_gpu(), in_keeper);
-  const auto to = array_of("out", out, p.on_gpu(), out_keeper);
-  const untax_const_array* const given = in.is_none() ? nullptr : &from;
-  void* const on = stream_at(stream);
-  p.run(on, [&](untax_operator* op) { return p.runs().collective(op, given, &to, on); });
+  untax_operand operands[2] = {};
+  if (!in.is_none()) operands[1] = array_of("in", in, p.on_gpu(), in_keeper, "a");
+  operands[0] = array_of("out", out, p.on_gpu(), out_keeper);
+  run(p, {operands, in.is_none() ? std::size_t{1} : std::size_t{2}}, stream);
 }
 
 void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle values,
@@ -73,15 +71,15 @@ void run_decode(const planned& p, nb::handle q, nb::handle keys, nb::handle valu
   read_array keepers[5];
   written_array out_keeper;
   const bool gpu = p.on_gpu();
-  const auto in = matrix_of("q", q, gpu, keepers[0]);
-  const auto k = matrix_of("keys", keys, gpu, keepers[1]);
-  const auto v = matrix_of("values", values, gpu, keepers[2]);
-  const auto* n = numbers_of("lengths", lengths, std::get<0>(numbers), gpu, keepers[3]);
-  const auto* t = numbers_of("page_table", page_table, std::get<1>(numbers), gpu, keepers[4]);
-  const auto to = matrix_of("out", out, gpu, out_keeper);
-  void* const on = stream_at(stream);
-  p.run(on,
-        [&](untax_operator* op) { return untax_flash_decode_run(op, &in, &k, &v, n, t, &to, on); });
+  const auto [batch, pages] = numbers;
+  const untax_operand operands[] = {
+      matrix_of("q", q, gpu, keepers[0]),
+      matrix_of("keys", keys, gpu, keepers[1]),
+      matrix_of("values", values, gpu, keepers[2]),
+      numbers_of("lengths", lengths, 1, batch, gpu, keepers[3]),
+      numbers_of("page_table", page_table, batch, pages, gpu, keepers[4]),
+      matrix_of("out", out, gpu, out_keeper)};
+  run(p, operands, stream);
 }
 
 /// A run with operands by their names: those that it reads, and those that it writes.
@@ -100,10 +98,7 @@ void run_named(const planned& p, const nb::dict& reads, const nb::dict& writes,
     const std::string& name = names.emplace_back(nb::cast<std::string>(key));
     operands.push_back(operand_of(name.c_str(), value, gpu, written_keepers.emplace_back()));
   }
-  void* const on = stream_at(stream);
-  p.run(on, [&](untax_operator* op) {
-    return untax_operator_run(op, operands.data(), static_cast<std::int32_t>(operands.size()), on);
-  });
+  run(p, operands, stream);
 }
 
 /// `begins` are those of queries and of keys, and how many numbers each of them has; `log_sums` is
@@ -115,34 +110,18 @@ void run_attention(const planned& p, nb::handle q, nb::handle keys, nb::handle v
   written_array out_keeper;
   const bool gpu = p.on_gpu();
   const auto& [of_queries, of_keys, count] = begins;
-  const auto in = matrix_of("q", q, gpu, keepers[0]);
-  const auto k = matrix_of("keys", keys, gpu, keepers[1]);
-  const auto v = matrix_of("values", values, gpu, keepers[2]);
-  const auto to = matrix_of("out", out, gpu, out_keeper);
-  untax_attention_arguments a{};
-  a.size = sizeof a;
-  a.q = &in;
-  a.keys = &k;
-  a.values = &v;
-  a.out = &to;
-  a.log_sums = reinterpret_cast<float*>(log_sums);
-  a.query_begins = numbers_of("query_begins", of_queries, count, gpu, keepers[3]);
-  a.key_begins = numbers_of("key_begins", of_keys, count, gpu, keepers[4]);
-  void* const on = stream_at(stream);
-  p.run(on, [&](untax_operator* op) { return untax_flash_attention_run(op, &a, on); });
-}
-
-/// Refuses what has other sizes or another type than the operand that it is passed for; `of_run`
-/// are the rows of this run, where it has some.
-void require_operand(const planned& p, const char* name, const extents& given,
-                     std::optional<std::int64_t> of_run = {}) {
-  const auto [planned_rows, cols, type] = operand(p, name);
-  const std::int64_t rows = of_run.value_or(planned_rows);
-  if (given == extents{rows, cols, type}) return;
-  refuse(std::string(name) + " is " + std::to_string(std::get<0>(given)) + " x " +
-         std::to_string(std::get<1>(given)) + " of type " + std::to_string(std::get<2>(given)) +
-         "; this problem needs " + std::to_string(rows) + " x " + std::to_string(cols) +
-         " of type " + std::to_string(type));
+  untax_operand sums = operand_at(p, "log_sums", log_sums);
+  const untax_operand queries = matrix_of("q", q, gpu, keepers[0]);
+  sums.rows = queries.rows;
+  const untax_operand operands[] = {
+      queries,
+      matrix_of("keys", keys, gpu, keepers[1]),
+      matrix_of("values", values, gpu, keepers[2]),
+      matrix_of("out", out, gpu, out_keeper),
+      sums,
+      numbers_of("query_begins", of_queries, 1, count, gpu, keepers[3]),
+      numbers_of("key_begins", of_keys, 1, count, gpu, keepers[4])};
+  run(p, operands, stream);
 }
 
 /// `out` and `scales` are addresses, since their elements are not those of matrices.
@@ -151,33 +130,26 @@ void run_norm(const planned& p, nb::handle in, nb::handle residual, nb::handle w
   read_array keepers[3];
   written_array x_keeper;
   const bool gpu = p.on_gpu();
-  const auto part = matrix_of("in", in, gpu, keepers[0]);
-  const auto more = matrix_of("residual", residual, gpu, keepers[1]);
-  const auto factor = array_of("weight", weight, gpu, keepers[2]);
-  const auto sum = matrix_of("x", x, gpu, x_keeper);
-  require_operand(p, "weight", {1, factor.count, factor.type});
-  require_operand(p, "x", {sum.rows, sum.cols, sum.type}, part.rows);
-  if (sum.rows > 1 && sum.stride != 0 && sum.stride != sum.cols)
-    refuse("rows of x have to follow each other without gaps");
-  untax_norm_arguments a{};
-  a.size = sizeof a;
-  a.in = &part;
-  a.residual = &more;
-  a.weight = factor.data;
-  a.x = sum.data;
-  a.out = reinterpret_cast<void*>(std::get<0>(out));
-  a.scales = reinterpret_cast<float*>(std::get<1>(out));
-  a.scale = std::get<2>(out);
-  void* const on = stream_at(stream);
-  p.run(on, [&](untax_operator* op) { return untax_all_reduce_norm_run(op, &a, on); });
+  auto [rows_at, scales_at, scale] = out;
+  if (scale == 0) scale = 1;
+  const untax_operand part = matrix_of("in", in, gpu, keepers[0]);
+  untax_operand normalised = operand_at(p, "out", rows_at);
+  untax_operand scales = operand_at(p, "scales", scales_at);
+  normalised.rows = scales.cols = part.rows;
+  const untax_operand operands[] = {part,
+                                    matrix_of("residual", residual, gpu, keepers[1]),
+                                    array_of("weight", weight, gpu, keepers[2]),
+                                    matrix_of("x", x, gpu, x_keeper),
+                                    normalised,
+                                    scales,
+                                    {"scale", &scale, 1, 1, 0, untax_f32}};
+  run(p, operands, stream);
 }
 
 std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int32_t> result(const planned& p) {
   untax_matrix c{};
   untax_operator* const op = p.open();
-  if (p.runs().result == nullptr)
-    refuse(std::string(untax_operator_kind(p.open())) + " has no C of its own");
-  checked([&] { return p.runs().result(op, &c); });
+  checked([&] { return untax_operator_result(op, &c); });
   return {reinterpret_cast<std::uintptr_t>(c.data), c.rows, c.cols, c.type};
 }
 

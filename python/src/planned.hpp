@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <untax/untax.h>
 
 #include "handles.hpp"
-#include "plans.hpp"
 #include "raise.hpp"
 
 namespace untax::python {
@@ -19,8 +19,8 @@ namespace nb = nanobind;
 /// An operator of the C ABI as Python has it.
 class planned {
  public:
-  planned(std::shared_ptr<open_operator> op, const run_entry& runs, bool on_gpu)
-      : shared_(std::move(op)), runs_(&runs), on_gpu_(on_gpu) {}
+  planned(std::shared_ptr<open_operator> op, bool on_gpu)
+      : shared_(std::move(op)), on_gpu_(on_gpu) {}
 
   /// Raises InvalidArgument if it, or its world, was closed.
   [[nodiscard]] untax_operator* open() const {
@@ -33,14 +33,16 @@ class planned {
     if (shared_) shared_->captured = false;
     shared_.reset();
   }
-  /// Calls `run(operator)` without the lock of the interpreter, for a run on a stream. The operator
-  /// lives until it returns, also if another thread closes it.
-  template <class Run>
-  void run(void* stream, const Run& run) const {
+  /// Runs it without the lock of the interpreter. The operator lives until that returns, also if
+  /// another thread closes it.
+  void run(void* stream, std::span<const untax_operand> operands) const {
     const std::shared_ptr<open_operator> kept = shared_;
     untax_operator* const op = open();
     if (on_gpu_ && !kept->captured) kept->captured = untax_stream_is_captured(stream) != 0;
-    checked([&] { return run(op); });
+    checked([&] {
+      return untax_operator_run(op, operands.data(), static_cast<std::int32_t>(operands.size()),
+                                stream);
+    });
   }
   /// Whether a graph has a run of it.
   [[nodiscard]] bool captured() const noexcept { return shared_ && shared_->captured; }
@@ -52,12 +54,10 @@ class planned {
     (void)open();
     return pinned(shared_, shared_->owner());
   }
-  [[nodiscard]] const run_entry& runs() const noexcept { return *runs_; }
   [[nodiscard]] bool on_gpu() const noexcept { return on_gpu_; }
 
  private:
   std::shared_ptr<open_operator> shared_;
-  const run_entry* runs_;
   bool on_gpu_;
 };
 

@@ -12,18 +12,6 @@
 namespace untax::python {
 namespace {
 
-constexpr run_entry entries[] = {
-    {"all_gather_gemm", untax_all_gather_gemm_run, nullptr, nullptr},
-    {"gemm_all_scatter", untax_gemm_all_scatter_run, nullptr, untax_gemm_all_scatter_result},
-    {"gemm_reduce_scatter", untax_gemm_reduce_scatter_run, nullptr, nullptr},
-    {"gemm_all_reduce", untax_gemm_all_reduce_run, nullptr, untax_gemm_all_reduce_result},
-    {"all_gather", nullptr, untax_all_gather_run, nullptr},
-    {"reduce_scatter", nullptr, untax_reduce_scatter_run, nullptr},
-    {"all_reduce", nullptr, untax_all_reduce_run, nullptr},
-    {"all_to_all", nullptr, untax_all_to_all_run, nullptr},
-    {"broadcast", nullptr, untax_broadcast_run, nullptr},
-};
-
 /// Settings with the texts and arrays that they point to.
 struct kept_settings {
   std::vector<untax_setting> list;
@@ -62,13 +50,6 @@ struct kept_settings {
 };
 
 }  // namespace
-
-const run_entry& runs_of(const std::string& name) noexcept {
-  for (const run_entry& entry : entries)
-    if (name == entry.name) return entry;
-  static constexpr run_entry none{};
-  return none;
-}
 
 untax_operator* plan_operator(untax_world* w, const std::string& name, const nb::dict& settings) {
   const kept_settings kept(settings);

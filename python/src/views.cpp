@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -20,6 +21,10 @@ struct layout {
   std::int64_t stride = 0;
   std::int32_t type = 0;
 };
+
+untax_operand as_operand(const char* name, const layout& l) {
+  return {name, l.data, l.rows, l.cols, l.stride, l.type};
+}
 
 std::string described(nb::handle given) {
   return nb::cast<std::string>(nb::str(given.type().attr("__name__")));
@@ -193,7 +198,7 @@ untax_operand named_operand(const char* name, nb::handle given, bool on_gpu, Arr
               const std::int32_t type = element_of(name, a);
               return a.ndim() == 2 ? rows_in(name, a, type) : elements_in(name, a, type);
             });
-  return {name, l.data, l.rows, l.cols, l.stride, l.type};
+  return as_operand(name, l);
 }
 
 template <class Array>
@@ -201,6 +206,7 @@ layout elements_of(const char* name, nb::handle given, bool on_gpu, Array& keepe
   if (PyTuple_Check(given.ptr())) {
     layout l = of_tuple(name, given);
     l.cols *= l.rows;
+    l.rows = 1;
     return l;
   }
   return open(name, given, on_gpu, keeper,
@@ -224,24 +230,24 @@ void vector_of(const char* name, nb::handle given, Array& keeper) {
 
 }  // namespace
 
-untax_const_matrix matrix_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper) {
-  const layout l = rows_of(name, given, on_gpu, keeper);
-  return {l.data, l.rows, l.cols, l.stride, l.type};
+untax_operand matrix_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper,
+                        const char* said) {
+  return as_operand(name, rows_of(said != nullptr ? said : name, given, on_gpu, keeper));
 }
 
-untax_matrix matrix_of(const char* name, nb::handle given, bool on_gpu, written_array& keeper) {
-  const layout l = rows_of(name, given, on_gpu, keeper);
-  return {l.data, l.rows, l.cols, l.stride, l.type};
+untax_operand matrix_of(const char* name, nb::handle given, bool on_gpu, written_array& keeper,
+                        const char* said) {
+  return as_operand(name, rows_of(said != nullptr ? said : name, given, on_gpu, keeper));
 }
 
-untax_const_array array_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper) {
-  const layout l = elements_of(name, given, on_gpu, keeper);
-  return {l.data, l.cols, l.type};
+untax_operand array_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper,
+                       const char* said) {
+  return as_operand(name, elements_of(said != nullptr ? said : name, given, on_gpu, keeper));
 }
 
-untax_array array_of(const char* name, nb::handle given, bool on_gpu, written_array& keeper) {
-  const layout l = elements_of(name, given, on_gpu, keeper);
-  return {l.data, l.cols, l.type};
+untax_operand array_of(const char* name, nb::handle given, bool on_gpu, written_array& keeper,
+                       const char* said) {
+  return as_operand(name, elements_of(said != nullptr ? said : name, given, on_gpu, keeper));
 }
 
 untax_operand operand_of(const char* name, nb::handle given, bool on_gpu, read_array& keeper) {
@@ -252,12 +258,19 @@ untax_operand operand_of(const char* name, nb::handle given, bool on_gpu, writte
   return named_operand(name, given, on_gpu, keeper);
 }
 
-const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t count, bool on_gpu,
-                               read_array& keeper) {
-  if (given.is_none()) return nullptr;
-  if (PyLong_Check(given.ptr()))
-    return reinterpret_cast<const std::int32_t*>(nb::cast<std::uintptr_t>(given));
+untax_operand numbers_of(const char* name, nb::handle given, std::int64_t rows, std::int64_t cols,
+                         bool on_gpu, read_array& keeper) {
+  untax_operand numbers{name, nullptr, rows, cols, 0, untax_i32};
+  if (given.is_none()) {
+    numbers.cols = std::max<std::int64_t>(cols, 1);  // else it would be there, with no elements
+    return numbers;
+  }
+  if (PyLong_Check(given.ptr())) {
+    numbers.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(given));
+    return numbers;
+  }
   return open(name, given, on_gpu, keeper, [&](const auto& a) {
+    const std::int64_t count = rows * cols;
     const std::string wanted =
         "; it has to hold " + std::to_string(count) + " of int32, side by side";
     if (a.dtype() != nb::dtype<std::int32_t>())
@@ -265,7 +278,8 @@ const std::int32_t* numbers_of(const char* name, nb::handle given, std::int64_t 
     if (static_cast<std::int64_t>(a.size()) != count)
       refuse(std::string(name) + " has " + std::to_string(a.size()) + " elements" + wanted);
     if (!side_by_side(a)) refuse(std::string(name) + " has elements that lie apart" + wanted);
-    return static_cast<const std::int32_t*>(a.data());
+    numbers.data = address(a);
+    return numbers;
   });
 }
 

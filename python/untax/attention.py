@@ -29,7 +29,7 @@ class FlashDecode(Operator):
                          page_size=page_size, pages=pages, type=type_name(dtype), partials=type_name(partials), scale=float(scale),
                          logit_cap=float(logit_cap), **options)
         pages_of_one = -(-keys // page_size) if page_size else 0
-        self._numbers = (batch, batch * pages_of_one)
+        self._numbers = (batch, pages_of_one)
 
     def run(self, q: Any, keys: Any, values: Any, lengths: Any, out: Any = None, *, page_table: Any = None,
             stream: Any = None) -> Any:

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <untax/untax.h>
-#include <untax/ops/all_reduce_norm.hpp>
-#include <untax/ops/flash_attention.hpp>
-#include <untax/world/options.hpp>
+#include <untax/untax.hpp>
 
 // Options of worlds and arguments of runs from structures of C callers. They throw
 // `invalid_argument` for a value that there is not, and as `taken` does. tests/c_abi/fields.def

@@ -89,7 +89,8 @@ placed_field field_of(const operator_spec& operation, std::string_view name) {
 
 element element_of(std::string_view name, std::int32_t type) {
   if (type == untax_i32 || type == untax_e4m3) return static_cast<element>(type);
-  return static_cast<element>(type_of(fmt::format("type of {}", name), type));
+  if (type < untax_f32 || type > untax_bf16) (void)type_of(fmt::format("type of {}", name), type);
+  return static_cast<element>(type);
 }
 
 /// The problem and the options of settings. Fields that are not given are zero, as in a structure.
@@ -246,7 +247,7 @@ int32_t untax_operator_operand(const untax_operator* op, const char* name, int64
     require(op, "op");
     require(name, "name");
     std::string known;
-    for (const auto& operand : op->operands()) {
+    for (const auto& operand : op->operands) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", operand.name);
       if (operand.name != name) continue;
       if (rows != nullptr) *rows = operand.rows;
@@ -273,7 +274,14 @@ int32_t untax_operator_run(untax_operator* op, const untax_operand* operands, in
       values.push_back(
           {o.name, o.data, o.rows, o.cols, o.stride, untax::c::element_of(o.name, o.type)});
     }
-    const std::vector<untax::operand_shape> shapes = op->operands();
-    op->run(untax::operand_values(values, shapes), untax::c::stream_of(stream));
+    op->run(untax::operand_values(values, op->operands), untax::c::stream_of(stream));
+  });
+}
+
+int32_t untax_operator_result(const untax_operator* op, untax_matrix* result) {
+  return guarded(op == nullptr ? nullptr : op->owner, [&] {
+    require(op, "op");
+    require(result, "result");
+    *result = untax::c::c_matrix(op->result());
   });
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -23,9 +24,10 @@ struct planned final : untax_operator {
   using problem_type = typename spec_type::problem;
 
   planned(untax_world& w, problem_type p, const typename spec_type::options& options)
-      : untax_operator(w, !spec_type::sends),
-        problem(std::move(p)),
-        op(w.ranks, problem, options) {}
+      : untax_operator(w, !spec_type::sends), problem(std::move(p)), op(w.ranks, problem, options) {
+    const auto shapes = spec_type::operands(problem, w.ranks.size(), w.ranks.rank());
+    operands = {shapes.begin(), shapes.end()};
+  }
 
   [[nodiscard]] const char* kind() const noexcept override { return spec_type::name.data(); }
   [[nodiscard]] const std::string& explain() const noexcept override { return op.explain(); }
@@ -33,9 +35,14 @@ struct planned final : untax_operator {
     if constexpr (requires { op.plan().how; }) return op.plan().how;
     return pattern::automatic;
   }
-  [[nodiscard]] std::vector<operand_shape> operands() const override {
-    const auto list = spec_type::operands(problem, owner->ranks.size(), owner->ranks.rank());
-    return {list.begin(), list.end()};
+  [[nodiscard]] matrix result() const override {
+    if constexpr (requires {
+                    { op.result() } -> std::same_as<matrix>;
+                  }) {
+      return op.result();
+    } else {
+      throw error(errc::invalid_argument, fmt::format("{} has no C of its own", kind()));
+    }
   }
 
   void run(const operand_values& values, stream_ref stream) override {

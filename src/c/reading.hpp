@@ -84,6 +84,10 @@ template <class Enum>
   return {a->data, type_of(fmt::format("type of {}", name), a->type), a->count};
 }
 
+[[nodiscard]] inline untax_matrix c_matrix(const matrix& m) {
+  return {m.data, m.rows, m.cols, m.stride, static_cast<std::int32_t>(m.type)};
+}
+
 [[nodiscard]] inline stream_ref stream_of(void* stream) {
   return static_cast<CUstream_st*>(stream);
 }

@@ -8,6 +8,8 @@
 #include <untax/core/environment.hpp>
 #include <untax/core/error.hpp>
 
+#include "ops/common/registry.hpp"
+
 namespace untax {
 namespace {
 
@@ -57,8 +59,9 @@ class operation_list {
   }
   /// Adds an operation that ends with a sum over ranks.
   void sum(std::string name, std::int64_t global_k, std::int64_t layers) {
-    const char* by = reduces_ ? "gemm_all_reduce" : "gemm_reduce_scatter";
-    add(std::move(name), by, model_.hidden, global_k, layers);
+    const auto target = reduces_ ? reduce_target::everywhere : reduce_target::owner;
+    const auto by = std::ranges::find(operators(), target, &operator_entry::sums_to);
+    add(std::move(name), by->name, model_.hidden, global_k, layers);
   }
   void attend(std::int64_t keys_of_rank) {
     const attention_heads heads{model_.heads, model_.kv_heads, model_.head_dim};
@@ -68,7 +71,7 @@ class operation_list {
   [[nodiscard]] std::vector<layer_operation> take() && { return std::move(operations_); }
 
  private:
-  void add(std::string name, const char* operator_name, std::int64_t n, std::int64_t k,
+  void add(std::string name, const std::string& operator_name, std::int64_t n, std::int64_t k,
            std::int64_t layers) {
     if (layers == 0) return;
     operations_.push_back(

@@ -1,4 +1,5 @@
 // Operators that are planned and run by names give the bits that their own functions give.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -145,6 +146,67 @@ TEST(c_by_name, shapes_of_impossible_problems_are_refused) {
   f.size = sizeof f;
   expect_failure(untax_operator_field("all_reduce", 99, &f), untax_invalid_argument,
                  {"no field 99"});
+}
+
+TEST(c_by_name, runs_of_fewer_rows_fill_the_first_of_the_own_result) {
+  run_ranks(1, [](untax_world* world, int) {
+    const untax_setting settings[] = {number("m", 4), number("n", 3), number("k", 2),
+                                      word("type", "fp32"), number("varying_rows", 1)};
+    untax_operator* op = nullptr;
+    ASSERT_EQ(untax_operator_plan(world, "gemm_all_reduce", settings, 5, &op), untax_ok);
+    untax_matrix own{};
+    EXPECT_OK(untax_operator_result(op, &own));
+    EXPECT_EQ(own.rows, 4);
+    EXPECT_EQ(own.cols, 3);
+    auto* result = static_cast<float*>(own.data);
+    std::fill_n(result, 12, -1.0F);
+    float a[4] = {1, 2, 3, 4};
+    float weights[6] = {1, 1, 1, 1, 1, 1};
+    const untax_operand given[] = {{"a", a, 2, 2, 0, untax_f32},
+                                   {"weights", weights, 3, 2, 0, untax_f32}};
+    EXPECT_OK(untax_operator_run(op, given, 2, nullptr));
+    EXPECT_EQ(std::vector<float>(result, result + 9),
+              (std::vector<float>{3, 3, 3, 7, 7, 7, -1, -1, -1}));
+    EXPECT_OK(untax_operator_destroy(op));
+
+    const untax_setting count = number("count", 4);
+    ASSERT_EQ(untax_operator_plan(world, "all_reduce", &count, 1, &op), untax_ok);
+    expect_failure(untax_operator_result(op, &own), untax_invalid_argument,
+                   {"all_reduce has no C of its own"});
+    expect_failure(untax_operator_result(op, nullptr), untax_invalid_argument, {"result is NULL"});
+    EXPECT_OK(untax_operator_destroy(op));
+  });
+}
+
+TEST(c_by_name, results_have_the_rows_of_the_run) {
+  run_ranks(1, [](untax_world* world, int) {
+    const untax_setting settings[] = {number("tokens", 3), number("hidden", 2),
+                                      word("type", "fp32"), number("varying_rows", 1),
+                                      word("output", "e4m3_per_token")};
+    untax_operator* op = nullptr;
+    ASSERT_EQ(untax_operator_plan(world, "all_reduce_norm", settings, 5, &op), untax_ok);
+    float numbers[6] = {1, 2, 3, 4, 5, 6};
+    float x[6] = {};
+    std::uint8_t out[6] = {};
+    float scales[3] = {};
+    const auto run = [&](std::int64_t rows_of_x, std::int64_t rows_of_scales) {
+      const untax_operand given[] = {{"in", numbers, 2, 2, 0, untax_f32},
+                                     {"residual", numbers, 2, 2, 0, untax_f32},
+                                     {"weight", numbers, 1, 2, 0, untax_f32},
+                                     {"x", x, rows_of_x, 2, 0, untax_f32},
+                                     {"out", out, 2, 2, 0, untax_e4m3},
+                                     {"scales", scales, 1, rows_of_scales, 0, untax_f32}};
+      return untax_operator_run(op, given, 6, nullptr);
+    };
+    EXPECT_OK(run(2, 2));
+    EXPECT_EQ(x[3], 8);
+    EXPECT_EQ(x[4], 0);
+    EXPECT_GT(scales[1], 0);
+    EXPECT_EQ(scales[2], 0);
+    expect_failure(run(1, 2), untax_invalid_argument, {"x is 1 x 2 of fp32", "2 x 2 of fp32"});
+    expect_failure(run(2, 1), untax_invalid_argument, {"scales is 1 x 1", "1 x 2 of fp32"});
+    EXPECT_OK(untax_operator_destroy(op));
+  });
 }
 
 TEST(c_by_name, wrong_names_and_values_are_refused) {

@@ -37,7 +37,7 @@ LEFT_OUT = ["engines/gpu/comm/dma_sender.hpp", "engines/gpu/gemm/launcher.hpp", 
             "engines/gpu/comm/*_kernels.hpp", "engines/gpu/comm/*_senders.hpp", "engines/gpu/comm/row_sums.hpp", "engines/gpu/comm/sinks/row_partials.hpp", "engines/gpu/channel/run_arguments.hpp", "engines/gpu/channel/mutant.hpp",
             "ops/common/launched_gemm.hpp", "include/untax/flow/device_control.hpp",
             "engines/gpu/gemm/variant.hpp", "engines/gpu/gemm/kernels.hpp",
-            "*test*", "ops/_skeleton/*", "*/no_cuda/*", "*/cuda/*", "*workload*", "*registry*", "*check_grid*",
+            "*test*", "ops/_skeleton/*", "*/no_cuda/*", "*/no_cuda.cpp", "*/cuda/*", "*workload*", "*registry*", "*check_grid*",
             "*random_matrix*", "ops/common/*trial.hpp", "ops/common/operand_set*", "ops/common/device_reference*", "ops/common/timed_operands*", "ops/common/model_check.*",
             "ops/common/device_runner*", "ops/choice/gemm_timer*", "*race_marks*", "ops/common/own_stream*",
             "src/world/local_gpus.cpp", "src/world/interruption.*"]  # fmt: skip

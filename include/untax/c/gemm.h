@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/* Options of GEMM operators and of all_reduce_norm. A value of 0 is the default. Options that
- * change the plan have to be the same at all ranks. */
+/* Options of GEMM operators and of sums whose rows are normalised. A value of 0 is the default.
+ * Options that change the plan have to be the same at all ranks. */
 typedef struct untax_operator_options {
   size_t size;
   int32_t pattern;          /* untax_pattern */
@@ -20,7 +20,7 @@ typedef struct untax_operator_options {
   int64_t tile_m;           /* rows of a tile; this and the next two of the host only */
   int64_t tile_n;           /* columns of a tile */
   int64_t panel_k;          /* columns of a chunk if A is gathered by k */
-  /* of gemm_all_reduce and all_reduce_norm: 1 or 2; 2: owners add rows and send sums */
+  /* of sums that every rank gets: 1 or 2; 2: owners add rows and send sums */
   int32_t phases;
   /* 1: m, or tokens, is a capacity: a run has any number of rows from 0 to it, the same at all
    * ranks; its matrices say how many. On GPUs own kernels of all_gather_gemm and gemm_all_scatter

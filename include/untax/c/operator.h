@@ -131,9 +131,13 @@ UNTAX_API int32_t untax_operator_shape(const char* operator_name, const untax_se
                                        untax_operand_shape* shape);
 
 /* As untax_NAME_run, with operands by their names; those that may be NULL there may be missing. A
- * number, such as the scale of all_reduce_norm, is an operand of one element in host memory. */
+ * number, such as a scale, is an operand of one element in host memory. */
 UNTAX_API int32_t untax_operator_run(untax_operator* op, const untax_operand* operands,
                                      int32_t count, void* stream);
+
+/* The operator's own memory for the one matrix that it writes, in the symmetric heap.
+ * invalid_argument if it has none. */
+UNTAX_API int32_t untax_operator_result(const untax_operator* op, untax_matrix* result);
 
 /* Collective. In a world of the host it waits for no peer. In a world of GPUs it waits for the
  * rank's GPU and for all ranks. `op` may be NULL. */

@@ -18,7 +18,7 @@ struct operator_options {
   int workers = 0;  ///< computing workers of a rank; on GPUs the most blocks that multiply
   /// Senders of a rank, if the pattern has them. On GPUs these are blocks, warps or streams.
   int senders = 0;
-  /// Of gemm_all_reduce and all_reduce_norm. 1: every rank adds everything. 2: owners add their
+  /// Of sums that every rank gets whole. 1: every rank adds everything. 2: owners add their
   /// rows and send the sum to all.
   int phases = 0;
   /// If true, the problem's m, or its tokens, is a capacity: a run takes any number of rows from 0
@@ -29,7 +29,7 @@ struct operator_options {
   /// Of GEMM operators: a row of the result has the same bits for every m, place in the batch,
   /// pattern and way to split the work. The order of additions depends only on n, k and the number
   /// of ranks. bulk_library on GPUs does not have it: `unsupported`. Collectives and
-  /// all_reduce_norm always have this property.
+  /// sums whose rows are normalised always have this property.
   bool invariant = false;
   /// Of GPUs: the caller promises that no work that is ahead of a run in its stream writes the
   /// weights and may still be running when the run is launched. Then, with few rows of A, a run

@@ -25,9 +25,8 @@ struct attention_heads {
 /// * `all_gather_gemm`: m = tokens; k = the whole reduction dimension; n = the columns of *one*
 ///   rank.
 /// * `gemm_all_scatter`: m = tokens, n = all columns, k = the reduction dimension.
-/// * `gemm_reduce_scatter`: m = tokens, n = all columns, k = the *global* reduction dimension,
-///   sharded by ceil(k / W).
-/// * `gemm_all_reduce`: the same, and the result is complete at every rank.
+/// * an operator that sums over ranks: m = tokens, n = all columns, k = the *global* reduction
+///   dimension, sharded by ceil(k / W).
 /// * `flash_decode`: m = sequences, of which each decodes one token; n = heads * head_dim; k = the
 ///   keys of each sequence at *one* rank.
 struct layer_operation {

@@ -79,10 +79,10 @@ class Call(NamedTuple):
     into: Tensor | tuple[Tensor, ...] | None = None
 
     def keep(self, op: Operator, operands: tuple[Any, ...], made: Tensor,
-             hand_out: Callable[[Tensor, int], None] | None = None) -> None:
-        """That it ran `op` with these operands, of which the last are the results, of the shape of `made`.
+             hand_out: Callable[[Tensor, int], None] | None = None, names: tuple[str, ...] | None = None) -> None:
+        """That it ran `op` with these operands, by `names`, or those of `op.operands`, of which the last are the results, of the shape of `made`.
         `hand_out(result, stream)` copies it from where the operator leaves it, if that is its own memory."""
-        self.engine.keep(self.what, self.into, self.tensors, op, operands, made.shape, hand_out)
+        self.engine.keep(self.what, self.into, self.tensors, op, names or op.operands, operands, made.shape, hand_out)
 
 
 def run_gemm(op: Operator, a: Tensor, weights: Tensor, out: Tensor, call: Call | None = None) -> None:
@@ -105,7 +105,7 @@ def run_norm(op: Operator, x: Tensor, residual: Tensor, weight: Tensor, made: tu
     normed, total = (operand_of(t.view(x.shape)) for t in made)
     operands = operand_of(x), operand_of(residual), operand_of(weight)
     op._core.run_norm(*operands, total, (normed[0], 0, 1.0), stream_of(x, op.world))
-    call.keep(op, (*operands, normed, total), made[0])
+    call.keep(op, (*operands, normed, total), made[0], names=("in", "residual", "weight", "out", "x"))
 
 
 def engine_for(t: Tensor, group_name: str) -> Engine:

@@ -190,13 +190,13 @@ class Engine:
         for op in self._planned.values():
             op.release_captured()
 
-    def keep(self, what: tuple[Any, ...], into: Any, tensors: tuple[Any, ...], op: Operator, operands: tuple[Any, ...],
-             shape: Any, hand_out: Any = None) -> None:
-        """That a call ran an operator with these operands, of which the last are results of this shape, written where `into`
+    def keep(self, what: tuple[Any, ...], into: Any, tensors: tuple[Any, ...], op: Operator, names: tuple[str, ...],
+             operands: tuple[Any, ...], shape: Any, hand_out: Any = None) -> None:
+        """That a call ran an operator with these operands, by these names, of which the last are results of this shape, written where `into`
         lies, if that is given. `hand_out(result, stream)`, if given, copies a result from the operator's own memory."""
         if len(self.known) >= 8 * self.capacity:
             self._forget_known()
-        self.known.keep(what, into, tensors, op, operands, tuple(shape), self.world.default_stream, hand_out)
+        self.known.keep(what, into, tensors, op, names, operands, tuple(shape), self.world.default_stream, hand_out)
 
     def explain(self) -> list[str]:
         return [op.explain() for op in self._planned.values()]

@@ -7,7 +7,6 @@
 
 #include "engines/bulk/quickest.hpp"
 #include "ops/common/registry.hpp"
-#include "ops/gemm_all_reduce/spec.hpp"
 
 namespace untax {
 namespace {
@@ -71,13 +70,13 @@ std::size_t overlap_measurement::heap_for_any(const std::vector<gemm_problem>& p
   // less than four times the memory of the largest. A further operator is timed beside them.
   constexpr std::size_t plans = 5;
   std::size_t most = 0;
-  // The operator that needs the largest heap.
-  const operator_entry entry = gemm_all_reduce_entry();
-  for (gemm_problem p : problems) {
-    std::size_t need = device_heap_for(entry, p, ranks) * (patterns + 1);
-    p.m = capacity_of(p.m);
-    if (capacity) need += plans * device_heap_for(entry, p, ranks);
-    most = std::max(most, need);
+  for (const operator_entry& entry : operators()) {
+    for (gemm_problem p : problems) {
+      std::size_t need = device_heap_for(entry, p, ranks) * (patterns + 1);
+      p.m = capacity_of(p.m);
+      if (capacity) need += plans * device_heap_for(entry, p, ranks);
+      most = std::max(most, need);
+    }
   }
   return most + (std::size_t{64} << 20U);
 }
