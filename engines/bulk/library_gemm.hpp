@@ -49,13 +49,13 @@ class library_gemm {
   /// than the caches. Afterwards the kernels are loaded. Blocks until they have run.
   void settle();
 
-  /// Lets m vary: finds the way that the heuristics propose first for some numbers of rows up to
-  /// the product's m, eight of each octave, and runs each once on operands of its own, so that
-  /// kernels are loaded before any kernel waits for a peer. Blocks until they have run. Throws
-  /// `out_of_memory`.
-  void vary_rows();
+  /// Lets m vary from `least` up to the product's: takes what the heuristics propose first for each
+  /// number of rows, and from 512 on for 64 of each octave. Runs each algorithm once on operands of
+  /// its own, so that kernels are loaded before any kernel waits for a peer. Blocks until they have
+  /// run. Throws `out_of_memory`.
+  void vary_rows(std::int64_t least = 1);
   /// Sets m of the next runs of the other `run`, from 1 to the product's, after `vary_rows`. They
-  /// use the way that was found for the least number of rows that is not below m. Launches nothing.
+  /// use the algorithm of the least number of rows that is not below m. Launches nothing.
   void set_rows(std::int64_t m);
 
  private:

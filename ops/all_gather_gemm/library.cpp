@@ -47,8 +47,8 @@ class library_all_gather_gemm final : public device_operator {
       slabs_.emplace(w, whole, shards_, gathered_.data());
       if (varying_rows) slabs_->vary_rows();
     } else {
-      whole_.emplace(whole).settle();
-      if (varying_rows) whole_->vary_rows();
+      whole_.emplace(whole);
+      varying_rows ? whole_->vary_rows() : whole_->settle();
     }
   }
 

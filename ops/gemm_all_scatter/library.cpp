@@ -28,8 +28,7 @@ class library_gemm_all_scatter final : public device_operator {
     const range own = shards_.of(w.rank());
     if (own.empty()) return;
     gemm_.emplace(bulk::library_product{p.m, own.size, p.k, p.type, p.type});
-    gemm_->settle();
-    if (varying_rows) gemm_->vary_rows();
+    varying_rows ? gemm_->vary_rows() : gemm_->settle();
   }
 
   void set_rows(std::int64_t rows) override {

@@ -28,6 +28,6 @@ void library_gemm::run(const void* /*a*/, const void* /*b*/, void* /*c*/,
                        stream_ref /*stream*/) const {}
 void library_gemm::settle() {}
 void library_gemm::set_rows(std::int64_t /*m*/) {}
-void library_gemm::vary_rows() {}
+void library_gemm::vary_rows(std::int64_t /*least*/) {}
 
 }  // namespace untax::bulk
