@@ -187,8 +187,8 @@ schedule::lane_program gather_model::lanes() const {
   return all;
 }
 
-/// What a CTA reads of a tile, part by part, and waits for, by the numbers and tensor maps that its
-/// kernel gets.
+/// Visits the parts of a tile that a CTA reads and waits for, by the numbers and tensor maps that
+/// its kernel gets.
 void gather_model::read(const gpu::cta_read& of, std::uint64_t epoch,
                         const std::function<void(const factors&)>& visit) const {
   const int set = how.sets().set_of(epoch);

@@ -1,5 +1,5 @@
-// What builds without CUDA refuse (src/ops/no_cuda) notes here what it is asked for: which kernels
-// operators ask for in worlds of GPUs, and what of a run comes to them.
+// Stand-ins for the kernels that builds without CUDA refuse (src/ops/no_cuda). They record which
+// kernels operators launch in worlds of GPUs, and with which arguments of a run.
 #include "tests/pretended/kernels.hpp"
 
 #include <chrono>
