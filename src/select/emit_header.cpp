@@ -58,9 +58,9 @@ class header_writer {
     for (std::size_t i = 0; i < what.candidates.size(); ++i)
       text_ += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", what.candidates[i].name);
     text_ += "};\n\n";
-    write_struct("known_features", "What is known of an input.", false);
+    write_struct("known_features", "The known features of an input.", false);
     if (s_.features().given() > s_.features().given_known())
-      write_struct("gathered_features", "What has to be gathered.", true);
+      write_struct("gathered_features", "The features that take a pass over the input.", true);
     text_ +=
         "// A tree as a table: feature -1 is a leaf; at most `threshold` goes to `low`. Features "
         "are numbered in the\n// order of the structs and of what is computed behind them; the "
