@@ -49,7 +49,7 @@ inline constexpr std::array<pattern, 6> host_patterns = {
   return p != pattern::copy_engine && p != pattern::fused_warp_specialized;
 }
 
-/// Who moves the bytes of a gather: their owner (push) or their reader (pull).
+/// The side that moves the bytes of a gather: their owner (push) or their reader (pull).
 enum class direction : std::uint8_t { push, pull };
 
 /// The name of `d` in options and messages.

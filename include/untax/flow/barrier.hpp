@@ -9,8 +9,8 @@
 namespace untax {
 
 /// A barrier of all ranks, made of signals: each rank raises its counter at every peer and waits
-/// for theirs. What a rank did before it entered is visible to all when they leave. One thread of a
-/// rank uses it.
+/// for theirs. The accesses of a rank before it entered are visible to all ranks when they leave.
+/// One thread of a rank uses it.
 class rank_barrier {
  public:
   rank_barrier(const control& world, int rank) noexcept : world_(world), rank_(rank) {}

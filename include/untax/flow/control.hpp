@@ -77,8 +77,8 @@ class control {
     return block_->ranks[at].arrived[from];
   }
 
-  /// What `rank` has published as dropped for the barriers of a parity. Only `rank` writes it,
-  /// before it enters the barrier; the others read it until they enter the next one.
+  /// The objects that `rank` has published as dropped for the barriers of a parity. Only `rank`
+  /// writes it, before it enters the barrier; the others read it until they enter the next one.
   [[nodiscard]] drop_list& dropped(int rank, std::uint64_t parity) const noexcept {
     return block_->ranks[rank].dropped[parity];
   }
@@ -101,8 +101,8 @@ class control {
   /// The reason once the world is stopped; nothing before.
   [[nodiscard]] std::optional<stop_report> report() const;
 
-  /// What the kernels of `rank` share with the host, at the host's addresses. The caller adds the
-  /// fields of the device.
+  /// The state that the kernels of `rank` share with the host, at the host's addresses. The caller
+  /// adds the fields of the device.
   [[nodiscard]] device_control kernel_view(int rank) const noexcept;
   /// The slot of the first wait of a kernel of `rank` that took too long, or -1. The slot may be
   /// outside the table.

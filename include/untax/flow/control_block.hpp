@@ -73,8 +73,8 @@ struct rank_block {
   drop_list dropped[2];  ///< by the parity of the barrier
 };
 
-/// Why the world was stopped. The claim decides who may write; the flag says that the rest is
-/// written.
+/// Why the world was stopped. The claim decides which rank may write; the flag says that the rest
+/// is written.
 struct stop_block {
   std::uint64_t claim;  ///< reporter + 1
   std::uint64_t flag;

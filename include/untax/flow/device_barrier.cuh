@@ -9,8 +9,8 @@
 
 namespace untax {
 
-/// A barrier of all ranks inside kernels: one group (a warp or a block) of each rank enters. What a
-/// rank's group did before is visible to all of them afterwards.
+/// A barrier of all ranks inside kernels: one group (a warp or a block) of each rank enters. The
+/// accesses of a rank's group before it are visible to all groups afterwards.
 ///
 /// It is made of signals, as every barrier of untax: a warp raises its rank's counter at all peers
 /// in parallel and polls all of theirs at once. How often the barrier was entered is counted in

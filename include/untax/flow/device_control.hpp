@@ -11,10 +11,11 @@ inline constexpr int first_kernel_slot = 64;
 /// The number of wait records of the kernels of a rank.
 inline constexpr int kernel_slots = wait_slots - first_kernel_slot;
 
-/// What a kernel knows about its rank and the world, passed by value. The rank's device can access
-/// every pointer; the host must not access any.
+/// A kernel's view of its rank and the world, passed by value. The rank's device can access every
+/// pointer; the host must not access any.
 ///
-/// A wait that fails leaves its record in place, from which the host reports who waited for whom:
+/// A wait that fails leaves its record in place, from which the host reports the waits of all
+/// ranks:
 ///
 /// * A wait that took longer than `limit_ns` raises the stop word of its own rank. If no other wait
 ///   had raised it, it also writes 1 + its slot into `outcome[0]` unless a value is there, and then

@@ -13,7 +13,7 @@ namespace untax {
 /// Watches the waits of one group of a kernel (a `wait_guard`). It publishes the wait record where
 /// the host can read it. It ends the wait when the world was stopped or the limit has passed. In
 /// the latter case it stops the kernels of all ranks; the host, which finds the record and the
-/// outcome, then stops the world and says who waited for whom.
+/// outcome, then stops the world and reports the waits of all ranks.
 ///
 /// If a wait ends with anything but `ok`, the group leaves the kernel through its normal exit. The
 /// context stays usable.

@@ -15,8 +15,8 @@ enum class rank_state : std::uint8_t { joining, running, halted, finished, faile
 /// The state of `rank` now. It does not find `halted`, which takes longer. `alive` may be null.
 [[nodiscard]] rank_state state_of(const control& world, const liveness* alive, int rank) noexcept;
 
-/// Who waits for whom at one moment. From it follows which rank is the cause of a wait that does
-/// not end.
+/// The waits of all ranks at one moment. The graph names the rank that causes a wait that does not
+/// end.
 class wait_graph {
  public:
   /// One wait of one rank.
@@ -33,9 +33,9 @@ class wait_graph {
   /// between workers of one rank are no cycle.
   [[nodiscard]] std::vector<int> cycle(int from) const;
   /// The rank at which the chain of waits from `from` ends: one that is gone, failed, finished,
-  /// halted, or waits for nobody, in this order of preference. If all of them wait, it is the rank
+  /// halted, or waits for no rank, in this order of preference. If all of them wait, it is the rank
   /// for which the least advanced wait waits. If no wait has progress, it is the next rank in the
-  /// cycle. It is `from` itself if that waits for nobody.
+  /// cycle. It is `from` itself if `from` waits for no rank.
   [[nodiscard]] int suspect(int from) const;
 
   /// "rank 2 finished", "rank 2 is gone", "rank 2 is running and waits for nobody", "rank 2 waits

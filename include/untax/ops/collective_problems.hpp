@@ -114,8 +114,8 @@ struct collective_options {
   std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests, on the host
 };
 
-/// What a protocol needs besides the problem. All values are positive. It is plain data, so that it
-/// can be passed to kernels.
+/// The plan of a protocol, besides the problem. All values are positive. It is plain data, so that
+/// it can be passed to kernels.
 struct collective_plan {
   int world = 1;
   int rank = 0;

@@ -42,7 +42,7 @@ struct flash_decode_options {
       nullptr;  ///< for tests of what happens when ranks or signals fail
 };
 
-/// What a protocol needs besides the problem. All values are positive, but in a world of GPUs
+/// The plan of a protocol, besides the problem. All values are positive, but in a world of GPUs
 /// `workers` 0 means a block for each multiprocessor.
 struct flash_decode_plan {
   int world = 1;

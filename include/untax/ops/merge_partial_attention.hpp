@@ -51,7 +51,7 @@ struct merge_partial_attention_options {
       nullptr;  ///< for tests of what happens when ranks or signals fail
 };
 
-/// What a protocol needs besides the problem. All values are positive. But on GPUs `workers` are
+/// The plan of a protocol, besides the problem. All values are positive. But on GPUs `workers` are
 /// blocks, 0 means as many as there is work for, and there are no `senders`.
 struct merge_partial_attention_plan {
   int world = 1;

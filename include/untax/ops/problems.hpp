@@ -75,8 +75,8 @@ template <class Problem>
   return problem.partials.value_or(problem.type);
 }
 
-/// What a protocol needs besides the problem: its rank, and how the work is divided. All values are
-/// positive, unless 0 is explained.
+/// The plan of a protocol, besides the problem: its rank, and the division of the work. All values
+/// are positive, unless 0 is explained.
 struct protocol_plan {
   int world = 1;
   int rank = 0;

@@ -41,8 +41,8 @@ template <class T>
 }
 
 /// Replaces the value by `change(value)` and returns the value before. The loop retries only if
-/// another thread was faster; it waits for nobody. It always writes, so that it releases whatever
-/// the outcome.
+/// another thread was faster; it waits for no thread. It always writes, so that it releases
+/// whatever the outcome.
 template <class T, class Change>
 T atomic_update(std::atomic_ref<T> location, memory_order order, Change change) {
   T seen = location.load(std::memory_order_relaxed);

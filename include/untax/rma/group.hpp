@@ -17,8 +17,8 @@ concept thread_group = memory_policy<typename G::memory> && requires(const G& gr
   /// The number of the calling thread in the group, from 0.
   { group.thread_rank() } -> std::convertible_to<int>;
   { group.size() } -> std::convertible_to<int>;
-  /// Returns when all threads of the group have called it. What they wrote before is then visible
-  /// to all of them.
+  /// Returns when all threads of the group have called it. Earlier writes of each thread are then
+  /// visible to all of them.
   group.sync();
 };
 

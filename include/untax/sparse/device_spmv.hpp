@@ -59,7 +59,7 @@ class device_spmv {
   std::unique_ptr<device_kernel<Value>> work_;
 };
 
-/// What is known of the lengths of rows without sorting them.
+/// Statistics of the lengths of rows that need no sorting.
 struct row_bounds {
   std::int64_t shortest = 0;
   std::int64_t longest = 0;

@@ -52,7 +52,7 @@ inline constexpr std::array all_spmv_kernels = {spmv_kernel::csr_thread,
                                                 spmv_kernel::cusparse_coo,
                                                 spmv_kernel::cusparse_sell};
 
-/// What a unit of work consists of: which elements are in it, and whose rows they are.
+/// The content of a unit of work: its elements, and their rows.
 enum class unit_of_work {
   row,         ///< one row
   whole_rows,  ///< the rows that end within a number of steps of the merge path

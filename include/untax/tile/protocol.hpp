@@ -20,9 +20,9 @@ struct extent {
   [[nodiscard]] constexpr std::int64_t elements() const noexcept { return rows * cols; }
 };
 
-/// A protocol describes for one rank what is moved where, in which order, who signals whom, and
-/// when rooms are reused. It is a pure description without state or side effects: equal calls have
-/// equal results.
+/// A protocol describes for one rank the transfers, their order, the signals between ranks, and the
+/// reuse of rooms. It is a pure description without state or side effects: equal calls have equal
+/// results.
 ///
 /// * `kernels()`, `kernel_at(i)`: the kernels of a run;
 /// * `program(i, worker, epoch, emit)`: calls `emit(step)` for each step of a worker of kernel i,

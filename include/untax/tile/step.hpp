@@ -30,7 +30,7 @@ struct place {
   std::int64_t col = 0;
 };
 
-/// What a step does with its operands.
+/// The action of a step on its operands.
 enum class action : std::uint8_t {
   none,      ///< only the verbs of the step
   copy,      ///< to = from, rows x cols elements of the same type; `to` may be the worker's panel

@@ -97,7 +97,7 @@ struct operator_account {
   std::vector<trace_cause> causes;  ///< along the path, the largest first
 };
 
-/// What one worker did in a run, in seconds since the start of the run.
+/// A piece of one worker's time in a run, in seconds since the start of the run.
 struct timeline_piece {
   trace_part part = trace_part::idle;
   int rank = 0;

@@ -4,7 +4,7 @@
 
 namespace untax {
 
-/// What a worker did. A `signal` is a moment, the others last.
+/// The kind of an event of a worker. A `signal` is a moment, the others last.
 enum class trace_kind : std::uint8_t {
   run,     ///< of an operator, on the thread that called it; number: the epoch
   stage,   ///< of that run, likewise; number: the stage

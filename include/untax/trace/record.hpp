@@ -47,7 +47,7 @@ struct trace_worker {
   bool operator==(const trace_worker&) const = default;
 };
 
-/// What one rank did in one operator, from its construction to its end.
+/// The events of one rank in one operator, from its construction to its end.
 struct traced_operator {
   std::uint64_t id = 0;  ///< the same at all ranks, and different from all other operators
   /// the same at all ranks, and different from all worlds at the same time

@@ -6,7 +6,7 @@
 
 namespace untax {
 
-/// What a launcher tells this process.
+/// The place of this process in its world, by the variables of a launcher.
 struct placement {
   int rank = 0;
   int world_size = 1;

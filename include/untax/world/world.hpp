@@ -88,7 +88,7 @@ class world {
   /// Makes the rank's GPU the current device of the calling thread. It does nothing if the heaps
   /// are in host memory.
   void use_device() const;
-  /// What kernels of this rank need to wait and to be stopped. It is valid as long as the world
+  /// The state by which kernels of this rank wait and are stopped. It is valid as long as the world
   /// exists. Throws `unsupported` if the heaps are in host memory.
   [[nodiscard]] device_control device_state() const;
   [[nodiscard]] std::chrono::milliseconds wait_limit() const noexcept;
@@ -152,7 +152,8 @@ class world {
     return static_cast<T*>(translate_address(p, peer));
   }
 
-  /// Collective. Returns when all ranks have entered. What they did before is visible afterwards.
+  /// Collective. Returns when all ranks have entered. Their earlier accesses are visible
+  /// afterwards.
   void barrier();
   /// Collective. Compares `what` and its `description` with those of all ranks, and waits for them.
   /// If they differ, every rank throws `disagreement` with both versions.
