@@ -13,11 +13,14 @@ from .collectives import *
 from .groups import close, explain, make_world, name_of, release_captured, world_of
 from .modules import ColumnParallelLinear, RowParallelLinear
 from .norm import *
+from .parallel import parallelize
 from .products import *
+from .shards import clip_grad_norm_, full_state_dict, load_full_state_dict
 from .takeover import Report, forget, install, report, uninstall
 
-__all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "close", "explain", "forget", "install", "make_world", "name_of",
-           "release_captured", "report", "uninstall", "world_of"]
+__all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "clip_grad_norm_", "close", "explain", "forget",
+           "full_state_dict", "install", "load_full_state_dict", "make_world", "name_of", "parallelize", "release_captured", "report",
+           "uninstall", "world_of"]
 __all__ += attention.__all__
 __all__ += collectives.__all__
 __all__ += norm.__all__

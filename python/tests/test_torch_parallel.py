@@ -1,0 +1,82 @@
+"""`untax.torch.parallelize` on models of transformers, on CPUs."""
+
+import pytest
+from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
+from test_torch_recipes import needs_transformers
+
+import untax
+
+FAMILIES = ["llama", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma3_text"]
+
+
+@needs_transformers
+@pytest.mark.parametrize(("ranks", "checks"), [(2, [*FAMILIES, "biases", "frozen", "compiled", "different_models"]),
+                                               (4, ["llama", "qwen3", "gemma3_text", "biases"])])
+def test_models_are_those_of_one_process(ranks, checks, seed):
+    """In processes that torchrun starts, over gloo."""
+    said = torchrun(ranks, HERE / "torch_parallel.py", seed, *checks)
+    for check in checks:
+        assert said.count(f"{check}: right with {ranks} ranks") == ranks
+
+
+@needs_transformers
+@pytest.mark.parametrize(("family", "changes", "error", "text"), [
+    ("mixtral", {}, untax.Unsupported, "it has experts"),
+    ("gpt2", {"n_layer": 1, "n_head": 2, "n_embd": 16}, untax.Unsupported, "families are gemma, .*, llama, mistral, qwen2, qwen3"),
+    ("llama", {"num_attention_heads": 3}, untax.Unsupported, "layer 0: 3 attention heads, which 2 ranks cannot share"),
+    ("llama", {"num_attention_heads": 6, "num_key_value_heads": 3}, untax.Unsupported, "layer 0: 3 key/value heads"),
+    ("llama", {"intermediate_size": 33}, untax.Unsupported, "layer 0: an MLP of 33 features")])
+def test_models_that_are_refused_stay_whole(family, changes, error, text):
+    import transformers
+
+    import untax.torch
+
+    fields = {"vocab_size": 64, "hidden_size": 48, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
+              "num_key_value_heads": changes.get("num_attention_heads", 4)}
+
+    def body(world):
+        config = transformers.AutoConfig.for_model(family, **{**fields, **changes})
+        model = transformers.AutoModelForCausalLM.from_config(config)
+        modules = [name for name, _ in model.named_modules()]
+        with pytest.raises(error, match=text):
+            untax.torch.parallelize(model, world)
+        assert [name for name, _ in model.named_modules()] == modules
+
+    try:
+        untax.run_threads(2, body)
+    finally:
+        untax.torch.close()
+
+
+@needs_transformers
+def test_states_that_do_not_fit_are_refused():
+    import torch
+    import transformers
+
+    import untax.torch
+
+    config = transformers.LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+                                      num_attention_heads=4)
+    whole = transformers.LlamaForCausalLM(config)
+
+    def body(world):
+        model = transformers.LlamaForCausalLM(config)
+        with pytest.raises(untax.InvalidArgument, match="LlamaForCausalLM has not been split"):
+            untax.torch.full_state_dict(model)
+        model.load_state_dict(whole.state_dict())
+        untax.torch.parallelize(model, world)
+        with pytest.raises(untax.InvalidArgument, match="is split already, over 2 ranks"):
+            untax.torch.parallelize(model, world)
+        with pytest.raises(untax.InvalidArgument, match="rank is 2; it has to be from 0 to 1"):
+            untax.torch.full_state_dict(model, rank=2)
+        state = whole.state_dict()
+        state["model.norm.weights"] = state.pop("model.norm.weight")
+        state["lm_head.weight"] = torch.zeros(64, 31)
+        with pytest.raises(untax.InvalidArgument, match=f"rank {world.rank}: .*model.norm.weight is missing; lm_head.weight is "
+                                                        r"\(64, 31\) and has to be \(64, 32\); the model has no model.norm.weights"):
+            untax.torch.load_full_state_dict(model, state)
+
+    try:
+        untax.run_threads(2, body)
+    finally:
+        untax.torch.close()

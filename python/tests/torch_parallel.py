@@ -1,0 +1,167 @@
+"""Models of transformers that `parallelize` has split, beside the same in one process: run by torchrun, over gloo."""
+
+import copy
+import sys
+from functools import partial
+
+import torch
+import torch.distributed as dist
+import transformers
+
+import untax.torch
+
+TOLERANCE = 1e-4
+VOCABULARY = 250  # which ranks cannot share equally
+
+FAMILIES = {
+    "llama": {},
+    "qwen2": {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+    "qwen3": {"head_dim": 24},
+    "mistral": {"sliding_window": 4, "head_dim": 8},
+    "gemma": {"head_dim": 16, "hidden_activation": "gelu_pytorch_tanh"},
+    "gemma2": {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 4},
+    "gemma3_text": {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 4,
+                    "layer_types": ["sliding_attention", "full_attention"]}}
+
+
+def tiny(family, seed, **changes):
+    """A model with random parameters, norms and biases, too, the same at all ranks."""
+    fields = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "num_key_value_heads": 2, "max_position_embeddings": 64, "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0}
+    config = transformers.AutoConfig.for_model(family, **{**fields, **FAMILIES[family], **changes})
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager" if family == "gemma2" else "sdpa").eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            centre = 0.5 if parameter.dim() == 1 else 0
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.2 + centre)
+    return model
+
+
+def tokens(seed, *shape):
+    return torch.randint(VOCABULARY, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def near(got, right, what):
+    error = ((got - right).norm() / right.norm()).item()
+    assert got.shape == right.shape and error <= TOLERANCE, f"rank {dist.get_rank()}: {what}: error {error}"
+
+
+def compare_gradients(model, whole, what):
+    right = {name: parameter.grad for name, parameter in whole.named_parameters(remove_duplicate=False)}
+    plan = model.untax_plan
+    for key, parameter in model.named_parameters(remove_duplicate=False):
+        if key in plan.shards:
+            for shard, gradient in plan.pieces(key, parameter.grad):
+                near(gradient, shard.part(right[shard.name], dist.get_rank()), f"{what}: gradient of {shard.name}")
+        else:
+            near(parameter.grad, right[key], f"{what}: gradient of {key}")
+
+
+def compare_steps(model, whole, seed, what):
+    """Logits, loss, and gradients of two batches; what a model returns besides."""
+    for turn in range(2):
+        ids, labels = tokens(seed + turn, 3, 7), tokens(seed + turn + 9, 3, 7)
+        got, right = (m(ids, labels=labels, output_hidden_states=True) for m in (model, whole))
+        near(got.logits, right.logits, f"{what}: logits")
+        near(got.loss, right.loss, f"{what}: loss")
+        assert len(got.hidden_states) == len(right.hidden_states)
+        for index, (mine, his) in enumerate(zip(got.hidden_states, right.hidden_states, strict=True)):
+            near(mine, his, f"{what}: hidden states {index}")
+        (got.loss + got.hidden_states[-1].square().mean()).backward()
+        (right.loss + right.hidden_states[-1].square().mean()).backward()
+    compare_gradients(model, whole, what)
+    norms = untax.torch.clip_grad_norm_(model, 0.1), torch.nn.utils.clip_grad_norm_(whole.parameters(), 0.1)
+    near(*norms, f"{what}: norm of the gradients")
+    compare_gradients(model, whole, f"{what}, clipped")
+
+
+def compare_generation(model, whole, seed, what):
+    for prompt in (tokens(seed, 1, 11), tokens(seed, 2, 6)):
+        for cache in ("dynamic", "static"):
+            got, right = (m.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, do_sample=False,
+                                     cache_implementation=cache) for m in (model, whole))
+            assert got.shape[1] == prompt.shape[1] + 6 and torch.equal(got, right), f"{what}, {cache} cache"
+
+
+def compare_state(model, whole, changed, what):
+    """The state dict comes out as it was; another goes in, and comes out."""
+    for right in (whole, changed):
+        if right is changed:
+            untax.torch.load_full_state_dict(model, changed.state_dict())
+        got, right = untax.torch.full_state_dict(model), right.state_dict()
+        assert list(got) == list(right), what
+        for name, tensor in right.items():
+            assert torch.equal(got[name], tensor), f"{what}: {name}"
+    last = dist.get_world_size() - 1
+    assert bool(untax.torch.full_state_dict(model, rank=last)) == (dist.get_rank() == last)
+
+
+def compare_family(family, seed):
+    """With tokens that are split, and with all of them at each rank."""
+    whole, changed = tiny(family, seed), tiny(family, seed + 1)
+    for split_from in (4, 1000):
+        what = f"{family}, split from {split_from}"
+        whole.zero_grad()
+        model = untax.torch.parallelize(copy.deepcopy(whole), split_from=split_from)
+        compare_steps(model, whole, seed, what)
+        compare_generation(model, whole, seed, what)
+    compare_state(model, whole, changed, what)
+
+
+def biases(seed):
+    """Of all linear layers, with embeddings that are tied, and one head of keys and values at all ranks."""
+    whole = tiny("llama", seed, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, num_key_value_heads=1)
+    model = untax.torch.parallelize(copy.deepcopy(whole), split_from=4)
+    compare_steps(model, whole, seed, "biases")
+    compare_state(model, whole, tiny("llama", seed + 1, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+                                     num_key_value_heads=1), "biases")
+    assert model.lm_head.weight is model.model.embed_tokens.weight
+    for name, parameter in model.named_parameters():
+        assert parameter.untyped_storage().nbytes() == parameter.numel() * parameter.element_size(), f"{name} keeps the whole"
+
+
+def frozen(seed):
+    """Parameters that require gradients only later, and layers that are computed again in the backward pass."""
+    whole = tiny("qwen3", seed).requires_grad_(False)
+    model = untax.torch.parallelize(copy.deepcopy(whole), split_from=4)
+    for m in (whole, model):
+        m.requires_grad_(True).train().gradient_checkpointing_enable()
+    compare_steps(model, whole, seed, "computed again")
+
+
+def compiled(seed):
+    """As one graph."""
+    whole = tiny("llama", seed)
+    model = untax.torch.parallelize(copy.deepcopy(whole), split_from=4)
+    ids = tokens(seed, 2, 6)
+    model(ids)  # plans
+    got = torch.compile(model, backend="aot_eager", fullgraph=True)(ids, labels=ids, use_cache=False)
+    right = whole(ids, labels=ids)
+    near(got.logits, right.logits, "compiled: logits")
+    got.loss.backward()
+    right.loss.backward()
+    compare_gradients(model, whole, "compiled")
+
+
+def different_models(seed):
+    """Are refused, at all ranks, and stay whole."""
+    model = tiny("llama", seed + dist.get_rank())
+    try:
+        untax.torch.parallelize(model)
+        raise AssertionError("nothing was refused")
+    except untax.InvalidArgument as error:
+        assert "model.embed_tokens.weight has other values at rank 1 than at rank 0" in str(error), error
+    assert isinstance(model.lm_head, torch.nn.Linear)
+
+
+CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},
+          **{check.__name__: check for check in (biases, frozen, compiled, different_models)}}
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    for name in sys.argv[2:]:
+        CHECKS[name](int(sys.argv[1]))
+        print(f"{name}: right with {dist.get_world_size()} ranks\n", end="")
+    untax.torch.close()
+    dist.destroy_process_group()

@@ -1,0 +1,457 @@
+"""Models of Hugging Face transformers, made tensor-parallel in place.
+
+Attention heads, the features within the MLP and the vocabulary are split over the ranks. Between these layers a call of
+many tokens has a share of them at each rank, [tokens / W, hidden]: column-parallel layers gather them while they multiply,
+row-parallel layers scatter their sums. A call of few tokens has all of them at each rank, [batch, length, hidden].
+
+Outside of the decoder's layers, tensors are the same at all ranks, and so are the gradients that arrive for them. Inside, the
+gradient of a tensor is the sum of those that the ranks have, as untax's operators take it; `_Entrance` and `_Exit` lie between.
+Parameters inside that every rank has whole, the norms', get the sum by a hook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import InvalidArgument, Unsupported
+from .groups import name_of, rank_of, ranks_of
+from .modules import ColumnParallelLinear, RowParallelLinear, _Replicated
+from .shards import Layout, Plan, Shard, plan_of
+
+_ops = torch.ops.untax
+_Model = TypeVar("_Model", bound=nn.Module)
+
+families = ("gemma", "gemma2", "gemma3_text", "llama", "mistral", "qwen2", "qwen3")  #: `model_type` of the configurations
+_head_rows = 512  # rows of logits that are in symmetric memory at once
+
+
+def _padded(x: Tensor, ranks: int) -> Tensor:
+    """Tokens, with zeros behind them so that ranks share them equally."""
+    rest = -x.shape[0] % ranks
+    return nn.functional.pad(x, (0, 0, 0, rest)) if rest else x
+
+
+def _own_tokens(x: Tensor, layout: Layout) -> Tensor:
+    flat = _padded(x.flatten(0, 1), layout.ranks)
+    return flat.chunk(layout.ranks)[layout.rank].contiguous()
+
+
+def _every_token(x: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
+    return _ops.all_gather(x, 0, layout.group_name)[: shape[0] * shape[1]].view(*shape[:2], -1)
+
+
+class _Entrance(torch.autograd.Function):
+    """What is the same at all ranks, as the layers of the decoder take it: this rank's tokens, or all of them."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, layout: Layout) -> Tensor:
+        ctx.layout, ctx.shape = layout, x.shape
+        ctx.split = layout.splits(x)
+        return _own_tokens(x, layout) if ctx.split else x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        if ctx.split:
+            return _every_token(grad, ctx.shape, ctx.layout), None
+        return _ops.all_reduce(grad, "sum", ctx.layout.group_name), None
+
+
+class _Exit(torch.autograd.Function):
+    """What the layers of the decoder give, of `shape`, the same at all ranks."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
+        ctx.layout, ctx.split = layout, x.dim() == 2
+        return _every_token(x, shape, layout) if ctx.split else x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _own_tokens(grad, ctx.layout) if ctx.split else grad / ctx.layout.ranks, None, None
+
+
+class _Sum(torch.autograd.Function):
+    """The sum of what the ranks have, whose gradient is the same at all of them."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group_name: str) -> Tensor:
+        return _ops.all_reduce(x, "sum", group_name)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
+
+
+class _Product(torch.autograd.Function):
+    """x, the same at all ranks, times the weights of each, side by side; the gradient is the same at all ranks."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, layout: Layout) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.layout = layout
+        if x.shape[:-1].numel() <= _head_rows:
+            return _ops.matmul_all_scatter(x, weight.t(), layout.group_name)
+        product = x.new_empty(*x.shape[:-1], weight.shape[0] * layout.ranks)
+        for rows, into in zip(x.flatten(0, -2).split(_head_rows), product.flatten(0, -2).split(_head_rows), strict=True):
+            _ops.matmul_all_scatter.out(rows, weight.t(), layout.group_name, out=into)
+        return product
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        x, weight = ctx.saved_tensors
+        grad = grad.narrow(-1, ctx.layout.rank * weight.shape[0], weight.shape[0])
+        of_x = _ops.matmul_all_reduce(grad, weight, "sum", ctx.layout.group_name) if ctx.needs_input_grad[0] else None
+        of_weight = grad.flatten(0, -2).t() @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return of_x, of_weight, None
+
+
+class SplitColumnLinear(ColumnParallelLinear):
+    """Linear layers of the same input in one. This rank's share of the tokens, [tokens / W, features], gives all tokens; tokens
+    that are not split, [batch, length, features], stay as many."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) if x.dim() == 2 else nn.functional.linear(x, self.weight, self.bias)
+
+
+class SplitRowLinear(RowParallelLinear):
+    """All tokens give this rank's share of them, [tokens / W, features], or all of them if a call has few."""
+
+    layout: Layout
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dim() == 2 or self.layout.splits(x):
+            return super().forward(x if x.dim() == 2 else _padded(x.flatten(0, 1), self.layout.ranks))
+        y = _ops.matmul_all_reduce(x, self.weight.t(), "sum", self.group_name, self.partials)
+        return y if self.bias is None else y + _Replicated.apply(self.bias, self.group_name)
+
+
+class Features(nn.Module):
+    """Some of the features that a layer before has computed, in place of the linear layer that is part of that one."""
+
+    def __init__(self, first: int, count: int) -> None:
+        super().__init__()
+        self.first, self.count = first, count
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.narrow(-1, self.first, self.count)
+
+    def extra_repr(self) -> str:
+        return f"{self.first} to {self.first + self.count - 1}"
+
+
+class VocabularyEmbedding(nn.Module):
+    """An embedding of which each rank has some of the vocabulary. Token ids, and what is found, are the same at all ranks."""
+
+    def __init__(self, embedding: nn.Embedding, weight: nn.Parameter, layout: Layout) -> None:
+        super().__init__()
+        self.weight, self.layout = weight, layout
+        self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
+        self.first = layout.rank * weight.shape[0]
+        pad = embedding.padding_idx
+        self.padding_idx = None if pad is None or not 0 <= pad - self.first < weight.shape[0] else pad - self.first
+        scale = getattr(embedding, "embed_scale", None)  # Gemma
+        self.register_buffer("embed_scale", None if scale is None else scale.detach().clone(), persistent=False)
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        rows = input_ids - self.first
+        own = (rows >= 0) & (rows < self.weight.shape[0])
+        known = (input_ids >= 0) & (input_ids < self.num_embeddings)
+        rows = rows.masked_fill(known & ~own, 0)  # others stay outside, and are refused as torch does it
+        x = nn.functional.embedding(rows, self.weight, self.padding_idx) * own.unsqueeze(-1)
+        x = _Sum.apply(x, self.layout.group_name)
+        return x if self.embed_scale is None else x * self.embed_scale.to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]} of {self.num_embeddings}, {self.embedding_dim}"
+
+
+class VocabularyHead(nn.Module):
+    """A linear layer of which each rank has some of the output features. Input and output are the same at all ranks."""
+
+    def __init__(self, out_features: int, weight: nn.Parameter, layout: Layout) -> None:
+        super().__init__()
+        self.weight, self.layout = weight, layout
+        self.in_features, self.out_features = weight.shape[1], out_features
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _Product.apply(x, self.weight, self.layout).narrow(-1, 0, self.out_features)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features} -> {self.weight.shape[0]} of {self.out_features}"
+
+
+def _parameter(values: Tensor, like: Tensor) -> nn.Parameter:
+    return nn.Parameter(values, requires_grad=like.requires_grad)
+
+
+def _equal(name: str, extent: int, layout: Layout, dim: int = 0) -> Shard:
+    """Equal parts, one behind the other."""
+    width = extent // layout.ranks
+    return Shard(name, dim, extent, width, tuple(rank * width for rank in range(layout.ranks)))
+
+
+def _vocabulary(name: str, extent: int, layout: Layout) -> Shard:
+    """Parts of a multiple of 8 rows, as matmul_all_scatter has them, of which the last ranks may have fewer."""
+    width = -(-extent // layout.ranks)
+    width = -(-width // 8) * 8 if layout.ranks > 1 else width
+    return Shard(name, 0, extent, width, tuple(min(rank * width, extent) for rank in range(layout.ranks)))
+
+
+def _heads(name: str, extent: int, head: int, layout: Layout) -> Shard:
+    """Equal numbers of heads, or where there are fewer of them than ranks, one that is the next ranks', too."""
+    count = extent // head
+    if count % layout.ranks == 0:
+        return _equal(name, extent, layout)
+    return Shard(name, 0, extent, head, tuple(rank * count // layout.ranks * head for rank in range(layout.ranks)))
+
+
+def _column(linears: Sequence[nn.Linear], shards: Sequence[Shard], layout: Layout) -> SplitColumnLinear:
+    width = sum(shard.width for shard in shards)
+    first = linears[0]
+    column = SplitColumnLinear(first.in_features, width * layout.ranks, first.bias is not None, group=layout.group_name,
+                               device="meta")
+    for name in ("weight", "bias"):
+        if getattr(first, name) is not None:
+            parts = [shard.part(getattr(linear, name).detach(), layout.rank)
+                     for linear, shard in zip(linears, shards, strict=True)]
+            setattr(column, name, _parameter(torch.cat(parts), getattr(first, name)))
+    return column.train(first.training)
+
+
+def _row(linear: nn.Linear, shard: Shard, layout: Layout) -> SplitRowLinear:
+    row = SplitRowLinear(linear.in_features, linear.out_features, linear.bias is not None, group=layout.group_name,
+                         device="meta")
+    row.layout = layout
+    row.weight = _parameter(shard.part(linear.weight.detach(), layout.rank), linear.weight)
+    row.bias = linear.bias
+    return row.train(linear.training)
+
+
+def _before_attention(attention: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Queries, keys and values of all tokens take the place of the hidden states; `Features` hand each its own."""
+    x = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
+    y = attention.qkv_proj(x)
+    if x.dim() == 2:
+        length = (kwargs["position_embeddings"] if "position_embeddings" in kwargs else args[1])[0].shape[-2]
+        batch = y.shape[0] // length
+        y = y[: batch * length].view(batch, length, -1)
+    if "hidden_states" in kwargs:
+        return args, {**kwargs, "hidden_states": y}
+    return (y, *args[1:]), kwargs
+
+
+def _before_mlp(mlp: nn.Module, args: tuple[Any, ...]) -> Tensor:
+    return mlp.gate_up_proj(args[0])
+
+
+def _before_layers(layout: Layout, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    if "hidden_states" in kwargs:
+        return args, {**kwargs, "hidden_states": _Entrance.apply(kwargs["hidden_states"], layout)}
+    return (_Entrance.apply(args[0], layout), *args[1:]), kwargs
+
+
+def _after_layers(layout: Layout, base: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+    """Hidden states that are returned have all tokens, and are the same at all ranks."""
+    given = next(t for t in (kwargs.get("input_ids"), kwargs.get("inputs_embeds"), *args) if t is not None)
+    shape = given.shape[:2]
+    if isinstance(output, tuple):
+        return (_Exit.apply(output[0], shape, layout), *output[1:])
+    output.last_hidden_state = _Exit.apply(output.last_hidden_state, shape, layout)
+    if getattr(output, "hidden_states", None) is not None:
+        output.hidden_states = tuple(_Exit.apply(x, shape, layout) for x in output.hidden_states)
+    return output
+
+
+def _sum_over_ranks(group_name: str, grad: Tensor) -> Tensor:
+    return _ops.all_reduce(grad, "sum", group_name)
+
+
+def _sum_of_heads(layout: Layout, shards: Sequence[Shard], grad: Tensor) -> Tensor:
+    """The gradient of queries, keys and values, of which several ranks have the same keys and values."""
+    queries, keys, values = shards
+    rest = grad.shape[1:]
+    total = grad.new_zeros(keys.extent + values.extent, *rest)
+    places = keys.first[layout.rank], keys.extent + values.first[layout.rank]
+    own = grad.split([shard.width for shard in shards])
+    for place, rows in zip(places, own[1:], strict=True):
+        total[place : place + rows.shape[0]] = rows
+    total = _ops.all_reduce(total, "sum", layout.group_name)
+    return torch.cat([own[0], *(total[place : place + rows.shape[0]] for place, rows in zip(places, own[1:], strict=True))])
+
+
+def _hooked(parameter: nn.Parameter, hook: Any) -> None:
+    """With a hook for its gradient, also if it does not require one yet."""
+    needed = parameter.requires_grad
+    parameter.requires_grad_(True).register_hook(hook)
+    parameter.requires_grad_(needed)
+
+
+def _decoder(model: nn.Module) -> nn.Module:
+    """The part of a model that has the layers; models that are not of the families are refused."""
+    config = getattr(model, "config", None)
+    kind = getattr(config, "model_type", None)
+    named = f"{type(model).__name__} (model_type {kind!r})"
+    if kind not in families:
+        why = "it has experts, which parallelize does not split; " if getattr(config, "num_experts", None) or getattr(
+            config, "num_local_experts", None) else ""
+        raise Unsupported(f"parallelize: {named}: {why}families are {', '.join(families)}")
+    if hasattr(model, "untax_plan"):
+        raise InvalidArgument(f"parallelize: {named} is split already, over {plan_of(model).layout.ranks} ranks")
+    if getattr(model, "_tp_size", None) not in (None, 1):
+        raise InvalidArgument(f"parallelize: {named} is split already by transformers, over {model._tp_size} ranks; load it "
+                              "without tp_plan")
+    base = getattr(model, model.base_model_prefix, model)
+    if not all(hasattr(base, part) for part in ("layers", "embed_tokens", "norm")):
+        raise Unsupported(f"parallelize: {named}: {type(base).__name__} has not the parts layers, embed_tokens and norm")
+    return base
+
+
+def _require_split(base: nn.Module, head: Any, layout: Layout) -> None:
+    """Refuses what ranks cannot share, before anything is changed."""
+
+    def refuse(where: str, why: str) -> None:
+        raise Unsupported(f"parallelize, rank {layout.rank} of {layout.ranks}: {where}: {why}")
+
+    def require_linear(where: str, owner: nn.Module, names: Sequence[str]) -> None:
+        for name in names:
+            linear = getattr(owner, name, None)
+            if type(linear) is not nn.Linear:
+                refuse(f"{where}.{name}", f"it is a {type(linear).__name__}, and only torch.nn.Linear is split, neither "
+                                          "quantized layers nor adapters")
+
+    for index, layer in enumerate(base.layers):
+        where = f"layer {index}"
+        attention, mlp = layer.self_attn, layer.mlp
+        require_linear(f"{where}, self_attn", attention, ("q_proj", "k_proj", "v_proj", "o_proj"))
+        require_linear(f"{where}, mlp", mlp, ("gate_proj", "up_proj", "down_proj"))
+        heads = attention.q_proj.out_features // attention.head_dim
+        kv_heads = attention.k_proj.out_features // attention.head_dim
+        if heads % layout.ranks != 0:
+            refuse(where, f"{heads} attention heads, which {layout.ranks} ranks cannot share equally")
+        if kv_heads % layout.ranks != 0 and layout.ranks % kv_heads != 0:
+            refuse(where, f"{kv_heads} key/value heads, which {layout.ranks} ranks can neither share equally nor have one each")
+        if mlp.down_proj.in_features % layout.ranks != 0:
+            refuse(where, f"an MLP of {mlp.down_proj.in_features} features, which {layout.ranks} ranks cannot share equally")
+    if head is not None and (type(head) is not nn.Linear or head.bias is not None):
+        refuse("lm_head", f"it is {head}, and only a torch.nn.Linear without bias is split")
+    for name, parameter in base.named_parameters():
+        if parameter.is_meta:
+            refuse(name, "it is on the meta device, without values; load the model first")
+    if not isinstance(base.embed_tokens, nn.Embedding):
+        refuse("embed_tokens", f"it is a {type(base.embed_tokens).__name__}, and only torch.nn.Embedding is split")
+
+
+def _require_alike(model: nn.Module, layout: Layout) -> None:
+    """Refuses ranks that have different models, by a sum of a few elements of each parameter, or other options."""
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    sums = torch.stack([parameter.detach().flatten()[:64].float().sum() for parameter in parameters])
+    sums = torch.cat([sums, sums.new_tensor([layout.split_from])])
+    gathered = _ops.all_gather(sums, 0, layout.group_name).view(layout.ranks, -1)
+    different = ((gathered != gathered[0]) & ~(gathered.isnan() & gathered[0].isnan())).nonzero()
+    if different.numel() > 0:
+        rank, index = different[0].tolist()
+        where = f"parallelize, rank {layout.rank} of {layout.ranks}"
+        if index == len(names):
+            split_from = [int(row[-1]) for row in (gathered[rank], gathered[0])]
+            raise InvalidArgument(f"{where}: split_from is {split_from[0]} at rank {rank}, and {split_from[1]} at rank 0")
+        raise InvalidArgument(f"{where}: {names[index]} has other values at rank {rank} than at rank 0; all ranks need the same "
+                              "weights: load them, or set the same seed before the model is made")
+
+
+def _split_attention(attention: nn.Module, where: str, layout: Layout, shards: dict[str, tuple[Shard, ...]]) -> None:
+    linears = attention.q_proj, attention.k_proj, attention.v_proj
+    head = attention.head_dim
+    kinds = [(name, _heads(f"{where}.{name}", linear.out_features, head, layout))
+             for name, linear in zip(("q_proj", "k_proj", "v_proj"), linears, strict=True)]
+    attention.qkv_proj = _column(linears, [shard for _, shard in kinds], layout)
+    first = 0
+    for name, shard in kinds:
+        setattr(attention, name, Features(first, shard.width))
+        first += shard.width
+    for name, parameter in attention.qkv_proj.named_parameters():
+        named = tuple(shard._replace(name=f"{shard.name}.{name}") for _, shard in kinds)
+        shards[f"{where}.qkv_proj.{name}"] = named
+        if named[1].width * layout.ranks != named[1].extent:  # several ranks have the same keys and values
+            _hooked(parameter, partial(_sum_of_heads, layout, named))
+    attention.num_key_value_groups = kinds[0][1].width // kinds[1][1].width
+    _split_row(attention, "o_proj", where, layout, shards)
+    attention.register_forward_pre_hook(_before_attention, with_kwargs=True)
+
+
+def _split_row(owner: nn.Module, name: str, where: str, layout: Layout, shards: dict[str, tuple[Shard, ...]]) -> None:
+    linear = getattr(owner, name)
+    shard = _equal(f"{where}.{name}.weight", linear.in_features, layout, 1)
+    setattr(owner, name, _row(linear, shard, layout))
+    shards[shard.name] = (shard,)
+
+
+def _split_mlp(mlp: nn.Module, where: str, layout: Layout, shards: dict[str, tuple[Shard, ...]]) -> None:
+    kinds = [_equal(f"{where}.{name}", mlp.gate_proj.out_features, layout) for name in ("gate_proj", "up_proj")]
+    mlp.gate_up_proj = _column((mlp.gate_proj, mlp.up_proj), kinds, layout)
+    width = kinds[0].width
+    mlp.gate_proj, mlp.up_proj = Features(0, width), Features(width, width)
+    for name, _ in mlp.gate_up_proj.named_parameters():
+        shards[f"{where}.gate_up_proj.{name}"] = tuple(shard._replace(name=f"{shard.name}.{name}") for shard in kinds)
+    _split_row(mlp, "down_proj", where, layout, shards)
+    mlp.register_forward_pre_hook(_before_mlp)
+
+
+def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024) -> _Model:
+    """Collective. Makes a model of transformers tensor-parallel, in place, and returns it. Every rank of `group` (a process group
+    of torch, its name, a world, or None for the default group) has the whole model, with the same weights.
+
+    The model may be a causal language model or its base, of the families Gemma (1, 2, and 3 for text), Llama, Mistral, Qwen2 and
+    Qwen3. Each rank keeps its attention heads, its features of the MLPs and its part of the vocabulary; key/value heads that are
+    fewer than ranks are at several of them. Norms are whole at each rank. Move the model to the GPU afterwards, or before.
+
+    All ranks pass the same inputs, and get the same outputs: `input_ids` [batch, length], logits [batch, length, vocabulary],
+    a loss. Calls of `split_from` tokens and more split the tokens over the ranks between the layers, calls of fewer, such as
+    those of decoding, do not. `generate` works as before, with its dynamic and its static cache. If all ranks call `backward` on
+    the same loss, each parameter of a rank gets the gradient that its part has in one process; `clip_grad_norm_` takes the
+    place of torch's. Attention weights that are returned are those of this rank's heads.
+
+    `full_state_dict` and `load_full_state_dict` give and take the state dict of the model as it was.
+
+    `Unsupported` for other families, quantized layers, and extents that the ranks cannot share; `InvalidArgument` for a model
+    that is split already, and if ranks have different weights. The model is then unchanged."""
+    base = _decoder(model)
+    group_name = name_of(group)
+    layout = Layout(group_name, ranks_of(group_name), rank_of(group_name), split_from)
+    head = getattr(model, "lm_head", None)
+    _require_split(base, head, layout)
+    _require_alike(model, layout)
+    names = tuple(model.state_dict())
+    places = {module: name for name, module in model.named_modules()}
+    shards: dict[str, tuple[Shard, ...]] = {}
+    for layer in base.layers:
+        _split_attention(layer.self_attn, places[layer.self_attn], layout, shards)
+        _split_mlp(layer.mlp, places[layer.mlp], layout, shards)
+    inside = [parameter for part in (base.layers, base.norm) for module in part.modules()
+              if not isinstance(module, (SplitColumnLinear, SplitRowLinear)) for parameter in module.parameters(recurse=False)]
+    for parameter in inside:
+        _hooked(parameter, partial(_sum_over_ranks, group_name))
+    _split_vocabulary(model, base, head, places, layout, shards)
+    base.layers[0].register_forward_pre_hook(partial(_before_layers, layout), with_kwargs=True)
+    base.register_forward_hook(partial(_after_layers, layout), with_kwargs=True)
+    model.untax_plan = Plan(layout, names, shards)
+    return model
+
+
+def _split_vocabulary(model: nn.Module, base: nn.Module, head: Any, places: dict[nn.Module, str], layout: Layout,
+                      shards: dict[str, tuple[Shard, ...]]) -> None:
+    embedding = base.embed_tokens
+    shard = _vocabulary(f"{places[embedding]}.weight", embedding.num_embeddings, layout)
+    weight = _parameter(shard.part(embedding.weight.detach(), layout.rank), embedding.weight)
+    base.embed_tokens = VocabularyEmbedding(embedding, weight, layout).train(embedding.training)
+    shards[shard.name] = (shard,)
+    if head is None:
+        return
+    if head.weight is not embedding.weight:  # else they are tied
+        shard = _vocabulary(shard.name, head.out_features, layout)
+        weight = _parameter(shard.part(head.weight.detach(), layout.rank), head.weight)
+    model.lm_head = VocabularyHead(head.out_features, weight, layout).train(head.training)
+    shards["lm_head.weight"] = (shard._replace(name="lm_head.weight"),)
