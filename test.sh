@@ -115,7 +115,8 @@ install_torch_for_cpus() {
   quietly build/python-torch.log "$1/bin/pip" install -q --no-deps \
     torch nvidia-cuda-runtime filelock typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec setuptools &&
     quietly build/python-stand-ins.log "$1/bin/python" python/tests/cuda_stand_ins.py "$("$1/bin/python" -c \
-      'import sysconfig; print(sysconfig.get_path("platlib"))')"
+      'import sysconfig; print(sysconfig.get_path("platlib"))')" &&
+    quietly build/python-transformers.log "$1/bin/pip" install -q transformers
 }
 
 # test_python PRESET: makes a wheel, installs it in a virtual environment of its own, looks at it and runs pytest. The
@@ -126,7 +127,7 @@ test_python() {
   # shellcheck disable=SC2046
   if ! { rm -rf "$wheels" && python3 -m venv "$venv" &&
     quietly build/python-packages.log "$venv/bin/pip" install -q \
-      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch scipy) &&
+      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch scipy transformers) &&
     install_torch_for_cpus "$venv" &&
     CXX=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$1/CMakeCache.txt") quietly build/python-wheel.log \
       "$venv/bin/pip" -v wheel . --no-build-isolation --no-deps -w "$wheels" &&

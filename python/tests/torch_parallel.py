@@ -78,10 +78,10 @@ def compare_steps(model, whole, seed, what):
 
 def compare_generation(model, whole, seed, what):
     for prompt in (tokens(seed, 1, 11), tokens(seed, 2, 6)):
-        for cache in ("dynamic", "static"):
-            got, right = (m.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, do_sample=False,
-                                     cache_implementation=cache) for m in (model, whole))
-            assert got.shape[1] == prompt.shape[1] + 6 and torch.equal(got, right), f"{what}, {cache} cache"
+        for cache in ({}, {"cache_implementation": "static"}, {"cache_implementation": "static", "prefill_chunk_size": 4}):
+            got, right = (m.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, do_sample=False, **cache)
+                          for m in (model, whole))
+            assert got.shape[1] == prompt.shape[1] + 6 and torch.equal(got, right), f"{what}, cache {cache}"
 
 
 def compare_state(model, whole, changed, what):

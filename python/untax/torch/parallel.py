@@ -437,6 +437,9 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024) -> 
     _split_vocabulary(model, base, head, places, layout, shards)
     base.layers[0].register_forward_pre_hook(partial(_before_layers, layout), with_kwargs=True)
     base.register_forward_hook(partial(_after_layers, layout), with_kwargs=True)
+    if hasattr(model, "_get_static_cache_init_shape"):  # by which transformers makes static caches for prompts in chunks
+        attention = base.layers[0].self_attn
+        model._get_static_cache_init_shape = partial(tuple, (attention.v_proj.count // attention.head_dim, attention.head_dim))
     model.untax_plan = Plan(layout, names, shards)
     return model
 
