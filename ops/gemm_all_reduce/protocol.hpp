@@ -1,6 +1,7 @@
 #pragma once
 
 #include <untax/core/memory_kind.hpp>
+#include <untax/ops/gemm_all_reduce.hpp>
 
 #include "ops/gemm_reduce_common/protocol.hpp"
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <untax/ops/gemm_reduce_scatter.hpp>
+
 #include "ops/gemm_reduce_common/protocol.hpp"
 
 namespace untax {

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <untax/core/matrix.hpp>
 #include <untax/core/stream_ref.hpp>
+#include <untax/core/types.hpp>
 #include <untax/ops/options.hpp>
 #include <untax/ops/problems.hpp>
 #include <untax/tile/protocol.hpp>
@@ -13,6 +16,19 @@
 namespace untax {
 
 struct planned_gemm;
+
+/// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T. k is sharded: shards have ceil(k /
+/// W) elements rounded up to a multiple of 8. Rank r ends with its ceil(m / W) rows of the sum.
+/// Partial results are sent as elements of `partials`, and added in fp32 in rank order, so the sum
+/// is bitwise reproducible.
+struct gemm_reduce_scatter_problem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;  ///< the whole reduction dimension, all ranks together
+  dtype type = dtype::bf16;
+  /// The element type in which partial results are sent: fp32, or `type`, which empty is, too.
+  std::optional<dtype> partials = std::nullopt;
+};
 
 /// Rows of C = sum over ranks of A_r x B_r^T, where k is sharded over the ranks. Partial results
 /// are added in fp32 in rank order, so the result has the same bits for any timing. It is planned

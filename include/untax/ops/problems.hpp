@@ -42,32 +42,6 @@ struct gemm_all_scatter_problem {
   dtype type = dtype::bf16;
 };
 
-/// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T. k is sharded: shards have ceil(k /
-/// W) elements rounded up to a multiple of 8. Rank r ends with its ceil(m / W) rows of the sum.
-/// Partial results are sent as elements of `partials`, and added in fp32 in rank order, so the sum
-/// is bitwise reproducible.
-struct gemm_reduce_scatter_problem {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;  ///< the whole reduction dimension, all ranks together
-  dtype type = dtype::bf16;
-  /// The element type in which partial results are sent: fp32, or `type`, which empty is, too.
-  std::optional<dtype> partials = std::nullopt;
-};
-
-/// C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, complete at every rank. k is
-/// sharded: shards have ceil(k / W) elements rounded up to a multiple of 8. Partial results are
-/// sent as elements of `partials`, and added in fp32 in rank order, so the sum is bitwise
-/// reproducible and the same at every rank.
-struct gemm_all_reduce_problem {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;  ///< the whole reduction dimension, all ranks together
-  dtype type = dtype::bf16;
-  /// The element type in which partial results are sent: fp32, or `type`, which empty is, too.
-  std::optional<dtype> partials = std::nullopt;
-};
-
 /// The element type in which partial results of a problem are sent: the one that is asked for, else
 /// that of the problem. fp32 sends twice the bytes of a 16-bit type and rounds nothing on the way.
 template <class Problem>
