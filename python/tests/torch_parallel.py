@@ -155,8 +155,37 @@ def different_models(seed):
     assert isinstance(model.lm_head, torch.nn.Linear)
 
 
+def tp_plan(seed):
+    """Of transformers itself: the styles run on untax, and their parameters are those that transformers has."""
+    import untax.transformers
+
+    ranks = dist.get_world_size()
+    for family in ("llama", "qwen3"):
+        whole = tiny(family, seed, vocab_size=256, num_key_value_heads=4, attention_bias=True)
+        untax.transformers.register()
+        config = transformers.distributed.DistributedConfig(tp_size=ranks)
+        config, _, mesh = type(whole).prepare_distribute_model(config)
+        model = type(whole).maybe_distribute_model(copy.deepcopy(whole), config, mesh)
+        untax.transformers.unregister()
+        ids = tokens(seed, 2, 7)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            got = model(ids, labels=ids)
+        called = {event.key: event.count for event in profile.key_averages()}
+        assert called["untax::matmul_all_reduce"] == 4 and called["untax::matmul_all_scatter"] == 1, called
+        right = whole(ids, labels=ids)
+        near(got.logits, right.logits, f"tp_plan, {family}: logits")
+        got.loss.backward()
+        right.loss.backward()
+        wholes = dict(whole.named_parameters())
+        for name, parameter in model.named_parameters():
+            gradient = parameter.grad
+            near(gradient.full_tensor() if hasattr(gradient, "full_tensor") else gradient, wholes[name].grad,
+                 f"tp_plan, {family}: gradient of {name}")
+        compare_generation(model, whole, seed, f"tp_plan, {family}")
+
+
 CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},
-          **{check.__name__: check for check in (biases, frozen, compiled, different_models)}}
+          **{check.__name__: check for check in (biases, frozen, compiled, different_models, tp_plan)}}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

@@ -1,0 +1,137 @@
+"""untax under the tensor parallelism of transformers itself: `tp_plan` entries that run on untax.
+
+transformers splits a model by a plan that names a style for each layer. `register` puts untax's styles in the place of those
+that multiply and communicate: "colwise" and "rowwise", with derivatives, and "colwise_gather_output", the head's. They keep the
+parameters as transformers splits them, so that loading and saving stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, Replicate, Shard
+from transformers.distributed.parallel_utils import ALL_PARALLEL_STYLES
+from transformers.distributed.tensor_parallel import ColwiseParallel, RowwiseParallel
+
+from .torch.groups import name_of, rank_of, ranks_of
+from .torch.parallel import _Product
+from .torch.shards import Layout
+
+__all__ = ["register", "unregister"]
+
+_ops = torch.ops.untax
+
+
+class _ColumnProduct(torch.autograd.Function):
+    """x, the same at all ranks, times this rank's weight; the gradient of x is the sum over ranks."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.group_name = group_name
+        return nn.functional.linear(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        x, weight = ctx.saved_tensors
+        of_x = _ops.matmul_all_reduce(grad, weight, "sum", ctx.group_name) if ctx.needs_input_grad[0] else None
+        of_weight = grad.flatten(0, -2).t() @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return of_x, of_weight, None
+
+
+class _RowProduct(torch.autograd.Function):
+    """This rank's features times its weight, summed over the ranks; the gradient is the same at all of them."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _ops.matmul_all_reduce(x, weight.t(), "sum", group_name)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        x, weight = ctx.saved_tensors
+        of_x = grad @ weight if ctx.needs_input_grad[0] else None
+        of_weight = grad.flatten(0, -2).t() @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return of_x, of_weight, None
+
+
+def _local(parameter: Tensor) -> Tensor:
+    return parameter.to_local() if isinstance(parameter, DTensor) else parameter
+
+
+def _group_of(mesh: Any) -> str:
+    return name_of(mesh.get_group() if mesh.ndim == 1 else mesh.get_group("tp"))
+
+
+class _Linear:
+    """Runs a style's torch.nn.Linear on untax, and what untax has no kernels for as transformers does."""
+
+    #: Whether all ranks need equal parts of the output features, or of the input features.
+    equal = ""
+
+    def product(self, module: nn.Linear, x: Tensor, group_name: str) -> Tensor:
+        raise NotImplementedError
+
+    def install_forward(self, module: nn.Module, mesh: Any) -> nn.Module:
+        super().install_forward(module, mesh)  # type: ignore[misc]
+        if type(module) is not nn.Linear:
+            return module
+        group_name = _group_of(mesh)
+        if self.equal and getattr(module, self.equal) % ranks_of(group_name) != 0:
+            return module
+        otherwise = module.forward
+
+        def forward(x: Tensor) -> Tensor:
+            return otherwise(x) if isinstance(x, DTensor) else self.product(module, x, group_name)
+
+        module.forward = forward
+        return module
+
+
+class Colwise(_Linear, ColwiseParallel):
+    def product(self, module: nn.Linear, x: Tensor, group_name: str) -> Tensor:
+        y = _ColumnProduct.apply(x, _local(module.weight), group_name)
+        return y if module.bias is None else y + _local(module.bias)
+
+
+class ColwiseGathered(_Linear, ColwiseParallel):
+    equal = "out_features"
+
+    def product(self, module: nn.Linear, x: Tensor, group_name: str) -> Tensor:
+        layout = Layout(group_name, ranks_of(group_name), rank_of(group_name), 0)
+        y = _Product.apply(x, _local(module.weight), layout)
+        if module.bias is None:
+            return y
+        return y + (module.bias.full_tensor() if isinstance(module.bias, DTensor) else module.bias)
+
+
+class Rowwise(_Linear, RowwiseParallel):
+    equal = "in_features"
+
+    def product(self, module: nn.Linear, x: Tensor, group_name: str) -> Tensor:
+        y = _RowProduct.apply(x, _local(module.weight), group_name)
+        return y if module.bias is None else y + _local(module.bias)
+
+
+_before: dict[str, Any] = {}
+
+
+def register() -> None:
+    """Lets "colwise", "rowwise" and "colwise_gather_output" (also called "colwise_rep") of transformers' `tp_plan` run on untax,
+    for models that are split from now on. A torch.nn.Linear on plain tensors is multiplied, summed and gathered by
+    `matmul_all_reduce` and `matmul_all_scatter`; other layers, and those that ranks cannot share equally, run as before."""
+    styles = {"colwise": Colwise(input_layouts=Replicate(), output_layouts=Shard(-1)),
+              "rowwise": Rowwise(input_layouts=Shard(-1), output_layouts=Replicate()),
+              "colwise_gather_output": ColwiseGathered(input_layouts=Replicate(), output_layouts=Replicate()),
+              "colwise_rep": ColwiseGathered(input_layouts=Replicate(), output_layouts=Replicate())}
+    for name, style in styles.items():
+        _before.setdefault(name, ALL_PARALLEL_STYLES[name])
+        ALL_PARALLEL_STYLES.register(name, style)
+
+
+def unregister() -> None:
+    """Gives the styles back; models that are split already keep theirs."""
+    while _before:
+        ALL_PARALLEL_STYLES.register(*_before.popitem())
