@@ -97,14 +97,16 @@ std::vector<pattern> likely_by_table(const prediction& found, const source& from
                                      const choice_sources& all) {
   const bool here = from.caveat.empty();
   const bool of_these_kernels = from.table->kernels == all.kernels;
-  if (found.exact && here && of_these_kernels) return {found.times.front().how};
+  if (found.exact && here && of_these_kernels && !all.rows_vary) return {found.times.front().how};
   std::vector<pattern> likely;
   for (const auto& [how, seconds] : found.times) {
     const bool near = seconds <= likely_within * found.times.front().seconds;
     if (!here || near || likely.size() < least_likely) likely.push_back(how);
   }
-  if (here && of_these_kernels) return likely;
-  append_others(likely, all.usual.first(std::min<std::size_t>(all.usual.size(), 1)));
+  if (!here || !of_these_kernels)
+    append_others(likely, all.usual.first(std::min<std::size_t>(all.usual.size(), 1)));
+  else if (!all.rows_vary)
+    return likely;
   append_others(likely, std::array{pattern::bulk_library});
   return likely;
 }

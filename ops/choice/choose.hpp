@@ -17,7 +17,7 @@ namespace untax {
 struct choice {
   std::vector<pattern> order;  ///< the best first; if one is refused, the next is taken
   /// Patterns that may be the quickest, the likeliest first; only one if the problem itself was
-  /// measured with these kernels.
+  /// measured with these kernels, and rows do not vary.
   std::vector<pattern> likely;
   std::vector<prediction::expected> times;  ///< by a table; empty if none has the operator
   std::string reason;  ///< what was considered, and why; a sentence for `explain()`
@@ -33,6 +33,8 @@ struct choice_sources {
   const tuning_table* own = nullptr;     ///< the user's; may be null
   std::span<const tuning_table> tables;  ///< the others
   std::span<const pattern> usual;        ///< where no table has the operator: the best first
+  /// Whether runs have fewer rows, too, which a table of the problem itself says nothing of.
+  bool rows_vary = false;
 };
 
 /// Chooses by the first of these that has entries of the problem's family:
@@ -46,10 +48,10 @@ struct choice_sources {
 ///
 /// bulk_library is always in the order, at its end where it was not measured. Likely are patterns
 /// that are expected to take at most 1.5 times as long as the first, and usual ones that the table
-/// does not have for any problem of the family. If the table is of other
-/// kernels, bulk_library and the first of `usual` are likely, too; if nothing was measured with so
-/// many ranks on `device`, all patterns of the table are. Without entries the usual patterns and
-/// bulk_library are likely, or every pattern if none is usual.
+/// does not have for any problem of the family; where rows vary, bulk_library, too. If the table is
+/// of other kernels, bulk_library and the first of `usual` are likely, too; if nothing was measured
+/// with so many ranks on `device`, all patterns of the table are. Without entries the usual
+/// patterns and bulk_library are likely, or every pattern if none is usual.
 [[nodiscard]] choice choose(const tuned_problem& problem, const choice_sources& from);
 
 /// The user's table: that of UNTAX_TUNE_TABLE. Throws `invalid_argument` if it cannot be read.

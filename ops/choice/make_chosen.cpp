@@ -63,7 +63,8 @@ class chooser {
                                           .kernels = kernel_sources(),
                                           .own = own ? &*own : nullptr,
                                           .tables = built_in_tables(),
-                                          .usual = usual}));
+                                          .usual = usual,
+                                          .rows_vary = ends.size() > 1}));
     }
   }
 

@@ -228,6 +228,29 @@ TEST(making, ranks_of_which_only_some_time_disagree) {
   expect_error(error_of(differ), errc::disagreement, {"what automatic stands for", "timed"});
 }
 
+/// A table says nothing of fewer rows.
+TEST(making, a_measured_problem_is_timed_where_rows_vary) {
+  const tuned_environment measured(sample_table());
+  const tuned_problem known = sample_table().entries.front().problem;
+  untax::run_threads(known.ranks, [&](world& w) {
+    const std::vector<std::int64_t> ends = {known.m / 2, known.m};
+    int timed = 0;
+    const auto made = untax::make_chosen(
+        w, known, ends, "GPU X",
+        {.make = [&](pattern how,
+                     std::int64_t rows) { return std::make_unique<stub>(w, how, rows); },
+         .timer = [&]() -> operator_timer {
+           return [&](untax::device_operator& op) {
+             ++timed;
+             return op.how() == pattern::fused_specialized ? 1e-6 : 2e-6;
+           };
+         }},
+        measured.variables());
+    EXPECT_GT(timed, 2);
+    EXPECT_EQ(made.by_rows.back().op->how(), pattern::fused_specialized);
+  });
+}
+
 /// One rank's attempt to make operators of a capacity. `seconds(how, rows, most)` are those of a
 /// run of `rows` rows by an operator that was made for at most `most`.
 struct capacity_attempt {
