@@ -47,15 +47,15 @@ def near(got, right, what):
     assert got.shape == right.shape and error <= TOLERANCE, f"rank {dist.get_rank()}: {what}: error {error}"
 
 
-def compare_gradients(model, whole, what):
+def compare_gradients(model, whole, what, compare=near):
     right = {name: parameter.grad for name, parameter in whole.named_parameters(remove_duplicate=False)}
     plan = model.untax_plan
     for key, parameter in model.named_parameters(remove_duplicate=False):
         if key in plan.shards:
             for shard, gradient in plan.pieces(key, parameter.grad):
-                near(gradient, shard.part(right[shard.name], dist.get_rank()), f"{what}: gradient of {shard.name}")
+                compare(gradient, shard.part(right[shard.name], dist.get_rank()), f"{what}: gradient of {shard.name}")
         else:
-            near(parameter.grad, right[key], f"{what}: gradient of {key}")
+            compare(parameter.grad, right[key], f"{what}: gradient of {key}")
 
 
 def compare_steps(model, whole, seed, what):
@@ -130,6 +130,31 @@ def frozen(seed):
     compare_steps(model, whole, seed, "computed again")
 
 
+def autocast(seed):
+    """Of parameters in fp32, as transformers trains them: all gradients together are about as far from those of fp32 as they are
+    in one process with autocast."""
+    exact = tiny("llama", seed, attention_bias=True, mlp_bias=True)
+    rounded = copy.deepcopy(exact)
+    parts = [untax.torch.parallelize(copy.deepcopy(exact), split_from=split_from) for split_from in (4, 1000)]
+    ids = tokens(seed, 2, 6)
+    for model in (exact, rounded, *parts):
+        with torch.autocast("cpu", torch.bfloat16, enabled=model is not exact):
+            output = model(ids, labels=ids)
+        assert output.logits.dtype == (torch.float32 if model is exact else torch.bfloat16)
+        output.loss.backward()
+
+    def error(model):
+        pairs = []
+        compare_gradients(model, exact, "", lambda got, right, _: pairs.append([got.flatten(), right.flatten()]))
+        got, right = map(torch.cat, zip(*pairs, strict=True))
+        return ((got - right).norm() / right.norm()).item()
+
+    got, right = (torch.cat([p.grad.flatten() for p in model.parameters()]) for model in (rounded, exact))
+    limit = 2 * ((got - right).norm() / right.norm()).item()
+    for model in parts:
+        assert error(model) <= limit, f"rank {dist.get_rank()}: {error(model)}, and {limit / 2} in one process"
+
+
 def compiled(seed):
     """As one graph."""
     whole = tiny("llama", seed)
@@ -185,7 +210,7 @@ def tp_plan(seed):
 
 
 CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},
-          **{check.__name__: check for check in (biases, frozen, compiled, different_models, tp_plan)}}
+          **{check.__name__: check for check in (biases, frozen, autocast, compiled, different_models, tp_plan)}}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

@@ -24,6 +24,14 @@ class _Replicated(torch.autograd.Function):
         return torch.ops.untax.all_reduce(grad, "sum", ctx.group), None
 
 
+def in_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """In the type of torch.autocast where that is on, as torch.nn.Linear takes its tensors."""
+    kind = tensors[0].device.type
+    if not torch.is_autocast_enabled(kind):
+        return tensors
+    return tuple(t.to(torch.get_autocast_dtype(kind)) for t in tensors)
+
+
 class _ParallelLinear(nn.Module):
     def __init__(self, rows: int, cols: int, bias: int | None, group: Any, dim: int, device: Any, dtype: Any,
                  partials: str | None) -> None:
@@ -72,8 +80,9 @@ class ColumnParallelLinear(_ParallelLinear):
         return made
 
     def forward(self, x: Tensor) -> Tensor:
-        y = torch.ops.untax.all_gather_matmul(x, self.weight.t(), self.dim, self.group_name, self.partials)
-        return y if self.bias is None else y + self.bias
+        x, weight = in_autocast(x, self.weight)
+        y = torch.ops.untax.all_gather_matmul(x, weight.t(), self.dim, self.group_name, self.partials)
+        return y if self.bias is None else y + self.bias.to(y.dtype)
 
 
 class RowParallelLinear(_ParallelLinear):
@@ -101,5 +110,6 @@ class RowParallelLinear(_ParallelLinear):
         return made
 
     def forward(self, x: Tensor) -> Tensor:
-        y = torch.ops.untax.matmul_reduce_scatter(x, self.weight.t(), "sum", self.dim, self.group_name, self.partials)
-        return y if self.bias is None else y + _Replicated.apply(self.bias, self.group_name)
+        x, weight = in_autocast(x, self.weight)
+        y = torch.ops.untax.matmul_reduce_scatter(x, weight.t(), "sum", self.dim, self.group_name, self.partials)
+        return y if self.bias is None else y + _Replicated.apply(self.bias, self.group_name).to(y.dtype)

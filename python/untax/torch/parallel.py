@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..errors import InvalidArgument, Unsupported
 from .groups import name_of, rank_of, ranks_of
-from .modules import ColumnParallelLinear, RowParallelLinear, _Replicated
+from .modules import ColumnParallelLinear, RowParallelLinear, _Replicated, in_autocast
 from .shards import Layout, Plan, Shard, plan_of
 
 _ops = torch.ops.untax
@@ -125,8 +125,9 @@ class SplitRowLinear(RowParallelLinear):
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() == 2 or self.layout.splits(x):
             return super().forward(x if x.dim() == 2 else _padded(x.flatten(0, 1), self.layout.ranks))
-        y = _ops.matmul_all_reduce(x, self.weight.t(), "sum", self.group_name, self.partials)
-        return y if self.bias is None else y + _Replicated.apply(self.bias, self.group_name)
+        x, weight = in_autocast(x, self.weight)
+        y = _ops.matmul_all_reduce(x, weight.t(), "sum", self.group_name, self.partials)
+        return y if self.bias is None else y + _Replicated.apply(self.bias, self.group_name).to(y.dtype)
 
 
 class Features(nn.Module):
@@ -178,7 +179,7 @@ class VocabularyHead(nn.Module):
         self.in_features, self.out_features = weight.shape[1], out_features
 
     def forward(self, x: Tensor) -> Tensor:
-        return _Product.apply(x, self.weight, self.layout).narrow(-1, 0, self.out_features)
+        return _Product.apply(*in_autocast(x, self.weight), self.layout).narrow(-1, 0, self.out_features)
 
     def extra_repr(self) -> str:
         return f"{self.in_features} -> {self.weight.shape[0]} of {self.out_features}"
