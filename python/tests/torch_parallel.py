@@ -2,6 +2,7 @@
 
 import copy
 import sys
+import tempfile
 from functools import partial
 
 import torch
@@ -117,6 +118,12 @@ def biases(seed):
     compare_state(model, whole, tiny("llama", seed + 1, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
                                      num_key_value_heads=1), "biases")
     assert model.lm_head.weight is model.model.embed_tokens.weight
+    state = untax.torch.full_state_dict(model, rank=0)
+    if dist.get_rank() == 0:
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder, state_dict=dict(state))  # which empties it
+            saved = transformers.AutoModelForCausalLM.from_pretrained(folder).state_dict()
+        assert list(saved) == list(state) and all(torch.equal(saved[name], tensor) for name, tensor in state.items())
     for name, parameter in model.named_parameters():
         assert parameter.untyped_storage().nbytes() == parameter.numel() * parameter.element_size(), f"{name} keeps the whole"
 
