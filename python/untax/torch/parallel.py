@@ -250,6 +250,11 @@ def _before_mlp(mlp: nn.Module, args: tuple[Any, ...]) -> Tensor:
 
 
 def _before_layers(layout: Layout, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    weight = layer.input_layernorm.weight
+    if weight.requires_grad and torch.is_grad_enabled() and not torch.compiler.is_compiling() and not weight._backward_hooks:
+        raise Unsupported(f"rank {layout.rank}: the parameters of a model that parallelize has split were replaced, as copy.deepcopy and "
+                          "FSDP do; those of norms have no hooks that sum their gradients over the ranks. Split a new model, or "
+                          "call this one within torch.no_grad()")
     if "hidden_states" in kwargs:
         return args, {**kwargs, "hidden_states": _Entrance.apply(kwargs["hidden_states"], layout)}
     return (_Entrance.apply(args[0], layout), *args[1:]), kwargs
