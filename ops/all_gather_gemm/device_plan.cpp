@@ -54,20 +54,32 @@ double waste_of(std::int64_t m, std::int64_t parts, std::int64_t rows) {
   return static_cast<double>(parts * rows) / static_cast<double>(round_up(m, tall_rows));
 }
 
-/// Rows of tiles of each source, if rows are in the order of sources, in which they arrive. If
-/// whole clusters waste much, the blocks of a cluster may have rows of different sources, if all
-/// sources together fill clusters.
-std::int64_t segment_rows_of(std::int64_t m, std::int64_t parts, std::int64_t shard_rows) {
-  const std::int64_t whole = round_up(shard_rows, tall_rows);
-  const std::int64_t halves = round_up(shard_rows, block_rows);
-  const bool fills = parts * halves % tall_rows == 0;
-  return waste_of(m, parts, whole) > most_waste && fills ? halves : whole;
+/// Rows of tiles of each of `parts` sources with so many rows, if rows are in the order of sources,
+/// in which they arrive: whole clusters, or less, where the blocks of a cluster may have rows of
+/// different sources, and all sources together fill clusters.
+struct segment_heights {
+  segment_heights(std::int64_t parts, std::int64_t rows)
+      : whole(round_up(rows, tall_rows)), halves(round_up(rows, block_rows)) {
+    if (parts * halves % tall_rows != 0) halves = whole;
+  }
+  std::int64_t whole;
+  std::int64_t halves;
+};
+
+/// Tiles of a source are multiplied before those of the next one, as far as sources have whole
+/// tiles, and so many that the weights are not read too often.
+void order_by_source(gather_plan& plan) {
+  constexpr int least_group = 4;
+  gpu::tile_schedule& order = plan.gemm.schedule;
+  const int tiles = plan.segment_rows / static_cast<int>(tall_rows);
+  const bool is_whole = tiles * tall_rows == plan.segment_rows;
+  order.segments = tiles > 0 && is_whole ? static_cast<int>(plan.sources.size()) : 1;
+  if (!is_whole && tiles >= least_group) order.raster_group = std::min(order.raster_group, tiles);
 }
 
-/// The parts of the raster: tiles of a source are multiplied before those of the next one.
-int raster_segments_of(const gather_plan& plan) {
-  const bool whole = plan.segment_rows > 0 && plan.segment_rows % tall_rows == 0;
-  return whole ? static_cast<int>(plan.sources.size()) : 1;
+/// Bytes that a rank sends to all peers together.
+std::int64_t sent_bytes_of(const all_gather_gemm_problem& problem, int world) {
+  return a_shard_of(problem, world, 0).elements() * 2 * (world - 1);
 }
 
 class planner {
@@ -115,8 +127,7 @@ class planner {
     return a_sharding(with_rows(problem_, most), made_.protocol.world);
   }
   [[nodiscard]] std::int64_t sent_bytes() const {
-    return a_shard_of(problem_, made_.protocol.world, 0).elements() * 2 *
-           (made_.protocol.world - 1);
+    return sent_bytes_of(problem_, made_.protocol.world);
   }
   /// Adds plans with `moving` blocks that only send.
   void add(std::vector<gather_plan>& plans, int moving) const {
@@ -136,7 +147,7 @@ class planner {
       gather_plan& plan = plans.emplace_back(begun);
       plan.gemm = gemm;
       plan.gemm.schedule.part_k_blocks = part_k_blocks(gemm);
-      plan.gemm.schedule.segments = raster_segments_of(plan);
+      order_by_source(plan);
       plan.rows = gpu::capacity_of(plan.gemm, options_.varying_rows && !options_.invariant);
       cut_chunks(plan, problem_, options_);
       if (!bulk()) plan.gemm.cycles = overlapped_cycles(plan, static_cast<double>(sent_bytes()));
@@ -244,7 +255,11 @@ class planner {
       return;
     }
     made_.segment_k_blocks = static_cast<int>(ceil_div<std::int64_t>(problem_.k, gpu::block_k));
-    const std::int64_t rows = segment_rows_of(problem_.m, parts, split.full());
+    // If whole clusters waste much, clusters have rows of different sources; if these do, too, A is
+    // collected.
+    const segment_heights heights(parts, split.full());
+    const bool wastes = waste_of(problem_.m, parts, heights.whole) > most_waste;
+    const std::int64_t rows = wastes ? heights.halves : heights.whole;
     if (problem_.m <= most_short_rows ||
         (waste_of(problem_.m, parts, rows) > most_waste && problem_.m <= most_collected_rows)) {
       made_.protocol.gather_own = true;
@@ -287,19 +302,28 @@ void gather_plan::set_rows(const all_gather_gemm_problem& problem) {
   if (c.cluster_split_k > 1) return;
   const auto parts = static_cast<std::int64_t>(sources.size());
   const std::int64_t shard = a_sharding(problem, protocol.world).full();
-  double cycles = std::numeric_limits<double>::max();
-  for (const bool whole : {false, true}) {
-    const std::int64_t least = gpu::least_row_tiles(c, rows, whole) * tall_rows;
-    const std::int64_t high =
-        segment_rows_of(problem.m, parts, std::max(shard, ceil_div(least, parts)));
-    const gpu::run_schedule run =
-        gpu::schedule_of_run(c, rows, static_cast<int>(parts * high / tall_rows));
-    if (run.cycles >= cycles) continue;
-    cycles = run.cycles;
+  // Clusters of different sources wait for the last of their rows: until all have been sent, if
+  // nothing else is left to multiply.
+  const double late =
+      static_cast<double>(sent_bytes_of(problem, protocol.world)) / link_bytes_per_cycle;
+  double least_cycles = std::numeric_limits<double>::max();
+  const auto consider = [&](std::int64_t high) {
+    const auto row_tiles = static_cast<int>(parts * high / tall_rows);
+    if (row_tiles > rows.most.m_tiles) return;
+    const gpu::run_schedule run = gpu::schedule_of_run(c, rows, row_tiles);
+    const double cycles = run.cycles + (high % tall_rows == 0 ? 0 : late);
+    if (cycles >= least_cycles) return;
+    least_cycles = cycles;
     gemm.schedule = run.order;
     segment_rows = static_cast<int>(high);
+  };
+  for (const bool whole : {false, true}) {
+    const std::int64_t least = gpu::least_row_tiles(c, rows, whole) * tall_rows;
+    const segment_heights heights(parts, std::max(shard, ceil_div(least, parts)));
+    consider(heights.whole);
+    consider(heights.halves);
   }
-  gemm.schedule.segments = raster_segments_of(*this);
+  order_by_source(*this);
 }
 
 std::string gather_plan::text() const {

@@ -13,7 +13,6 @@ constexpr double first_arrival_cycles = 20'000;
 /// read; and that all blocks send together.
 constexpr double tma_tile_rate = 16;
 constexpr double fan_out_rate = 20;
-constexpr double link_rate = 190;
 /// Beside senders and arrivals, the reads of a tile take longer than in a GEMM alone, the more so
 /// the more is read for each product. The time grows by this constant divided by the columns of a
 /// tile, as a part of the whole.
@@ -33,7 +32,7 @@ class timing {
     const bool by_k = plan.segment_rows == 0 && plan.sources.size() > 1;
     const bool to_all = (plan.protocol.fan_out || by_k) && peers_ > 1;
     const double each = to_all ? fan_out_rate : tma_tile_rate;
-    sending_ = sent_bytes / std::min(plan.protocol.senders * each, link_rate);
+    sending_ = sent_bytes / std::min(plan.protocol.senders * each, link_bytes_per_cycle);
   }
 
   [[nodiscard]] double cycles() const {
