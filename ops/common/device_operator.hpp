@@ -45,6 +45,9 @@ class device_operator {
   /// Sets the number of rows of the next runs, at least 1. Only for an operator made for
   /// `varying_rows`, up to the rows that it was made for.
   virtual void set_rows(std::int64_t /*rows*/) {}
+  /// All graphs that had a run of it, or of another plan of the operator, are gone: then runs
+  /// outside of graphs need not ask which plan has run last.
+  virtual void forget_captures() noexcept {}
 
   /// Its pattern; never `automatic`.
   [[nodiscard]] virtual pattern how() const = 0;

@@ -79,6 +79,8 @@ class launched_gemm final : public device_operator {
     described_ = {};
   }
 
+  void forget_captures() noexcept override { host_.forget_captures(); }
+
   [[nodiscard]] pattern how() const override { return how_; }
   [[nodiscard]] std::string text() const override {
     return fmt::format("{}: {}, {}", name_, name_of(how_), launches_.plan().text());

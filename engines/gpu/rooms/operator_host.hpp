@@ -46,6 +46,9 @@ class operator_host {
   /// plans, too, if `rooms` is not null. Throws `out_of_memory`.
   [[nodiscard]] run_arguments allocate(const kernel_memory& need, room_pool* rooms);
 
+  /// As of shared_room.
+  void forget_captures() const noexcept { room_.forget_captures(); }
+
   /// One run: calls `launches(run, stream)`, which launches the kernels, after the inbox was handed
   /// over. Without a given stream it returns when the kernels have ended. Throws what stopped the
   /// world.

@@ -38,7 +38,7 @@ enum class room_content : std::uint64_t {
 /// graphs, so all of them find the same answer.
 ///
 /// Where the host knows the answer, it launches no such kernel: the last run was of the same plan,
-/// in the same capture, or outside of captures if no run was ever captured. Nor does it if all
+/// in the same capture, or outside of captures if no graph with a run is left. Nor does it if all
 /// plans of the room open it.
 class shared_room {
  public:
@@ -55,6 +55,8 @@ class shared_room {
   /// run.
   void enter(std::uint64_t plan, room_content content, std::size_t bytes, whole_run& run,
              cudaStream_t on);
+  /// No graph that has a run of the room's plans is replayed any more.
+  void forget_captures() noexcept { was_captured_ = false; }
 
  private:
   [[nodiscard]] bool is_known(std::uint64_t plan, unsigned long long capture) const noexcept;
@@ -69,7 +71,7 @@ class shared_room {
   // What the host knows of the last run.
   std::uint64_t last_plan_ = 0;
   unsigned long long last_capture_ = 0;
-  bool was_captured_ = false;  // any run, ever
+  bool was_captured_ = false;  // any run, of which a graph may be left
 };
 
 /// The inbox of a plan: memory of its own, or a shared room.
@@ -81,6 +83,9 @@ class plan_room {
   /// Begins a run: called before all its other launches.
   void enter(whole_run& run, cudaStream_t on) const {
     if (shared_) shared_->enter(plan_, content_, bytes_, run, on);
+  }
+  void forget_captures() const noexcept {
+    if (shared_) shared_->forget_captures();
   }
 
  private:
