@@ -45,9 +45,9 @@ struct tile_view {
         cols(col_count),
         stride(row_stride == 0 ? col_count : row_stride) {}
   /// The same tile through a view that only reads.
-  template <class U>
+  template <class U>  // NOLINTNEXTLINE(google-explicit-constructor): it reads the same tile
   requires std::is_same_v<T, const U> UNTAX_HOST_DEVICE constexpr tile_view(
-      const tile_view<U>& other) noexcept  // NOLINT(google-explicit-constructor)
+      const tile_view<U>& other) noexcept
       : tile_view(other.data, other.rows, other.cols, other.stride) {}
 
   /// The address of an element. It is not checked.
