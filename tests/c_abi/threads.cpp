@@ -15,7 +15,12 @@ TEST(c_threads, a_second_thread_in_a_call_of_a_world_is_refused_at_once) {
       EXPECT_OK(untax_world_barrier(world));
       return;
     }
-    std::thread other([&] { EXPECT_OK(untax_world_barrier(world)); });
+    // It is refused itself while this thread is in one of the calls below.
+    std::thread other([&] {
+      int32_t status = untax_world_barrier(world);
+      while (status == untax_invalid_argument) status = untax_world_barrier(world);
+      EXPECT_OK(status);
+    });
     // Memory that was not allocated cannot be freed; the error is visible while the other thread is
     // in its call.
     void* memory = nullptr;
