@@ -96,10 +96,10 @@ class file_reader {
     for (const nlohmann::json& p : in.at("problems")) {
       const timed_case c = gemm_case(p, in.at("operator").get<std::string>(), ranks_);
       for (const nlohmann::json& g : p.at("figures")) {
-        const auto by = g.at("by").get<std::string>();
+        const auto way = g.at("by").get<std::string>();
         // A figure of `automatic` does not say which pattern ran.
-        const bool is_chosen = by.starts_with(name_of(pattern::automatic));
-        if (!is_chosen && !g.contains("refusal")) add(c, by, median_of(g));
+        const bool is_chosen = way.starts_with(name_of(pattern::automatic));
+        if (!is_chosen && !g.contains("refusal")) add(c, way, median_of(g));
       }
     }
   }
