@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,14 +14,18 @@
 #include <untax/core/error.hpp>
 #include <untax/locality/emit.hpp>
 #include <untax/locality/library.hpp>
+#include <untax/locality/order_formula.hpp>
 #include <untax/locality/published.hpp>
 #include <untax/locality/search.hpp>
+
+#include "src/core/text_file.hpp"
 
 #include "arguments.hpp"
 #include "files.hpp"
 #include "names.hpp"
 #include "output.hpp"
 #include "output_paths.hpp"
+#include "terminal.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -32,10 +38,14 @@ constexpr const char* guide =
     "\n"
     "Without --search: hits by operand, bytes and time of one order (--order).\n"
     "With --search: all orders are tried, best first, with a bound on every order.\n"
+    "--order takes a name (--orders lists them), a formula or the path of a file with a formula or "
+    "a "
+    "list of blocks. An order that is no bijection is simulated, too; the status is 1 then.\n"
     "\n"
     "  untax locality attention --device mi300x --heads 128 --keys 131072\n"
     "  untax locality attention --device mi300x heads=128 --order \"naive block-first\"\n"
     "  untax locality gemm --device mi300x -m 8192 -n 8192 -k 8192 --search --svg order.svg\n"
+    "  untax locality gemm --device mi300x --search --order \"p % 8 * (blocks // 8) + p // 8\"\n"
     "  untax locality gemm --show > mine.txt      # a text to begin with\n"
     "  untax locality mine.txt --device h200 --search --cpp order.hpp --triton order.py\n"
     "  untax locality published                   # figures of others beside the simulation\n"
@@ -49,6 +59,7 @@ struct locality_options {
   std::string device;
   std::string order = "as numbered";
   bool is_search = false;
+  bool is_orders = false;
   bool is_show = false;
   std::string json;
   std::string svg;
@@ -156,7 +167,56 @@ void emit(const locality_options& options, const locality::block_order& order,
 /// A path that is read, for comparison with those that are written; a name is none.
 std::string read_path(const std::string& name) { return is_path(name) ? name : ""; }
 
-void carry_out(const CLI::App& verb, const locality_options& options) {
+/// The names of the orders of a kernel.
+void list_orders(const locality::kernel& k, const locality::device& d) {
+  const std::vector<std::string> names = locality::order_names(k, d.domains);
+  print(fmt::format("{}\n", fmt::join(names, "\n")));
+}
+
+/// Whether the text of --order is a formula, and not a name or the path of a file.
+bool is_formula(const std::string& text) {
+  return text.find_first_of("=+*%&|^<>~\n") != std::string::npos ||
+         text.find("//") != std::string::npos || text.find(" / ") != std::string::npos;
+}
+
+/// The order of --order as its numbers, if it is a formula or a list.
+std::optional<locality::order_formula> own_order(const locality_options& options,
+                                                 const locality::kernel& k,
+                                                 const locality::device& d) {
+  if (is_formula(options.order))
+    return locality::order_formula::read(options.order, "--order", k, d.domains);
+  if (!is_path(options.order)) return {};
+  constexpr std::size_t most_bytes = std::size_t{1} << 28;
+  return locality::order_formula::read(text_of_file(options.order, {.bytes = most_bytes}),
+                                       options.order, k, d.domains);
+}
+
+/// Simulates what an order of one's own does that is no bijection.
+void judge_wrong(const locality_options& options, const locality::order_formula& own,
+                 const locality::kernel& k, const locality::device& d) {
+  for (const std::string* path : {&options.svg, &options.cpp, &options.hip, &options.triton}) {
+    if (!path->empty()) (void)own.order();  // refuses
+  }
+  const locality::order_verdict verdict = locality::judge(own.numbers());
+  std::string text = fmt::format("{}\n{}\n\n{}{}\n", k.title(), d.title,
+                                 static_cast<char>(std::toupper(verdict.text().front())),
+                                 verdict.text().substr(1));
+  if (verdict.outside == 0) {
+    const std::vector<int> blocks(own.numbers().begin(), own.numbers().end());
+    const locality::outcome result = locality::simulate(k, d, {blocks, {}});
+    write_file(options.json, options.json.empty()
+                                 ? ""
+                                 : locality::json_of(result, k, d, options.order, &verdict));
+    text += fmt::format("\nThe result of the kernel is wrong. Where it does these blocks:\n{}",
+                        locality::text_of(result, k, d));
+  }
+  const locality::certificate limit = locality::certify(k, d);
+  text += fmt::format("No order that does each block once hits more than {:.1f} %.\n",
+                      100 * limit.limit);
+  if (prints_text(options)) show(text);
+}
+
+void carry_out(const CLI::App& verb, const locality_options& options, int& status) {
   if (options.kernel == "list") {
     refuse_ignored(verb, options, "list", "", 0);
     return list();
@@ -171,17 +231,13 @@ void carry_out(const CLI::App& verb, const locality_options& options) {
     refuse_ignored(verb, options, "--show", "--show", 0);
     return print(locality::kernel_text(options.kernel));
   }
-  if (options.is_search && verb.count("--order") > 0) {
-    throw error(errc::invalid_argument,
-                "--order means nothing to untax locality --search, which tries all orders; leave "
-                "it out");
-  }
   refuse_same_paths({{"--json", options.json},
                      {"--svg", options.svg},
                      {"--cpp", options.cpp},
                      {"--hip", options.hip},
                      {"--triton", options.triton},
                      {"KERNEL", read_path(options.kernel)},
+                     {"--order", is_formula(options.order) ? "" : read_path(options.order)},
                      {"--device", read_path(options.device)}});
   const locality::kernel::sizes sizes = sizes_of(options);
   if (options.device.empty()) {
@@ -192,13 +248,27 @@ void carry_out(const CLI::App& verb, const locality_options& options) {
   require_known("device", options.device, locality::built_in_devices(), {});
   const locality::device d = locality::device_named(options.device);
   const locality::kernel k = locality::kernel_named(options.kernel, sizes, d.sector);
+  if (options.is_orders) return list_orders(k, d);
+  const std::optional<locality::order_formula> own = own_order(options, k, d);
+  if (own && !locality::judge(own->numbers()).is_bijection()) {
+    if (options.is_search) (void)own->order();  // refuses
+    status = 1;
+    return judge_wrong(options, *own, k, d);
+  }
+  const locality::block_order order =
+      own ? own->order() : locality::order_named(k, d.domains, options.order);
   if (options.is_search) {
-    const locality::search_result found = locality::search(k, d);
+    locality::search_options asked;
+    asked.baseline = order;
+    std::optional<progress_bar> bar;
+    asked.begin = [&bar](int steps) { bar.emplace("locality", steps); };
+    asked.progress = [&bar] { bar->advance(); };
+    const locality::search_result found = locality::search(k, d, asked);
+    bar.reset();
     write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d));
     if (prints_text(options)) show(locality::text_of(found, k, d));
     return emit(options, found.best.front().order, k, d);
   }
-  const locality::block_order order = locality::order_named(k, d.domains, options.order);
   const locality::outcome found = locality::simulate(k, d, {order.table(k.blocks()), order.way});
   write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d, order.name));
   if (prints_text(options)) {
@@ -210,15 +280,17 @@ void carry_out(const CLI::App& verb, const locality_options& options) {
 
 }  // namespace
 
-void add_locality(CLI::App& app) {
+void add_locality(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand(
       "locality", "Simulate the cache hits of an order of blocks, and search the best order");
   const auto options = std::make_shared<locality_options>();
   verb->add_option("KERNEL", options->kernel, "a name, a path, list or published")->required();
   verb->add_option("SIZES", options->values, "of the kernel: NAME=NUMBER");
   verb->add_option("--device", options->device, "a name, or the path of a .json");
-  verb->add_option("--order", options->order, "to simulate, as --search calls it")
+  verb->add_option("--order", options->order,
+                   "to simulate, or to compare with in --search: a name, a formula or a file")
       ->capture_default_str();
+  verb->add_flag("--orders", options->is_orders, "list the names of all orders");
   verb->add_flag("--search", options->is_search, "try all orders");
   verb->add_flag("--show", options->is_show, "print the text that describes the kernel");
   static constexpr std::tuple<const char*, const char*> named[] = {
@@ -242,7 +314,7 @@ void add_locality(CLI::App& app) {
     verb->add_option(name, *to, fmt::format("{}; - for stdout", what))->check(writable_file());
   }
   verb->footer(guide);
-  verb->callback([verb, options] { carry_out(*verb, *options); });
+  verb->callback([verb, options, &status] { carry_out(*verb, *options, status); });
 }
 
 }  // namespace untax::cli

@@ -157,7 +157,7 @@ int run(int argc, char** argv) {
   add_check(app, status);
   add_select(app);
   add_machine(app);
-  add_locality(app);
+  add_locality(app, status);
   add_completion(app);
   add_help(app);
   add_version(app);

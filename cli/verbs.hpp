@@ -25,7 +25,7 @@ void add_bench(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
 void add_select(CLI::App& app);
 void add_machine(CLI::App& app);
-void add_locality(CLI::App& app);
+void add_locality(CLI::App& app, int& status);
 void add_completion(CLI::App& app);
 
 }  // namespace untax::cli

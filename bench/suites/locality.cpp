@@ -64,7 +64,7 @@ std::vector<replay_problem> grid() {
     const locality::search_result found = locality::search(k, d, how);
     const auto best = std::ranges::find_if(
         found.best, [](const locality::ranked& r) { return can_be_replayed(r.order); });
-    std::vector<std::string> orders = {found.numbered.order.name, random_order};
+    std::vector<std::string> orders = {found.baseline.order.name, random_order};
     if (best != found.best.end() && best->order.name != orders.front())
       orders.push_back(best->order.name);
     for (const std::string& order : orders) {

@@ -202,6 +202,15 @@ class space {
   std::vector<block_order> shapes_;
 };
 
+constexpr const char* attention_orders[] = {"naive block-first", "swizzled block-first",
+                                            "naive head-first", "swizzled head-first"};
+
+/// Whether the axes are those of attention, whose orders have names of their own.
+bool is_attention(const kernel& k) {
+  constexpr const char* names[] = {"b", "kv", "g", "i"};
+  return std::ranges::equal(k.axes(), names, {}, &axis::name);
+}
+
 }  // namespace
 
 std::vector<block_order> order_space(const kernel& k, int domains) {
@@ -212,11 +221,16 @@ std::vector<block_order> order_space(const kernel& k, int domains) {
   return space(k, domains).make();
 }
 
+std::vector<std::string> order_names(const kernel& k, int domains) {
+  std::vector<std::string> names;
+  if (is_attention(k)) names.assign(std::begin(attention_orders), std::end(attention_orders));
+  for (const block_order& order : order_space(k, domains)) names.push_back(order.name);
+  return names;
+}
+
 block_order order_named(const kernel& k, int domains, const std::string& name) {
   const auto& axes = k.axes();
-  const bool is_attention = axes.size() == 4 && axes[0].name == "b" && axes[1].name == "kv" &&
-                            axes[2].name == "g" && axes[3].name == "i";
-  if (is_attention) {
+  if (is_attention(k)) {
     const order::chunked_remap full = order::full_remap(k.blocks(), domains);
     const axes_in_order block_first{
         {1, 1, axes[0].extent, axes[1].extent, axes[2].extent, axes[3].extent}, {0, 1, 2, 5, 3, 4}};
@@ -233,11 +247,10 @@ block_order order_named(const kernel& k, int domains, const std::string& name) {
   for (block_order& one : order_space(k, domains)) {
     if (one.name == name) return std::move(one);
   }
-  throw error(
-      errc::invalid_argument,
-      fmt::format("there is no order \"{}\" for this kernel; untax locality --search lists "
-                  "those that there are{}",
-                  name, is_attention ? ", and naive or swizzled block-first or head-first" : ""));
+  throw error(errc::invalid_argument,
+              fmt::format("there is no order \"{}\" for this kernel; untax locality --orders lists "
+                          "those that there are",
+                          name));
 }
 
 }  // namespace untax::locality

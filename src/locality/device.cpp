@@ -31,7 +31,7 @@ class fields {
     if (!from_.contains(name)) refuse(fmt::format("needs the field \"{}\", a number", name));
     const json& value = from_[name];
     if (!value.is_number() || !(value.get<double>() >= least) || !(value.get<double>() <= most)) {
-      refuse(fmt::format("the field \"{}\" is {}; it has to be a number from {} to {}", name,
+      refuse(fmt::format("has the field \"{}\" = {}; it has to be a number from {} to {}", name,
                          shown(value), least, most));
     }
     return value.get<double>();
@@ -39,7 +39,7 @@ class fields {
   [[nodiscard]] int whole(const char* name, double least, double most) const {
     const double value = number(name, least, most);
     if (value != std::floor(value))
-      refuse(fmt::format("the field \"{}\" is {}; it has to be a whole number", name, value));
+      refuse(fmt::format("has the field \"{}\" = {}; it has to be a whole number", name, value));
     return static_cast<int>(value);
   }
   [[nodiscard]] std::string text(const char* name) const {

@@ -7,6 +7,7 @@
 namespace untax::locality {
 namespace {
 
+std::string in_cpp(const listed_order& /*order*/) { return "listed"; }
 std::string in_cpp(const order::chunked_remap& r) {
   return fmt::format("chunked_remap{{{}, {}, {}}}", r.blocks, r.domains, r.chunk);
 }
@@ -55,6 +56,7 @@ class statements {
   /// Whether a part of the order is not generated as arithmetic, so that it needs a table.
   [[nodiscard]] bool needs_table() const { return needs_table_; }
 
+  void operator()(const listed_order& /*order*/) { needs_table_ = true; }
   void operator()(const order::chunked_remap& r) {
     const int group = r.domains * r.chunk;
     const int whole = r.chunk > r.blocks / r.domains ? 0 : r.blocks / group * group;

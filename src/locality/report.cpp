@@ -82,9 +82,16 @@ std::string text_of(const outcome& o, const kernel& k, const device& d) {
   return text;
 }
 
-std::string json_of(const outcome& o, const kernel& k, const device& d, const std::string& order) {
+std::string json_of(const outcome& o, const kernel& k, const device& d, const std::string& order,
+                    const order_verdict* verdict) {
   json made = about(k, d);
   made["order"] = order;
+  if (verdict != nullptr) {
+    made["verdict"] = {{"is_bijection", verdict->is_bijection()},
+                       {"distinct", verdict->distinct},
+                       {"repeated", verdict->repeated},
+                       {"outside", verdict->outside}};
+  }
   made.update(of(o, k));
   return made.dump(1) + "\n";
 }

@@ -117,38 +117,39 @@ bool is_the_best(const outcome& o, const certificate& limit) {
 
 void judge(search_result& found, const kernel& k) {
   const ranked& best = found.best.front();
-  const double gained = best.found.all.rate() - found.numbered.found.all.rate();
-  const double quicker = found.numbered.found.seconds / best.found.seconds;
-  const double fewer = found.numbered.found.memory_bytes / std::max(1.0, best.found.memory_bytes);
+  const double gained = best.found.all.rate() - found.baseline.found.all.rate();
+  const double quicker = found.baseline.found.seconds / best.found.seconds;
+  const double fewer = found.baseline.found.memory_bytes / std::max(1.0, best.found.memory_bytes);
   if (gained > 0.005 || quicker > 1.01 || fewer > 1.02) return;
   found.is_worth_it = false;
-  const double room = found.limit.limit - found.numbered.found.all.rate();
+  const std::string of_baseline = found.baseline.order.name == "as numbered"
+                                      ? "the order of the numbers"
+                                      : found.baseline.order.name;
+  const double room = found.limit.limit - found.baseline.found.all.rate();
   if (room < 0.005) {
-    found.why_not = fmt::format(
-        "no order can hit more than {:.1f} %, for {}; the order of the "
-        "numbers hits {:.1f} %",
-        100 * found.limit.limit, found.limit.because, 100 * found.numbered.found.all.rate());
-  } else if (k.axes().size() == 1) {
+    found.why_not = fmt::format("no order can hit more than {:.1f} %, for {}; {} hits {:.1f} %",
+                                100 * found.limit.limit, found.limit.because, of_baseline,
+                                100 * found.baseline.found.all.rate());
+  } else if (k.axes().size() == 1 && found.baseline.order.parts.empty()) {
     found.why_not = "the blocks lie in a row, and neighbours run side by side as it is";
   } else {
-    found.why_not = fmt::format(
-        "of {} orders none does better than that of the numbers, {:.1f} "
-        "points below the bound",
-        found.tried, 100 * room);
+    found.why_not =
+        fmt::format("of {} orders none does better than {}, {:.1f} points below the bound",
+                    found.tried, of_baseline, 100 * room);
   }
 }
 
 /// Removes orders that equal an earlier one.
-std::vector<block_order> different(std::vector<block_order> all, int blocks) {
+std::vector<block_order> different(std::vector<block_order> orders, int blocks) {
   std::set<std::pair<std::uint64_t, int>> known;
-  std::vector<block_order> made;
-  for (block_order& one : all) {
+  std::vector<block_order> kept;
+  for (block_order& order : orders) {
     std::uint64_t hash = 1469598103934665603U;
     for (int i = 0; i < blocks; ++i)
-      hash = (hash ^ static_cast<std::uint64_t>(one.block(i))) * 1099511628211U;
-    if (known.insert({hash, static_cast<int>(one.way)}).second) made.push_back(std::move(one));
+      hash = (hash ^ static_cast<std::uint64_t>(order.block(i))) * 1099511628211U;
+    if (known.insert({hash, static_cast<int>(order.way)}).second) kept.push_back(std::move(order));
   }
-  return made;
+  return kept;
 }
 
 }  // namespace
@@ -156,18 +157,21 @@ std::vector<block_order> different(std::vector<block_order> all, int blocks) {
 search_result search(const kernel& k, const device& d, const search_options& options) {
   search_result found;
   found.limit = certify(k, d);
-  const block_order numbered{"as numbered", {}, order::direction::forward};
-  found.numbered = {numbered,
-                    simulate(k, d, {numbered.table(k.blocks()), numbered.way}, {}, options.how)};
-  if (is_the_best(found.numbered.found, found.limit)) {
+  const block_order& baseline = options.baseline;
+  found.baseline = {baseline,
+                    simulate(k, d, {baseline.table(k.blocks()), baseline.way}, {}, options.how)};
+  if (is_the_best(found.baseline.found, found.limit)) {
     found.tried = 1;
-    found.best = {found.numbered};
-    found.most_hits = found.numbered;
+    found.best = {found.baseline};
+    found.most_hits = found.baseline;
     judge(found, k);
     return found;
   }
-  const std::vector<block_order> space = different(order_space(k, d.domains), k.blocks());
+  std::vector<block_order> space{baseline};
+  for (block_order& order : order_space(k, d.domains)) space.push_back(std::move(order));
+  space = different(std::move(space), k.blocks());
   found.tried = static_cast<int>(space.size());
+  if (options.begin) options.begin(found.tried + std::min(found.tried, options.keep + 2));
   const first_look look = make_first_look(k, d, options);
   std::vector<outcome> seen(space.size());
   const auto try_one = [&](const block_order& order, const kernel& of, const effort& much,
@@ -177,13 +181,14 @@ search_result search(const kernel& k, const device& d, const search_options& opt
   for_each(found.tried, options.threads, [&](int i) {
     const auto at = static_cast<std::size_t>(i);
     seen[at] = try_one(space[at], look.k, look.much, look.how);
+    if (options.progress) options.progress();
   });
   std::vector<int> by_rank(space.size());
   std::iota(by_rank.begin(), by_rank.end(), 0);
   std::stable_sort(by_rank.begin(), by_rank.end(), [&](int a, int b) {
     return is_better(seen[static_cast<std::size_t>(a)], seen[static_cast<std::size_t>(b)], d);
   });
-  // Simulated in full: the best orders, the one with the most hits, and that of the numbers.
+  // Simulated in full: the best orders, the one with the most hits, and the baseline.
   const auto hits = std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) {
     return a.all.rate() < b.all.rate();
   });
@@ -196,7 +201,8 @@ search_result search(const kernel& k, const device& d, const search_options& opt
   for_each(static_cast<int>(chosen.size()), options.threads, [&](int i) {
     const auto at = static_cast<std::size_t>(i);
     full[at].order = space[static_cast<std::size_t>(chosen[at])];
-    full[at].found = i == 0 ? found.numbered.found : try_one(full[at].order, k, {}, options.how);
+    full[at].found = i == 0 ? found.baseline.found : try_one(full[at].order, k, {}, options.how);
+    if (options.progress) options.progress();
   });
   found.most_hits = *std::max_element(full.begin(), full.end(), [](const auto& a, const auto& b) {
     return a.found.all.rate() < b.found.all.rate();

@@ -66,6 +66,33 @@ write "full remap, 4 x 2 rectangles, bands of 2" gemm m=3328 n=2560
 write "swizzled block-first" attention heads=12 keys=1280 batches=2
 write "full remap, axes i kv, i last first" attention heads=6 keys=1280 causal=1
 
+# Orders of one's own: a formula, a file with one, a list of blocks; to judge, and to compare a search with.
+expect 0 locality gemm --device mi300x --orders
+says "$out" '^full remap, Hilbert curve$'
+expect 0 locality gemm --device mi300x m=4096 n=4096 k=1024 --order "full remap, bands of 8 along y" --json "$folder/named.json"
+expect 0 locality gemm --device mi300x m=4096 n=4096 k=1024 --json "$folder/formula.json" \
+  --order "r = p % 8 * (blocks // 8) + p // 8; y = r // 128 * 8 + r % 8; x = r % 128 // 8"
+cat > "$folder/order.txt" <<'FORMULA'
+r = p % domains * (blocks // domains) + p // domains   # one run of blocks for each domain
+band = 8 * x_blocks
+y = r // band * 8 + r % 8
+x = r % band // 8
+FORMULA
+expect 0 locality gemm --device mi300x m=4096 n=4096 k=1024 --order "$folder/order.txt" --json "$folder/file.json"
+seq 255 -1 0 > "$folder/list.txt"
+expect 0 locality gemm --device mi300x m=4096 n=4096 k=1024 --order "$folder/list.txt" --search --json "$folder/list.json"
+expect 1 locality gemm --device mi300x m=4096 n=4096 k=1024 --order "p // 4" --json "$folder/wrong.json"
+says "$out" '^No bijection: 64 of 256 blocks are done'
+python3 - "$folder" <<'PYTHON' || wrong "locality: orders of one's own say something else"
+import json, sys
+named, formula, file, listed, wrong = (json.load(open(f"{sys.argv[1]}/{name}.json"))
+                                       for name in ("named", "formula", "file", "list", "wrong"))
+assert named["hit_rate"] == formula["hit_rate"] == file["hit_rate"]
+assert named["domain_hit_rates"] == formula["domain_hit_rates"]
+assert any(row["order"].endswith("list.txt") for row in listed["best"]), listed["best"]
+assert wrong["verdict"] == {"is_bijection": False, "distinct": 64, "repeated": 64, "outside": 0}
+PYTHON
+
 # The document has what is simulated of the published figures.
 expect 0 locality published GEMM
 grep '^|.*%' "$out" | grep -vxFf docs/locality.md && wrong "docs/locality.md: run bench/locality/generate.py again"
@@ -79,7 +106,6 @@ refused() {
 refused 'there is no kernel "gem"; .*; did you mean gemm\?' gem
 refused 'did you mean list\?' lst
 refused 'there is no device "mi300"; .*; did you mean mi300x\?' gemm --device mi300
-refused 'order means nothing to untax locality --search' gemm --device h200 --search --order "as numbered"
 refused 'the size m is there twice' gemm m=100 -m 200
 refused 'the size m is there twice' gemm m=100 m=100
 refused '"extra" means nothing to untax locality list' list extra
@@ -89,6 +115,13 @@ refused 'device means nothing to untax locality --show' gemm --show --device h20
 refused 'svg and --cpp are both' gemm --device h200 --svg "$folder/x" --cpp "$folder/x"
 refused 'svg and --cpp are both -' gemm --device h200 --svg - --cpp -
 refused 'cpp and KERNEL are both' "$folder/mine.txt" --device h200 --cpp "$folder/mine.txt"
+refused 'untax locality --orders lists those' gemm --device h200 --order nix
+refused 'no bijection: 512 of 1024 blocks' gemm --device h200 --order "p // 2" --search
+refused 'no bijection: 512 of 1024 blocks' gemm --device h200 --order "p // 2" --cpp "$folder/x"
+refused 'a division that rounds down is //' gemm --device h200 --order "p / 2"
+refused 'q is not known; known are p, blocks, domains, y, x' gemm --device h200 --order "q + 1"
+refused 'a division by 0 at position 5' gemm --device h200 --order "p // (p - 5)"
+refused 'a list of 256 blocks does not fit a kernel of 1024' gemm --device h200 --order "$folder/list.txt"
 expect 2 locality
 expect 2 locality gemm
 expect 2 locality sort --device h200

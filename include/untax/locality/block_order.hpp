@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,9 +22,24 @@ using axes_in_order = order::axis_order<6>;
 using remap_of_rows = order::repeated<order::chunked_remap>;
 using last_first_along = order::along_axis<order::last_first>;
 
-/// One of the orders of untax/order, for the blocks of a kernel.
+struct formula_program;
+/// An order that is given by its blocks, and by the formula that they come from, if there is one.
+struct listed_order {
+  std::shared_ptr<const std::vector<int>> blocks;     ///< of each position
+  std::shared_ptr<const std::vector<int>> positions;  ///< of each block
+  std::shared_ptr<const formula_program> formula;
+
+  [[nodiscard]] int block(int position) const {
+    return (*blocks)[static_cast<std::size_t>(position)];
+  }
+  [[nodiscard]] int position(int block) const {
+    return (*positions)[static_cast<std::size_t>(block)];
+  }
+};
+
+/// One of the orders of untax/order, for the blocks of a kernel, or one that is listed.
 using order_part =
-    std::variant<order::chunked_remap, remap_of_rows, axes_in_order, last_first_along,
+    std::variant<listed_order, order::chunked_remap, remap_of_rows, axes_in_order, last_first_along,
                  plane<order::banded>, plane<order::transposed<order::banded>>, plane<order::snake>,
                  plane<order::transposed<order::snake>>, plane<order::morton>,
                  plane<order::hilbert>, plane<order::diagonals>, plane<order::rectangles>>;
@@ -49,6 +65,9 @@ struct block_order {
 /// directions of steps. The first one is the order of the numbers. Orders that would start a block
 /// before one that it needs are left out.
 [[nodiscard]] std::vector<block_order> order_space(const kernel& k, int domains);
+
+/// The names of all orders that `order_named` takes.
+[[nodiscard]] std::vector<std::string> order_names(const kernel& k, int domains);
 
 /// The order `name` of `order_space`, or an order for attention that arXiv 2511.02132 names: "naive
 /// block-first", "swizzled block-first", "naive head-first" and "swizzled head-first". Throws

@@ -5,6 +5,7 @@
 #include <untax/locality/block_order.hpp>
 #include <untax/locality/device.hpp>
 #include <untax/locality/kernel.hpp>
+#include <untax/locality/order_formula.hpp>
 #include <untax/locality/search.hpp>
 
 namespace untax::locality {
@@ -24,7 +25,7 @@ namespace untax::locality {
 /// Hit rates by operand and domain, bytes and time, as text of at most 100 columns and as JSON.
 [[nodiscard]] std::string text_of(const outcome& o, const kernel& k, const device& d);
 [[nodiscard]] std::string json_of(const outcome& o, const kernel& k, const device& d,
-                                  const std::string& order);
+                                  const std::string& order, const order_verdict* verdict = nullptr);
 /// The result of a search, as text of at most 100 columns and as JSON.
 [[nodiscard]] std::string text_of(const search_result& r, const kernel& k, const device& d);
 [[nodiscard]] std::string json_of(const search_result& r, const kernel& k, const device& d);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,12 @@ struct ranked {
 
 /// The result of a search.
 struct search_result {
-  ranked numbered;           ///< the order of the numbers
+  ranked baseline;           ///< the order that others are compared with
   std::vector<ranked> best;  ///< shortest time first; of equal times the one with less traffic
   ranked most_hits;          ///< of the orders that were simulated in full
   certificate limit;
   int tried = 0;
-  bool is_worth_it = true;  ///< whether the best order is better than that of the numbers
+  bool is_worth_it = true;  ///< whether the best order is better than the baseline
   std::string why_not;      ///< the reason if it is not
 };
 
@@ -32,7 +33,10 @@ struct search_options {
   int keep = 10;         ///< orders that are simulated in full and returned
   double touches = 3e5;  ///< cache accesses that are simulated in the first pass over each order
   double drifting_steps = 5e5;  ///< steps that are simulated in it, if blocks drift
+  block_order baseline{"as numbered", {}, order::direction::forward};
   assumptions how;
+  std::function<void(int)> begin;  ///< called with the number of simulations before the first
+  std::function<void()> progress;  ///< called after each, by any thread
 };
 
 /// Tries all orders of `order_space`. The first pass simulates a part of the kernel, or larger

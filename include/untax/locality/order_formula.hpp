@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <untax/locality/block_order.hpp>
+#include <untax/locality/kernel.hpp>
+
+namespace untax::locality {
+
+/// How often the blocks of a grid are done if each position of the dispatch does one of them.
+struct order_verdict {
+  int blocks = 0;            ///< of the grid
+  int distinct = 0;          ///< blocks that are done at all
+  int repeated = 0;          ///< blocks that are done more than once
+  int outside = 0;           ///< positions whose number is no block of the grid
+  std::vector<int> missing;  ///< the first blocks that are never done, at most 4
+
+  [[nodiscard]] bool is_bijection() const { return distinct == blocks; }
+  /// A sentence for people.
+  [[nodiscard]] std::string text() const;
+};
+[[nodiscard]] order_verdict judge(const std::vector<std::int64_t>& numbers);
+
+/// The code of a formula: statements in order, each with its operations in postfix order.
+struct formula_program {
+  enum class operation {
+    number,
+    name,
+    negate,
+    invert,
+    add,
+    subtract,
+    multiply,
+    divide,
+    remainder,
+    left,
+    right,
+    both,
+    differing,
+    either,
+    below,
+    at_most,
+    above,
+    at_least,
+    equal,
+    unequal,
+    least,
+    greatest,
+    choice,
+  };
+  struct instruction {
+    operation what = operation::number;
+    std::int64_t value = 0;  ///< of a number; of a name, its index
+  };
+  struct statement {
+    int target = 0;  ///< an index of `names`
+    std::vector<instruction> code;
+  };
+
+  std::vector<std::string> names;  ///< given ones first, then those that statements declare
+  std::vector<statement> statements;
+  int given = 0;   ///< how many names are given
+  int result = 0;  ///< the index of the name that has the block in the end
+  /// Whether the block is that at the places on the axes, which the statements set.
+  bool has_places = false;
+  /// Whether C computes it as the formula does: no division has a negative operand, and all values
+  /// fit in 32 bits.
+  bool is_natural = true;
+};
+
+/// An order of one's own: integer statements that give the block of each position, or the list of
+/// the blocks. docs/locality.md has the grammar.
+class order_formula {
+ public:
+  /// Reads a text; `origin` names it in errors. Throws `invalid_argument`.
+  static order_formula read(std::string_view text, std::string_view origin, const kernel& k,
+                            int domains);
+
+  /// The number that each position gives. It need not be a block of the grid.
+  [[nodiscard]] const std::vector<std::int64_t>& numbers() const noexcept { return numbers_; }
+  /// The order. Throws `invalid_argument` with the verdict if it is no bijection.
+  [[nodiscard]] block_order order() const;
+
+ private:
+  std::string origin_;
+  std::vector<std::int64_t> numbers_;
+  std::shared_ptr<const formula_program> program_;  // none of a list
+};
+
+}  // namespace untax::locality
