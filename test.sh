@@ -113,7 +113,7 @@ run_stage() {
 install_torch_for_cpus() {
   if [[ "$torch" != cpu ]]; then return; fi
   quietly build/python-torch.log "$1/bin/pip" install -q --no-deps \
-    torch nvidia-cuda-runtime filelock typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec setuptools &&
+    torch triton nvidia-cuda-runtime filelock typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec setuptools &&
     quietly build/python-stand-ins.log "$1/bin/python" python/tests/cuda_stand_ins.py "$("$1/bin/python" -c \
       'import sysconfig; print(sysconfig.get_path("platlib"))')" &&
     quietly build/python-transformers.log "$1/bin/pip" install -q transformers
@@ -127,7 +127,7 @@ test_python() {
   # shellcheck disable=SC2046
   if ! { rm -rf "$wheels" && python3 -m venv "$venv" &&
     quietly build/python-packages.log "$venv/bin/pip" install -q \
-      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch scipy transformers) &&
+      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch triton scipy transformers) &&
     install_torch_for_cpus "$venv" &&
     CXX=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$1/CMakeCache.txt") quietly build/python-wheel.log \
       "$venv/bin/pip" -v wheel . --no-build-isolation --no-deps -w "$wheels" &&

@@ -134,6 +134,28 @@ std::uintptr_t translate(const world& w, std::uintptr_t local, int peer) {
   return reinterpret_cast<std::uintptr_t>(there);
 }
 
+/// The state that kernels need, without the rank and the size.
+nb::dict kernel_state(const world& w) {
+  untax_kernel_state s{};
+  s.size = sizeof s;
+  untax_world* const handle = w.open();
+  checked([&] { return untax_world_kernel_state(handle, &s); });
+  const auto address = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at); };
+  nb::dict fields;
+  fields["span"] = s.span;
+  fields["records"] = address(s.records);
+  fields["progress"] = address(s.progress);
+  fields["first_slot"] = s.first_slot;
+  fields["slots"] = s.slots;
+  fields["host_stop"] = address(s.host_stop);
+  fields["stop"] = address(s.stop);
+  fields["stop_span"] = s.stop_span;
+  fields["outcome"] = address(s.outcome);
+  fields["limit_ns"] = s.limit_ns;
+  fields["clock_offset"] = s.clock_offset;
+  return fields;
+}
+
 }  // namespace
 
 untax_world* world::open() const {
@@ -196,6 +218,7 @@ void bind_world(nb::module_& m) {
              checked([&] { return untax_world_check(handle); });
            })
       .def("fail", [](const world& w, const std::string& text) { w.shared()->fail(text.c_str()); })
+      .def("kernel_state", kernel_state)
       .def("allocate", allocate)
       .def("translate", translate);
 }

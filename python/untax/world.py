@@ -15,6 +15,7 @@ from typing import Any
 
 from . import _core
 from .errors import Aborted, InvalidArgument
+from .tensors import Tensors
 from .types import DEFAULT_STREAM, item_sizes, number_of, stream_number, type_name, type_number
 
 _memories = ("default", "host", "cuda", "automatic")
@@ -37,7 +38,7 @@ def _options(heap_bytes: int, wait_limit: float, join_limit: float, memory: str,
     }
 
 
-class World:
+class World(Tensors):
     """One rank's view of the world. It is used by one thread at a time.
 
     Calls that are said to be collective are made by every rank, in the same order. A world is closed by `close`, or

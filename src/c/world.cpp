@@ -1,13 +1,15 @@
 #include <untax/c/world.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
-#include <untax/flow/control_block.hpp>
+#include <untax/flow/control.hpp>
 #include <untax/ops/run_order.hpp>
 
 #include "given.hpp"
@@ -250,6 +252,33 @@ int32_t untax_world_map(const untax_world* world, untax_mapping** mapping) {
 }
 
 void untax_mapping_release(untax_mapping* mapping) { delete mapping; }
+
+int32_t untax_world_kernel_state(untax_world* world, untax_kernel_state* state) {
+  return guarded(world, [&] {
+    require(world, "world");
+    require(state, "state");
+    const std::size_t size = untax::c::taken(state, "untax_kernel_state").size;
+    untax::world& w = world->ranks;
+    const untax::device_control control =
+        w.memory() == untax::memory_kind::cuda ? w.device_state() : w.state().kernel_view(w.rank());
+    const untax_kernel_state answer{
+        .size = size,
+        .rank = control.rank,
+        .ranks = control.ranks,
+        .span = static_cast<int64_t>(w.heap().memory().layout().arena_span()),
+        .records = control.records + untax::first_kernel_slot,
+        .progress = control.progress + untax::first_kernel_slot,
+        .first_slot = untax::first_kernel_slot,
+        .slots = untax::kernel_slots,
+        .host_stop = const_cast<std::uint64_t*>(control.host_stop),
+        .stop = control.stop,
+        .stop_span = static_cast<int64_t>(control.stop_span),
+        .outcome = control.outcome,
+        .limit_ns = std::chrono::nanoseconds(w.wait_limit()).count(),
+        .clock_offset = control.clock_offset};
+    std::memcpy(state, &answer, std::min(size, sizeof answer));
+  });
+}
 
 int32_t untax_world_translate(const untax_world* world, const void* local, int32_t peer,
                               void** at_peer) {

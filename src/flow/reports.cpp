@@ -38,6 +38,17 @@ stop_report report_of_limit(const control& world, const liveness* alive, int ran
                       describe(wait), graph.describe(suspect), graph.text(rank, now))};
 }
 
+bool report_kernel(const control& world, const liveness* alive, int rank,
+                   std::chrono::milliseconds limit, std::uint64_t now) {
+  const int slot = world.kernel_gave_up(rank);
+  if (slot < 0) return false;
+  wait_snapshot unknown;
+  unknown.operator_name = "a kernel";
+  const wait_snapshot wait = world.wait_at(rank, slot).value_or(unknown);
+  world.stop(report_of_limit(world, alive, rank, wait, limit, now));
+  return true;
+}
+
 stop_report report_of_interrupt(int rank, const wait_snapshot& wait) {
   return {rank, rank, errc::aborted,
           fmt::format("interrupted by a signal while it waited for rank {}: {}", wait.peer,

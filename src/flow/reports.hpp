@@ -21,6 +21,9 @@ namespace untax {
 [[nodiscard]] stop_report report_of_limit(const control& world, const liveness* alive, int rank,
                                           const wait_snapshot& wait,
                                           std::chrono::milliseconds limit, std::uint64_t now);
+/// Stops the world if a kernel of `rank` has given up a wait, and returns whether it has.
+bool report_kernel(const control& world, const liveness* alive, int rank,
+                   std::chrono::milliseconds limit, std::uint64_t now);
 /// The report that stops the world because the thread of `rank` was interrupted during `wait`.
 [[nodiscard]] stop_report report_of_interrupt(int rank, const wait_snapshot& wait);
 

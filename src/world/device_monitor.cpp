@@ -81,13 +81,7 @@ void device_monitor::look() noexcept {
 
 void device_monitor::report_limits() {
   for (const int rank : ranks_) {
-    const int slot = state_.kernel_gave_up(rank);
-    if (slot < 0) continue;
-    wait_snapshot unknown;
-    unknown.operator_name = "a kernel";
-    const wait_snapshot wait = state_.wait_at(rank, slot).value_or(unknown);
-    state_.stop(report_of_limit(state_, alive_, rank, wait, limit_, host_memory::now()));
-    return;
+    if (report_kernel(state_, alive_, rank, limit_, host_memory::now())) return;
   }
 }
 

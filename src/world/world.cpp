@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <untax/memory/host_memory.hpp>
+
 #include "member.hpp"
+#include "src/flow/reports.hpp"
 
 namespace untax {
 namespace {
@@ -168,8 +171,14 @@ void world::check() const {
   const member& mine = own();
   if (mine.monitor) {
     mine.monitor->settle(rank());
-    if (mine.state.kernel_stopped(rank())) throw_failure(wait_outcome::aborted, "a kernel");
+  } else {
+    // Of kernels that an interpreter carries out on CPUs, which no monitor watches.
+    for (int peer = 0; peer < size(); ++peer) {
+      if (report_kernel(mine.state, mine.alive.get(), peer, mine.wait_limit, host_memory::now()))
+        break;
+    }
   }
+  if (mine.state.kernel_stopped(rank())) throw_failure(wait_outcome::aborted, "a kernel");
   if (stopped()) throw_failure(wait_outcome::aborted, "the world");
 }
 

@@ -113,6 +113,29 @@ UNTAX_API int32_t untax_world_drop(untax_world* world, void* local);
 UNTAX_API int32_t untax_world_map(const untax_world* world, untax_mapping** mapping);
 /* Any thread may call it. `mapping` may be NULL. */
 UNTAX_API void untax_mapping_release(untax_mapping* mapping);
+/* By which kernels that are written in another language reach peers and bound their waits: the
+ * addresses and the numbers of include/untax/flow/device_control.hpp, whose rules they keep. Only
+ * kernels access the addresses. */
+typedef struct untax_kernel_state {
+  size_t size;
+  int32_t rank;
+  int32_t ranks;
+  int64_t span;       /* bytes from the symmetric memory of a rank to that of the next one */
+  void* records;      /* of the kernels' waits, 64 bytes each */
+  void* progress;     /* 8 bytes for each record */
+  int32_t first_slot; /* the number of the first record, among all of the rank */
+  int32_t slots;      /* how many records there are */
+  void* host_stop;
+  void* stop;
+  int64_t stop_span;
+  void* outcome;
+  int64_t limit_ns;
+  int64_t clock_offset;
+} untax_kernel_state;
+/* Fills `*state`, of which only `size` is read. It is valid as long as the world exists. In host
+ * memory, where an interpreter carries kernels out on the CPU, untax_world_check of any rank
+ * reports waits that gave up. */
+UNTAX_API int32_t untax_world_kernel_state(untax_world* world, untax_kernel_state* state);
 /* The address of the copy at `peer` of what `local` points to in symmetric memory. not_symmetric,
  * invalid_argument. */
 UNTAX_API int32_t untax_world_translate(const untax_world* world, const void* local, int32_t peer,

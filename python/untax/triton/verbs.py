@@ -1,0 +1,157 @@
+"""The verbs, for kernels in Triton.
+
+A pointer is one of this rank's symmetric memory, or a block of such pointers; `peer` is the rank whose copy is meant, which may
+be this one; `context` is what `untax.triton.context` made. `sem` and `scope` are those of Triton: "relaxed", "acquire",
+"release" or "acq_rel", and "cta", "gpu" or "sys", of which only "sys" reaches other ranks. docs/triton.md has the rules.
+"""
+
+import triton
+import triton.language as tl
+
+from .waits import wait_long
+
+ACQ_REL = tl.constexpr("acq_rel")  # some versions of Triton take no plain text as default of an inner function
+SYSTEM = tl.constexpr("sys")
+
+
+@triton.jit
+def translate(pointer, peer, context):
+    """The address at `peer` of what `pointer` points to. Memories of ranks are whole pages apart, so that it keeps the alignment."""
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    page: tl.constexpr = 4096 * 8 // (bits if bits > 8 else 8)
+    return pointer + tl.cast(peer - context.rank, tl.int64) * context.pages * page
+
+
+@triton.jit
+def _as_integers(pointer):
+    """The pointer as one to integers, which all atomics take."""
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    tl.static_assert(bits == 32 or bits == 64, "ordered loads and stores are of 32 or 64 bits")
+    integer: tl.constexpr = tl.int64 if bits == 64 else tl.int32
+    return pointer.to(tl.pointer_type(integer), bitcast=True)
+
+
+@triton.jit
+def load(pointer, peer, context, mask=None, other=None, sem: tl.constexpr = None, scope: tl.constexpr = SYSTEM):
+    """A value, or a tile of them, of `peer`. With `sem`, "relaxed" or "acquire", each is read whole, and not before its order
+    allows; without it is plain memory."""
+    at = translate(pointer, peer, context)
+    if sem is None:
+        return tl.load(at, mask=mask, other=other)
+    else:
+        tl.static_assert(other is None, "an ordered load has no value for what the mask leaves out")
+        return tl.atomic_or(_as_integers(at), 0, mask=mask, sem=sem, scope=scope).to(pointer.dtype.element_ty, bitcast=True)
+
+
+@triton.jit
+def store(pointer, value, peer, context, mask=None, sem: tl.constexpr = None, scope: tl.constexpr = SYSTEM):
+    """Writes a value, or a tile of them, at `peer`. With `sem`, "relaxed" or "release", each is written whole, and not before
+    its order allows; without it is plain memory."""
+    at = translate(pointer, peer, context)
+    if sem is None:
+        tl.store(at, value, mask=mask)
+    else:
+        words = _as_integers(at)
+        element = pointer.dtype.element_ty
+        tl.atomic_xchg(words, tl.cast(value, element).to(words.dtype.element_ty, bitcast=True), mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def copy(to, source, to_peer, from_peer, context, mask=None):
+    """Copies a tile from `from_peer` to `to_peer`, through this rank."""
+    tl.store(translate(to, to_peer, context), tl.load(translate(source, from_peer, context), mask=mask), mask=mask)
+
+
+@triton.jit
+def put(to, source, peer, context, mask=None):
+    """Copies a tile of this rank's memory, which need not be symmetric, to `peer`."""
+    tl.store(translate(to, peer, context), tl.load(source, mask=mask), mask=mask)
+
+
+@triton.jit
+def get(to, source, peer, context, mask=None):
+    """Copies a tile of `peer` to this rank's memory, which need not be symmetric."""
+    tl.store(to, tl.load(translate(source, peer, context), mask=mask), mask=mask)
+
+
+@triton.jit
+def signal(counter, value, peer, context, scope: tl.constexpr = SYSTEM):
+    """Raises the counter at `peer` to `value`, and never lowers it. Release: a program that sees it by `wait` sees all that this
+    program did before, at any rank. A counter is an int64 with one writer."""
+    tl.debug_barrier()  # one thread releases for all of the program
+    tl.atomic_max(translate(counter, peer, context), value, sem="release", scope=scope)
+
+
+@triton.jit
+def put_signal(to, source, counter, value, peer, context, mask=None):
+    """`put`, then `signal`: the tile is there before the counter says so."""
+    put(to, source, peer, context, mask=mask)
+    signal(counter, value, peer, context)
+
+
+@triton.jit
+def wait(counter, value, peer, context, scope: tl.constexpr = SYSTEM):
+    """Waits until this rank's counter, which `peer` raises, is at least `value`. Acquire. Returns whether it is: false if the limit
+    of the world has passed, or the world was stopped. Then later waits end at once, results are worth nothing, and
+    `world.check()` raises the reason."""
+    seen = tl.atomic_or(counter, 0, sem="acquire", scope=scope)
+    if seen < value:
+        seen = wait_long(counter, value, peer, context, seen, scope)
+    tl.debug_barrier()
+    return seen >= value
+
+
+@triton.jit
+def atomic_add(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Adds, and returns the value before."""
+    return tl.atomic_add(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_sub(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Subtracts, and returns the value before."""
+    return tl.atomic_add(translate(pointer, peer, context), -value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_and(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Keeps the bits that are set in both, and returns the value before."""
+    return tl.atomic_and(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_or(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Sets the bits that are set in `value`, and returns the value before."""
+    return tl.atomic_or(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_xor(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Flips the bits that are set in `value`, and returns the value before."""
+    return tl.atomic_xor(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_min(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Keeps the smaller value, and returns the value before."""
+    return tl.atomic_min(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_max(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Keeps the larger value, and returns the value before."""
+    return tl.atomic_max(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_xchg(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Writes `value`, and returns the value before."""
+    return tl.atomic_xchg(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_cas(pointer, expected, value, peer, context, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
+    """Writes `value` where `expected` is, and returns the value before."""
+    element = pointer.dtype.element_ty
+    at = translate(pointer, peer, context)
+    return tl.atomic_cas(at, tl.cast(expected, element), tl.cast(value, element), sem=sem, scope=scope)
