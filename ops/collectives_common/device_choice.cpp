@@ -17,6 +17,9 @@ constexpr std::int64_t most_packet_bytes = std::int64_t{3} << 20;
 constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{1792} << 10;
 /// The same for a broadcast in two phases, whose root alone sends.
 constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{9} << 20;
+/// Above this the rooms of words, of which every rank has two sets for each phase, would take more
+/// memory than a collective may: twice its result and 64 MB.
+constexpr std::int64_t most_word_bytes = std::int64_t{24} << 20;
 /// The least bytes of a block that sends packets, up to `few_packet_blocks` blocks.
 constexpr std::int64_t least_packet_bytes = 256;
 constexpr int few_packet_blocks = 8;
@@ -81,6 +84,8 @@ class chooser {
   [[nodiscard]] bool is_broadcast() const {
     return need_.can_have_two_phases && need_.by_peers == touched::result;
   }
+  /// Whether data are combined, so that packets are words.
+  [[nodiscard]] bool reduces() const { return need_.by_peers != touched::result; }
   /// Whether the pattern needs rooms. Patterns that the options name are not chosen here.
   [[nodiscard]] bool asks_for_rooms() const { return made_.how != pattern::fused_sequential; }
 
@@ -113,9 +118,10 @@ class chooser {
 
   void choose_wire() {
     if (made_.wire != wire_kind::automatic) return;
-    const std::int64_t most = is_broadcast() && made_.phases == 2 ? most_packet_bytes_of_broadcast
-                              : made_.direct                      ? most_packet_bytes_beside_direct
-                                                                  : most_packet_bytes;
+    const std::int64_t most = reduces()                             ? most_word_bytes
+                              : is_broadcast() && made_.phases == 2 ? most_packet_bytes_of_broadcast
+                              : made_.direct ? most_packet_bytes_beside_direct
+                                             : most_packet_bytes;
     // A single rank sends nothing, but its packets would have rooms for everything.
     const bool packets = world_ > 1 && !asks_for_rooms() && made_.phases <= need_.packet_phases &&
                          made_.phases * sent(made_.phases) <= most;
@@ -135,8 +141,8 @@ class chooser {
       // Each thread has a packet of each message. A few blocks are used before a block gets many
       // warps.
       const int few = blocks_for(part, least_packet_bytes, few_packet_blocks);
-      made_.workers =
-          std::max(few, blocks_for(part, gpu::packet_threads * 8, part_of(most_blocks)));
+      const std::int64_t whole = reduces() ? gpu::reduction_threads * 16 : gpu::packet_threads * 8;
+      made_.workers = std::max(few, blocks_for(part, whole, part_of(most_blocks)));
       return;
     }
     const bool reads = is_roomless() && need_.by_peers != touched::result;

@@ -253,7 +253,7 @@ std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
                      static_cast<std::size_t>(plan.depth) * static_cast<std::size_t>(plan.world);
   constexpr std::size_t counters_of_a_room = 2 * sizeof(std::uint64_t);
   if (plan.wire == wire_kind::packets) {
-    // Two sets of packets, of which half are data, from each rank.
+    // Two sets of packets, of which half or more are data, from each rank.
     const auto ranks = static_cast<std::size_t>(plan.world);
     const std::size_t message =
         round_up<std::size_t>(2 * static_cast<std::size_t>(plan.chunk) * size_of(type), 16);

@@ -58,7 +58,7 @@ predicted simulate_collective(predictor& p, const timed_case& c) {
   costs.move_pace = n.block_rate * in_one;
   costs.local_pace = n.memory_rate / n.processors * 2 * in_one;
   costs.way = packets ? signal_way::inside : signal_way::released;
-  costs.bytes_on_wire = packets ? 2 : 1;
+  costs.bytes_on_wire = packets && !entry.combines ? 2 : 1;
   costs.detached = packets;
   std::vector<program> programs;
   for (int rank = 0; rank < c.ranks; ++rank) {

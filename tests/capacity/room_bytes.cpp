@@ -136,8 +136,8 @@ TEST(room_bytes, of_an_all_reduce_are_at_most_twice_those_of_the_result) {
         const bool two = plan.phases == 2;
         if (plan.wire == wire_kind::packets) {
           const std::int64_t largest = two ? ceil_div<std::int64_t>(part, ranks) : part;
-          return static_cast<std::size_t>((two ? 4 : 2) * ranks *
-                                          ceil_div<std::int64_t>(largest, 4) * 16);
+          return static_cast<std::size_t>((two ? 4 : 2) * (ranks > 2 ? ranks : 1) *
+                                          ceil_div<std::int64_t>(largest, 8) * 16);
         }
         return static_cast<std::size_t>(plan.phases * 2 * plan.workers * plan.depth * ranks *
                                         plan.chunk * 2);

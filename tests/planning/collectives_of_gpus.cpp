@@ -54,9 +54,15 @@ TEST(collectives_of_gpus, go_by_packets_while_they_are_short) {
   EXPECT_EQ(wire(1, gather(4)), wire_kind::stores) << "there is nothing to send";
   EXPECT_EQ(wire(4, gather(4), {.how = pattern::fused_specialized}), wire_kind::stores);
   EXPECT_EQ(wire(4, gather(4), {.wire = wire_kind::bulk}), wire_kind::bulk);
-  // Two phases are twice the bytes.
-  EXPECT_EQ(wire(4, reduce(2 * mib, 4)), wire_kind::packets);
-  EXPECT_EQ(wire(4, reduce(2 * mib + 16, 4)), wire_kind::stores);
+  // Words, of which nothing is flag; two phases are twice the bytes.
+  for (const bool direct : {false, true}) {
+    EXPECT_EQ(wire(2, reduce(24 * mib, 2), {.direct = direct}), wire_kind::packets);
+    EXPECT_EQ(wire(2, reduce(24 * mib + 16, 2), {.direct = direct}), wire_kind::stores);
+    EXPECT_EQ(wire(4, reduce(16 * mib, 4), {.direct = direct}), wire_kind::packets);
+    EXPECT_EQ(wire(4, reduce(16 * mib + 16, 4), {.direct = direct}), wire_kind::stores);
+    EXPECT_EQ(wire(4, scatter(8 * mib), {.direct = direct}), wire_kind::packets);
+    EXPECT_EQ(wire(4, scatter(8 * mib + 4), {.direct = direct}), wire_kind::stores);
+  }
   EXPECT_EQ(wire(4, broadcast(6 * mib, 4)), wire_kind::packets);
   EXPECT_EQ(wire(4, broadcast(6 * mib + 16, 4)), wire_kind::stores);
 }
@@ -100,8 +106,8 @@ TEST(collectives_of_gpus, have_receiving_blocks_if_all_data_goes_through_rooms) 
   EXPECT_EQ(how(4, gather(kib)), pattern::fused_sequential) << "packets";
   EXPECT_EQ(how(1, gather(8 * mib)), pattern::fused_sequential);
   EXPECT_EQ(how(4, gather(8 * mib), {.direct = true}), pattern::fused_sequential);
-  EXPECT_EQ(how(4, scatter(8 * mib), {.direct = true}), pattern::fused_sequential);
-  EXPECT_EQ(how(4, scatter(8 * mib), {.direct = true, .inputs = input_path::rooms}),
+  EXPECT_EQ(how(4, scatter(16 * mib), {.direct = true}), pattern::fused_sequential);
+  EXPECT_EQ(how(4, scatter(16 * mib), {.direct = true, .inputs = input_path::rooms}),
             pattern::fused_specialized);
   EXPECT_EQ(how(4, reduce(64 * mib, 4)), pattern::fused_specialized);
   EXPECT_EQ(how(2, reduce(64 * mib, 2)), pattern::fused_sequential) << "one phase may be in place";
@@ -149,6 +155,11 @@ TEST(collectives_of_gpus, take_more_blocks_for_more_bytes) {
       const std::int64_t each = std::int64_t{8} * gpu::packet_threads;
       const std::int64_t full = std::min<std::int64_t>((bytes + each - 1) / each, most);
       EXPECT_EQ(blocks(gather(bytes), packets, sharing), static_cast<int>(std::max(few, full)))
+          << bytes;
+      const std::int64_t words = std::int64_t{16} * gpu::reduction_threads;
+      const std::int64_t combined = std::min<std::int64_t>((bytes + words - 1) / words, most);
+      EXPECT_EQ(blocks(scatter(bytes), packets, sharing),
+                static_cast<int>(std::max(few, combined)))
           << bytes;
     }
   }

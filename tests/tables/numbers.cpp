@@ -83,8 +83,10 @@ TEST(table_numbers, rooms_of_attention) {
 TEST(table_numbers, places_of_packets) {
   for (const int ranks : {1, 2, 5}) {
     for (const bool passes_on : {false, true}) {
-      const gpu::packet_layout how{
-          .messages = gpu::message_table(ranks, 0), .capacity = 7, .passes_on = passes_on};
+      const gpu::packet_layout how{.messages = gpu::message_table(ranks, 0),
+                                   .capacity = 7,
+                                   .slabs = ranks,
+                                   .passes_on = passes_on};
       std::set<std::int64_t> slots;
       for (int phase = 0; phase < (passes_on ? 2 : 1); ++phase)
         for (std::uint64_t epoch = 8; epoch < 10; ++epoch)
@@ -106,6 +108,21 @@ TEST(table_numbers, places_of_packets) {
   }
 }
 
+/// Words from the only other rank have one slab in each set of each phase.
+TEST(table_numbers, places_of_words_between_two_ranks) {
+  const gpu::packet_layout how{
+      .messages = gpu::message_table(2, 1), .capacity = 7, .passes_on = true};
+  std::set<std::int64_t> slots;
+  for (const int phase : {0, 1})
+    for (const std::uint64_t epoch : {8U, 9U})
+      for (std::int64_t i = 0; i < 7; ++i) {
+        ASSERT_EQ(how.slot(phase, epoch, 0, i), how.slot(phase, epoch, 1, i));
+        ASSERT_TRUE(slots.insert(how.slot(phase, epoch, 0, i)).second);
+      }
+  EXPECT_EQ(slots.size(), how.slots());
+  EXPECT_EQ(static_cast<std::size_t>(*slots.rbegin()) + 1, how.slots());
+}
+
 TEST(table_numbers, defaults_mean_nothing) {
   const gpu::message_table messages;
   EXPECT_EQ(messages.ranks, 1);
@@ -117,7 +134,7 @@ TEST(table_numbers, defaults_mean_nothing) {
   EXPECT_EQ(code.threads + code.counters + code.element_bytes, 0);
   EXPECT_EQ(code.shared_bytes + code.inbox_bytes, 0U);
   const gpu::packet_layout packets;
-  EXPECT_EQ(packets.capacity + packets.total, 0);
+  EXPECT_EQ(packets.capacity + packets.units + packets.total, 0);
   EXPECT_EQ(packets.root, -1);
   EXPECT_FALSE(packets.passes_on);
 }

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "engines/gpu/rooms/room_content.hpp"
+
 namespace untax::gpu {
 
 /// The first argument of a kernel, as bytes. The kernel is compiled for the type of this argument.
@@ -36,7 +38,7 @@ struct collective_kernel {
   std::size_t inbox_bytes = 0;   ///< per rank
   int counters = 0;              ///< per rank
   int element_bytes = 0;
-  bool leaves_packets = false;  ///< in the inbox, where they have to find zeros at first
+  room_content content = room_content::counted;  ///< of the inbox
   std::string text;             ///< what was chosen, in human-readable form
 };
 

@@ -31,8 +31,7 @@ class collective_runner::launcher {
     run_ = host_.allocate(
         {.element_bytes = code_.element_bytes,
          .threads = code_.threads,
-         .inbox = {{code_.inbox_bytes,
-                    code_.leaves_packets ? room_content::packets : room_content::counted}},
+         .inbox = {{code_.inbox_bytes, code_.content}},
          .counters = static_cast<std::size_t>(std::max(code_.counters, 0))},
         rooms);
     epochs_ = host_.launcher().symmetric_memory<std::uint64_t>(blocks, "epochs").local();

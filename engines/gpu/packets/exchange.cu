@@ -28,7 +28,9 @@ __global__ void __launch_bounds__(packet_threads)
 
 template <class Bits>
 collective_kernel code_with(const message_table& messages, int blocks) {
-  const packet_layout how{.messages = messages, .capacity = packets_for<Bits>(messages.largest)};
+  const packet_layout how{.messages = messages,
+                          .capacity = packets_for<Bits>(messages.largest),
+                          .slabs = messages.ranks};
   return with_depth(messages.ranks, [&](auto depth) {
     const auto* kernel = reinterpret_cast<const void*>(&exchange<Bits, depth>);
     return packet_code<Bits>(kernel, how, blocks);

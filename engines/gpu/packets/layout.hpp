@@ -10,12 +10,17 @@
 
 namespace untax::gpu {
 
-/// Collectives for few bytes. Messages consist of packets with their own flag (rma/packet.cuh), so
-/// no separate signal is needed, and received data are combined directly from registers.
+/// Collectives whose data carry their own flag, so that no separate signal is needed, and received
+/// data are combined directly from registers. Data that arrive unchanged are sent as packets, of
+/// which half is the flag (rma/packet.cuh): these are for few bytes. What is combined is sent as
+/// words that are never zero (words/partial_words.cuh), 16 bytes of data at a time, which takes
+/// links no longer than the data alone; the receiver resets them to zero when it has taken them. In
+/// the following, a packet stands for 16 bytes of either kind.
 ///
-/// Thread t of a grid of n threads handles packets t, t + n, ... of every message. It moves several
-/// at a time, since each load and each poll has a long latency. The grid is the same at all ranks,
-/// so a block exchanges packets only with the peers' blocks of the same number (its partners).
+/// Each packet of a message belongs to one thread: packets t, t + n, ... to thread t of n, and
+/// 32 `parts` consecutive words to a warp. It moves several at a time, since each load and each
+/// poll has a long latency. The grid is the same at all ranks, so a block exchanges packets only
+/// with the peers' blocks of the same number (its partners).
 ///
 /// The inbox of a rank has two sets for each phase, used in alternate epochs; a set has `capacity`
 /// packets for each source. A block may overwrite a set once its partner at the receiver has read
@@ -27,6 +32,9 @@ namespace untax::gpu {
 struct packet_layout {
   message_table messages;
   std::int64_t capacity = 0;  ///< packets of the largest message
+  std::int64_t units = 0;     ///< reductions only: words of 16 bytes of each message of this run
+  int parts = 1;              ///< reductions only: 32 times as many units make a batch of a warp
+  int slabs = 1;              ///< of a set: one for each source, or for the only other rank
   reduction how = reduction::sum;
   /// Whether there is a second phase, in which ranks pass their own parts on to other ranks.
   bool passes_on = false;
@@ -38,11 +46,11 @@ struct packet_layout {
                                                               int source,
                                                               std::int64_t i) const noexcept {
     const auto set = static_cast<std::int64_t>(2 * phase) + static_cast<std::int64_t>(epoch & 1U);
-    return (set * messages.ranks + source) * capacity + i;
+    return (set * slabs + (slabs > 1 ? source : 0)) * capacity + i;
   }
   /// The number of packets of an inbox.
   [[nodiscard]] constexpr std::size_t slots() const noexcept {
-    return (passes_on ? 4 : 2) * static_cast<std::size_t>(messages.ranks) *
+    return (passes_on ? 4 : 2) * static_cast<std::size_t>(slabs) *
            static_cast<std::size_t>(capacity);
   }
   /// The index of the counter, at the sender, for a block and a receiver.
@@ -52,6 +60,7 @@ struct packet_layout {
 };
 
 inline constexpr int packet_threads = 256;
+inline constexpr int reduction_threads = 512;
 
 /// An exchange: messages arrive unchanged. `sent` is by receiver, `got` by source.
 [[nodiscard]] collective_kernel packet_exchange(const message_table& messages, dtype type,

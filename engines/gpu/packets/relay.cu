@@ -75,7 +75,11 @@ collective_kernel code_with(packet_layout how, int blocks) {
 
 collective_kernel packet_relay(const message_table& messages, dtype type, int root,
                                std::int64_t count, int blocks) {
-  const packet_layout how{.messages = messages, .passes_on = true, .root = root, .total = count};
+  const packet_layout how{.messages = messages,
+                          .slabs = messages.ranks,
+                          .passes_on = true,
+                          .root = root,
+                          .total = count};
   return type == dtype::f32 ? code_with<std::uint32_t>(how, blocks)
                             : code_with<std::uint16_t>(how, blocks);
 }

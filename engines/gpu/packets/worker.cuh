@@ -56,26 +56,95 @@ struct packet_column : packet_batch<depth> {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// One block of a packet collective. A lane handles `depth` packets of a message at a time: packets
-/// i, i + step(), i + 2 step(), ...
-template <class Bits, int depth>
-class packet_worker {
+/// One block of a collective whose data carry their own flag: its epoch, and the counters that it
+/// shares with its partners.
+class packet_block {
  public:
-  using column = packet_column<depth>;
-  using batch = packet_batch<depth>;
-
-  __device__ packet_worker(const packet_layout& how, const run_arguments& run)
-      : how_(how),
-        run_(run),
-        epoch_(run.epochs[blockIdx.x] + 1),
-        first_(blockIdx.x * blockDim.x + threadIdx.x),
-        step_(gridDim.x * blockDim.x),
-        watch_(own_watch(run)) {
+  __device__ packet_block(const packet_layout& how, const run_arguments& run)
+      : how_(how), run_(run), epoch_(run.epochs[blockIdx.x] + 1), watch_(own_watch(run)) {
     note_kernel_begin(run, warp_role::worker, epoch_);
   }
 
   [[nodiscard]] __device__ int ranks() const noexcept { return how_.messages.ranks; }
   [[nodiscard]] __device__ int rank() const noexcept { return how_.messages.rank; }
+  [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
+
+  /// Waits until peers that send nothing back have read the packets that this epoch overwrites.
+  /// Signals peers that get nothing back that last epoch's packets are read: that kernel has ended.
+  /// `gives(peer)`: whether this block sends anything to `peer`, `takes(peer)`: whether `peer`
+  /// sends anything back. If runs may have any count, all peers use counters, as the last run may
+  /// have sent no packets. All threads must call this.
+  template <class Gives, class Takes>
+  [[nodiscard]] __device__ bool reserve(const Gives& gives, const Takes& takes) {
+    for (int begin = 0; begin < ranks(); begin += 32) {
+      const int peer = begin + device_warp::thread_rank();
+      const bool other = peer < ranks() && peer != rank();
+      const bool sends = other && gives(peer);
+      const bool receives = other && takes(peer);
+      // The first poll overlaps the load of the epoch, whose latency is as long.
+      pending_wait wait{nullptr, 0, 0, peer, counter_of(peer), verb::reserve};
+      const bool any = how_.messages.any_count;
+      if (sends && (any || !receives))
+        wait.counter = run_.counters.local(static_cast<std::size_t>(wait.room));
+      const bool asks = wait.counter != nullptr;
+      if (threadIdx.x < 32) (void)wait.look();
+      if (threadIdx.x < 32 && (any ? other : receives && !sends) && epoch_ > 1) {
+        std::uint64_t& read = *run_.counters.at(peer, static_cast<std::size_t>(counter_of(rank())));
+        cuda_memory::raise_release(noted_signal(run_, read, epoch_ - 1), epoch_ - 1);
+      }
+      if (!__any_sync(0xffffffffU, asks) || epoch_ <= 2) continue;
+      wait.expected = epoch_ - 2;
+      bool well = true;
+      if (threadIdx.x < 32 && __any_sync(0xffffffffU, asks && wait.seen < wait.expected))
+        well = wait_for_parts(wait, watch_, run_, run_.operator_name()) == wait_outcome::ok;
+      if (block_.any(!well)) return false;
+    }
+    return true;
+  }
+
+  /// Ends the epoch if all threads succeeded (`well`). All threads must call this.
+  __device__ void finish(bool well) const {
+    note_kernel_end(run_);
+    if (!block_.any(!well) && threadIdx.x == 0) run_.epochs[blockIdx.x] = epoch_;
+  }
+
+ protected:
+  [[nodiscard]] __device__ int at_hop(int hop) const noexcept {
+    const int peer = rank() + hop;
+    return peer < ranks() ? peer : peer - ranks();
+  }
+
+  const packet_layout& how_;
+  const run_arguments& run_;
+  std::uint64_t epoch_;
+  device_watch watch_;
+
+ private:
+  [[nodiscard]] __device__ static device_watch own_watch(const run_arguments& run) {
+    const device_watch watch(run.world, static_cast<int>(blockIdx.x));
+    return threadIdx.x < 32 ? watch : watch.silent();
+  }
+  /// The index of the counter, at the sender, for this block and a receiver.
+  [[nodiscard]] __device__ int counter_of(int receiver) const noexcept {
+    return how_.counter(static_cast<int>(blockIdx.x), receiver);
+  }
+
+  device_block block_;
+};
+
+/// One block of a collective by packets. A lane handles `depth` packets of a message at a time:
+/// packets i, i + step(), i + 2 step(), ...
+template <class Bits, int depth>
+class packet_worker : public packet_block {
+ public:
+  using column = packet_column<depth>;
+  using batch = packet_batch<depth>;
+
+  __device__ packet_worker(const packet_layout& how, const run_arguments& run)
+      : packet_block(how, run),
+        first_(blockIdx.x * blockDim.x + threadIdx.x),
+        step_(gridDim.x * blockDim.x) {}
+
   /// The first packet of the calling thread, and the distance between its packets.
   [[nodiscard]] __device__ std::int64_t first() const noexcept { return first_; }
   [[nodiscard]] __device__ std::int64_t step() const noexcept { return step_; }
@@ -94,36 +163,12 @@ class packet_worker {
     return packets_for<Bits>(count) > std::int64_t{blockIdx.x} * blockDim.x;
   }
 
-  /// Waits until peers that send nothing back have read the packets that this epoch overwrites.
-  /// Signals peers that get nothing back that last epoch's packets are read: that kernel has ended.
-  /// `gets(peer)`: elements that `peer` sends back. If runs may have any count, all peers use
-  /// counters, as the last run may have sent no packets. All threads must call this.
+  /// As of the block; `gets(peer)`: elements that `peer` sends back.
   template <class Gets>
   [[nodiscard]] __device__ bool reserve(const Gets& gets) {
-    for (int begin = 0; begin < ranks(); begin += 32) {
-      const int peer = begin + device_warp::thread_rank();
-      const bool other = peer < ranks() && peer != rank();
-      const bool gives = other && has_part_of(how_.messages.sent[peer].size);
-      const bool takes = other && has_part_of(gets(peer));
-      // The first poll overlaps the load of the epoch, whose latency is as long.
-      pending_wait wait{nullptr, 0, 0, peer, counter_of(peer), verb::reserve};
-      const bool any = how_.messages.any_count;
-      if (gives && (any || !takes))
-        wait.counter = run_.counters.local(static_cast<std::size_t>(wait.room));
-      const bool asks = wait.counter != nullptr;
-      if (threadIdx.x < 32) (void)wait.look();
-      if (threadIdx.x < 32 && (any ? other : takes && !gives) && epoch_ > 1) {
-        std::uint64_t& read = *run_.counters.at(peer, static_cast<std::size_t>(counter_of(rank())));
-        cuda_memory::raise_release(noted_signal(run_, read, epoch_ - 1), epoch_ - 1);
-      }
-      if (!__any_sync(0xffffffffU, asks) || epoch_ <= 2) continue;
-      wait.expected = epoch_ - 2;
-      bool well = true;
-      if (threadIdx.x < 32 && __any_sync(0xffffffffU, asks && wait.seen < wait.expected))
-        well = wait_for_parts(wait, watch_, run_, run_.operator_name()) == wait_outcome::ok;
-      if (block_.any(!well)) return false;
-    }
-    return true;
+    return packet_block::reserve(
+        [&](int peer) { return has_part_of(how_.messages.sent[peer].size); },
+        [&](int peer) { return has_part_of(gets(peer)); });
   }
 
   /// The data that a lane sends in a batch.
@@ -209,17 +254,7 @@ class packet_worker {
     return true;
   }
 
-  /// Ends the epoch if all threads succeeded (`well`). All threads must call this.
-  __device__ void finish(bool well) const {
-    note_kernel_end(run_);
-    if (!block_.any(!well) && threadIdx.x == 0) run_.epochs[blockIdx.x] = epoch_;
-  }
-
  private:
-  [[nodiscard]] __device__ static device_watch own_watch(const run_arguments& run) {
-    const device_watch watch(run.world, static_cast<int>(blockIdx.x));
-    return threadIdx.x < 32 ? watch : watch.silent();
-  }
   /// Calls `visit(k, packet, peer)` for the existing packets of the batch that begins at `i`.
   template <class Visit>
   __device__ void each_sent(std::int64_t i, int begin, const Visit& visit) const {
@@ -232,14 +267,6 @@ class packet_worker {
       if (which < packets_for<Bits>(how_.messages.sent[peer].size)) visit(k, which, peer);
     }
   }
-  [[nodiscard]] __device__ int at_hop(int hop) const noexcept {
-    const int peer = rank() + hop;
-    return peer < ranks() ? peer : peer - ranks();
-  }
-  /// The index of the counter, at the sender, for this block and a receiver.
-  [[nodiscard]] __device__ int counter_of(int receiver) const noexcept {
-    return how_.counter(static_cast<int>(blockIdx.x), receiver);
-  }
   [[nodiscard]] __device__ packet* slot(int phase, int at, int source,
                                         std::int64_t i) const noexcept {
     return reinterpret_cast<packet*>(run_.inbox.at(at)) + how_.slot(phase, epoch_, source, i);
@@ -248,13 +275,8 @@ class packet_worker {
     untax::detail::store_packet(slot(phase, peer, rank(), i), {data, epoch_});
   }
 
-  const packet_layout& how_;
-  const run_arguments& run_;
-  std::uint64_t epoch_;
   std::int64_t first_;
   std::int64_t step_;
-  device_watch watch_;
-  device_block block_;
 };
 
 /// Calls `use` with the depth of a lane's batches, a std::integral_constant. A batch covers up to
@@ -278,7 +300,7 @@ template <class Bits>
   code.inbox_bytes = how.slots() * sizeof(packet);
   code.counters = how.counter(blocks, 0);
   code.element_bytes = sizeof(Bits);
-  code.leaves_packets = true;
+  code.content = room_content::packets;
   code.text = "packets";
   return code;
 }

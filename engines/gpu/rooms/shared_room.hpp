@@ -10,23 +10,10 @@
 
 #include "engines/gpu/launch/operator_launcher.hpp"
 #include "engines/gpu/rooms/partial_sums.hpp"
+#include "engines/gpu/rooms/room_content.hpp"
 #include "engines/gpu/rooms/room_pool.hpp"
 
 namespace untax::gpu {
-
-/// What a plan relies on when it takes a room over from another plan.
-enum class room_content : std::uint64_t {
-  /// Nothing: peers write only after this rank has opened the room in the same run, and so after
-  /// all its earlier kernels have ended.
-  opened = 1,
-  /// Nothing of the content. Counters of the plan's own say what has arrived, and what has been
-  /// read in its own earlier runs.
-  counted,
-  /// All is zero. The plan itself leaves zeros behind (peer_slabs.hpp).
-  words,
-  /// All is zero. The plan leaves packets behind (packets/layout.hpp).
-  packets,
-};
 
 /// A room in the symmetric memory of all ranks that several plans of an operator use in turn. Each
 /// plan has counters and epochs of its own, so all that is known of a plan by itself holds as long

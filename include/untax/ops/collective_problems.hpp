@@ -57,7 +57,8 @@ enum class wire_kind : std::uint8_t {
   automatic,
   stores,   ///< ordinary stores into rooms; the only one of the host
   bulk,     ///< TMA, into rooms
-  packets,  ///< stores that carry their own flag: the least latency, but twice the bytes
+  packets,  ///< stores that carry their own flag: the least latency, but twice the bytes unless
+            ///< data are combined
 };
 
 /// The name of `wire` in options and messages.
