@@ -2,7 +2,8 @@
 
 A pointer is one of this rank's symmetric memory, or a block of such pointers; `peer` is the rank whose copy is meant, which may
 be this one; `context` is what `untax.triton.context` made. `sem` and `scope` are those of Triton: "relaxed", "acquire",
-"release" or "acq_rel", and "cta", "gpu" or "sys", of which only "sys" reaches other ranks. docs/triton.md has the rules.
+"release" or "acq_rel", and "cta", "gpu" or "sys", of which only "sys" reaches other ranks. A verb that releases does so for
+all threads of the program, and so does one that acquires. docs/triton.md has the rules.
 """
 
 import triton
@@ -16,10 +17,24 @@ SYSTEM = tl.constexpr("sys")
 
 @triton.jit
 def translate(pointer, peer, context):
-    """The address at `peer` of what `pointer` points to. Memories of ranks are whole pages apart, so that it keeps the alignment."""
+    """The address at `peer` of what `pointer` points to. Memories of ranks are whole pages apart, so it is aligned as here."""
     bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
     page: tl.constexpr = 4096 * 8 // (bits if bits > 8 else 8)
     return pointer + tl.cast(peer - context.rank, tl.int64) * context.pages * page
+
+
+@triton.jit
+def _release(sem: tl.constexpr):
+    """Before an access that releases: it does so for all threads of the program."""
+    if sem == "release" or sem == "acq_rel":
+        tl.debug_barrier()
+
+
+@triton.jit
+def _acquire(sem: tl.constexpr):
+    """Behind an access that acquires, likewise."""
+    if sem == "acquire" or sem == "acq_rel":
+        tl.debug_barrier()
 
 
 @triton.jit
@@ -40,7 +55,9 @@ def load(pointer, peer, context, mask=None, other=None, sem: tl.constexpr = None
         return tl.load(at, mask=mask, other=other)
     else:
         tl.static_assert(other is None, "an ordered load has no value for what the mask leaves out")
-        return tl.atomic_or(_as_integers(at), 0, mask=mask, sem=sem, scope=scope).to(pointer.dtype.element_ty, bitcast=True)
+        value = tl.atomic_or(_as_integers(at), 0, mask=mask, sem=sem, scope=scope)
+        _acquire(sem)
+        return value.to(pointer.dtype.element_ty, bitcast=True)
 
 
 @triton.jit
@@ -53,6 +70,7 @@ def store(pointer, value, peer, context, mask=None, sem: tl.constexpr = None, sc
     else:
         words = _as_integers(at)
         element = pointer.dtype.element_ty
+        _release(sem)
         tl.atomic_xchg(words, tl.cast(value, element).to(words.dtype.element_ty, bitcast=True), mask=mask, sem=sem, scope=scope)
 
 
@@ -104,49 +122,73 @@ def wait(counter, value, peer, context, scope: tl.constexpr = SYSTEM):
 @triton.jit
 def atomic_add(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
     """Adds, and returns the value before."""
-    return tl.atomic_add(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_add(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _acquire(sem)
+    return before
 
 
 @triton.jit
 def atomic_sub(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
     """Subtracts, and returns the value before."""
-    return tl.atomic_add(translate(pointer, peer, context), -value, mask=mask, sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_add(translate(pointer, peer, context), -value, mask=mask, sem=sem, scope=scope)
+    _acquire(sem)
+    return before
 
 
 @triton.jit
 def atomic_and(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
     """Keeps the bits that are set in both, and returns the value before."""
-    return tl.atomic_and(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_and(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _acquire(sem)
+    return before
 
 
 @triton.jit
 def atomic_or(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
     """Sets the bits that are set in `value`, and returns the value before."""
-    return tl.atomic_or(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_or(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _acquire(sem)
+    return before
 
 
 @triton.jit
 def atomic_xor(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
     """Flips the bits that are set in `value`, and returns the value before."""
-    return tl.atomic_xor(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_xor(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _acquire(sem)
+    return before
 
 
 @triton.jit
 def atomic_min(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
     """Keeps the smaller value, and returns the value before."""
-    return tl.atomic_min(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_min(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _acquire(sem)
+    return before
 
 
 @triton.jit
 def atomic_max(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
     """Keeps the larger value, and returns the value before."""
-    return tl.atomic_max(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_max(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _acquire(sem)
+    return before
 
 
 @triton.jit
 def atomic_xchg(pointer, value, peer, context, mask=None, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
     """Writes `value`, and returns the value before."""
-    return tl.atomic_xchg(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_xchg(translate(pointer, peer, context), value, mask=mask, sem=sem, scope=scope)
+    _acquire(sem)
+    return before
 
 
 @triton.jit
@@ -154,4 +196,7 @@ def atomic_cas(pointer, expected, value, peer, context, sem: tl.constexpr = ACQ_
     """Writes `value` where `expected` is, and returns the value before."""
     element = pointer.dtype.element_ty
     at = translate(pointer, peer, context)
-    return tl.atomic_cas(at, tl.cast(expected, element), tl.cast(value, element), sem=sem, scope=scope)
+    _release(sem)
+    before = tl.atomic_cas(at, tl.cast(expected, element), tl.cast(value, element), sem=sem, scope=scope)
+    _acquire(sem)
+    return before
