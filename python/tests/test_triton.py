@@ -1,6 +1,7 @@
 """untax.triton: kernels of ranks that are processes, in Triton's interpreter, and what is compiled for a GPU."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -19,10 +20,19 @@ def interpreter(monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_kernels_in_the_interpreter(ranks, seed, interpreter):
-    said = torchrun(ranks, HERE / "triton_ranks.py", seed)
-    assert all(f"rank {rank}: check_bounded_waits" in said for rank in range(ranks))
+def test_kernels_in_the_interpreter(seed, interpreter):
+    said = torchrun(3, HERE / "triton_ranks.py", seed)
+    assert all(f"rank {rank}: check_bounded_waits" in said for rank in range(3))
+
+
+def test_the_benchmark_finds_every_example_right(tmp_path, interpreter):
+    """Between two ranks, on CPUs: rates are of GPUs only, and of products the ways are there, which it compares."""
+    torchrun(2, HERE.parents[1] / "bench/triton_verbs.py", "--rounds", "2", "--json", tmp_path / "verbs.json")
+    document = json.loads((tmp_path / "verbs.json").read_text())
+    programs = (HERE.parents[1] / "examples/python/triton").glob("*.py")
+    assert document["examples"] == {path.stem: "right" for path in programs if path.stem != "tiles"}
+    patterns = ("bulk_synchronous", "producer_consumer", "fused_sequential", "workgroup_specialized")
+    assert set(document["products"][0]["seconds"]) == {*(f"triton {pattern}" for pattern in patterns), "untax", "NCCL", "NCCL in place"}
 
 
 def test_an_example_runs_by_itself(interpreter):

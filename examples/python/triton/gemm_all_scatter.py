@@ -76,7 +76,7 @@ class GemmAllScatter:
         self.ready, self.arrived, self.done = (world.zeros(count, torch.int64) for count in (world.size, world.size, self.tiles))
         self.blocks = {name: size for name, size in sizes.items() if name not in ("BLOCK_K", "num_stages")}
         self.senders = min(senders, self.tiles)
-        self.beside = torch.cuda.Stream() if world.device >= 0 and pattern == "producer_consumer" else None
+        self.beside = torch.cuda.Stream(priority=-1) if world.device >= 0 and pattern == "producer_consumer" else None
 
     def __call__(self, a, b):
         self.run += 1
@@ -88,11 +88,11 @@ class GemmAllScatter:
             flags = self.pattern == "producer_consumer"
             multiply[(self.tiles,)](a, b, self.c, self.done, *common, FLAGS=flags, **self.sizes)
             scatter[(self.tiles,)](*moved, FLAGS=flags, **self.blocks)
-        else:  # the senders first, so that they are resident
+        else:  # the senders last, since their kernel may be loaded while this one runs; their stream has a high priority
             self.beside.wait_stream(torch.cuda.current_stream())
+            multiply[(self.tiles,)](a, b, self.c, self.done, *common, FLAGS=True, **self.sizes)
             with torch.cuda.stream(self.beside):
                 scatter[(self.senders,)](*moved, FLAGS=True, **self.blocks)
-            multiply[(self.tiles,)](a, b, self.c, self.done, *common, FLAGS=True, **self.sizes)
             torch.cuda.current_stream().wait_stream(self.beside)
         close_run[(1,)](self.arrived, self.tiles * self.run, self.context)
         return self.c
