@@ -37,16 +37,15 @@ made_plan plan_summed(const world& w, const summed_problem& problem,
                    options);
 }
 
-/// bulk_synchronous is tried where the sum goes to all ranks, and where the partials of a rank have
-/// at most so many bytes: with more, own kernels send while they multiply, and the partials would
-/// take too much of the heap. With fewer than so many rows there is nothing to gain.
+/// bulk_synchronous is tried where the partials of a rank have at most so many bytes: with more, own
+/// kernels send while they multiply, and the partials would take too much of the heap. With fewer
+/// than so many rows there is nothing to gain.
 constexpr std::int64_t most_partial_bytes = std::int64_t{32} << 20;
 constexpr std::int64_t least_bulk_rows = 64;
 
 bool may_be_bulk_synchronous(const device_sum& sum, int world) {
   const std::int64_t bytes = sum.m * sum.n * static_cast<std::int64_t>(size_of(sum.partials));
-  return world > 1 && sum.target == reduce_target::everywhere && sum.m >= least_bulk_rows &&
-         bytes <= most_partial_bytes;
+  return world > 1 && sum.m >= least_bulk_rows && bytes <= most_partial_bytes;
 }
 
 /// A library's GEMM may take the whole GPU and wait for blocks of its own, which find no place

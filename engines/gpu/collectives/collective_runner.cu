@@ -78,7 +78,8 @@ class collective_runner::launcher {
     host_.launcher().launch({.kernel = code_.kernel,
                              .blocks = blocks,
                              .threads = code_.threads,
-                             .shared_bytes = code_.shared_bytes},
+                             .shared_bytes = code_.shared_bytes,
+                             .early = code_.early},
                             stream, arguments);
   }
 

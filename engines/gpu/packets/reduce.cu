@@ -5,6 +5,7 @@
 #include "engines/gpu/collectives/element.cuh"
 #include "engines/gpu/packets/units.cuh"
 #include "engines/gpu/packets/worker.cuh"
+#include "engines/gpu/sm90/ptx/cluster.cuh"
 #include "engines/gpu/words/partial_words.cuh"
 #include "engines/gpu/words/slab_words.cuh"
 
@@ -190,15 +191,16 @@ class word_reduction : packet_block {
     from.epoch = epoch();
     from.room = static_cast<int>(begin / 32);
     const int others = ranks() - 1;
-    for (from.begin = 0; from.begin < others; from.begin += peers) {
+    // A rank alone has one group, which is empty.
+    do {
       from.count = min(others - from.begin, peers);
       arrived_words units(from);
       units.fetch();
       if (!units.compact_await(run_, warp())) return false;
       if (!left_out(mutant::sums_reset)) units.reset_words();
       use(units);
-      if constexpr (one_group) break;
-    }
+      from.begin += peers;
+    } while (!one_group && from.begin < others);
     return true;
   }
 
@@ -217,6 +219,8 @@ class word_reduction : packet_block {
 template <class Element, int peers, int most_parts>
 __global__ void __launch_bounds__(reduction_threads)
     reduce(const __grid_constant__ packet_layout how, const __grid_constant__ run_arguments run) {
+  griddepcontrol_wait();
+  griddepcontrol_launch_dependents();
   if (run.launch < 0) return;
   word_reduction<Element, peers, most_parts>(how, run).run();
 }
@@ -252,6 +256,7 @@ collective_kernel code_with(packet_layout how, int blocks) {
   how.parts = static_cast<int>(std::clamp<std::int64_t>(how.capacity / lanes, 1, most_parts));
   collective_kernel code = packet_code<bits>(kernel, how, blocks);
   code.threads = reduction_threads;
+  code.early = true;
   code.content = room_content::words;
   code.text = "words";
   return code;
