@@ -29,6 +29,8 @@ constexpr const char* title_of(rma_table t) {
       return "Rates of every rank to its next, all at once, 256 MB";
     case rma_table::latency:
       return "Times between kernels that run";
+    case rma_table::atomics:
+      return "Atomics of rank 0 on words of 8 bytes at rank 1";
   }
   return "";
 }
@@ -91,12 +93,30 @@ std::string latencies_of(const bench::rma_report& report, int columns, text_styl
   return fmt::format("{}\n{}\n", title_of(rma_table::latency), rows.render(columns, how.utf8));
 }
 
+std::string atomics_of(const bench::rma_report& report, int columns, text_style how) {
+  using side = table::align;
+  table rows({{"operation"},
+              {"order"},
+              {"ns", side::right},
+              {"p10", side::right},
+              {"p90", side::right},
+              {"million a second", side::right}},
+             2);
+  for (const rma_figure& f : report.figures) {
+    if (f.table != rma_table::atomics) continue;
+    const auto ns = [](double seconds) { return fmt::format("{:.3g}", 1e9 * seconds); };
+    rows.add({f.what, f.method, ns(f.time.median), ns(f.time.p10), ns(f.time.p90),
+              fmt::format("{:.3g}", 1e-6 / f.time.median)});
+  }
+  return fmt::format("{}\n{}\n", title_of(rma_table::atomics), rows.render(columns, how.utf8));
+}
+
 }  // namespace
 
 std::string text_of(const bench::rma_report& report, int columns, text_style how) {
   std::string text = fmt::format("{} x {}; other: the bar is met by another method\n\n",
                                  report.ranks, report.device) +
-                     latencies_of(report, columns, how);
+                     latencies_of(report, columns, how) + atomics_of(report, columns, how);
   for (const rma_table t : {rma_table::blocks, rma_table::sizes, rma_table::pairs, rma_table::all})
     text += rates_of(report, t, columns, how);
   return text;

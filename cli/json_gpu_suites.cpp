@@ -77,7 +77,7 @@ json from(const bench::timed_plan& timed) {
 }  // namespace
 
 std::string to_json(const bench::rma_report& report, int repeats) {
-  constexpr const char* tables[] = {"blocks", "sizes", "pairs", "all", "latency"};
+  constexpr const char* tables[] = {"blocks", "sizes", "pairs", "all", "latency", "atomics"};
   json out = device_head("untax-bench-rma", report.ranks, repeats);
   for (const bench::rma_figure& f : report.figures) {
     json one = {{"table", tables[static_cast<std::size_t>(f.table)]},

@@ -16,6 +16,7 @@ enum class rma_table {
   pairs,    ///< rates of every pair
   all,      ///< rates of all ranks at once
   latency,  ///< times of signals and barriers
+  atomics,  ///< times of an atomic operation, over all threads that carry them out
 };
 
 /// One measurement: bytes that a rank moved in `time`, or a time alone if `bytes` is 0.

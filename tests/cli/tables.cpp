@@ -120,6 +120,9 @@ TEST(tables, rma_fits) {
   }
   report.figures.push_back({bench::rma_table::latency, "barrier of 8 ranks in a kernel",
                             "small_put_with_signal", 0, 1, 1, 0, about(12e-6), 1.3e-6, 2e-6});
+  report.figures.push_back({bench::rma_table::atomics,
+                            "compare-exchange, one word, all threads of both ranks", "relaxed", 0,
+                            1, 132, 0, about(1.5e-9)});
   expect_fits([&](int columns) { return text_of(report, columns, plain); });
 }
 

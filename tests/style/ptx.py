@@ -28,7 +28,7 @@ GENERATED = "generated/"
 KERNELS = GENERATED + "kernels/"
 COMM = GENERATED + "comm/"
 PAIRS = KERNELS + "gemm_weights_by_64_pairs.cu"
-MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu",
+MEASURED = ("bench/suites/cuda/rma_rates.cu", "bench/suites/cuda/rma_latency.cu", "bench/suites/cuda/rma_atomics.cu",
             KERNELS + "gemm_rows_by_256.cu", KERNELS + "gemm_rows_by_224.cu", KERNELS + "gemm_weights_by_16.cu", PAIRS,
             "engines/gpu/comm/gather_bulk_kernel.cu", COMM + "gather_tma.cu", COMM + "scatter.cu",
             "engines/gpu/flash_attention/variants/width_128.cu")

@@ -10,12 +10,15 @@ class gpu_team;
 
 namespace untax::bench {
 
-/// The two halves of the rma suite. Each measures its variants in turn and checks the data.
+/// The parts of the rma suite. Each measures its variants in turn and checks the data.
 [[nodiscard]] std::vector<rma_figure> measure_rates(gpu_team& team,
                                                     const rma_suite_options& options);
 [[nodiscard]] std::vector<rma_figure> measure_latencies(gpu_team& team,
                                                         const rma_suite_options& options);
+[[nodiscard]] std::vector<rma_figure> measure_atomics(gpu_team& team,
+                                                      const rma_suite_options& options);
 /// How often they call `progress`.
+[[nodiscard]] int atomic_steps();
 [[nodiscard]] int rate_steps(int ranks, int repeats);
 [[nodiscard]] int latency_steps(int repeats);
 
