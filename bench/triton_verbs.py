@@ -41,7 +41,7 @@ MEGA = 1 << 20
 SHAPES = [(8192, n, k) for n, k in ((8192, 28672), (4608, 36864), (4096, 12288), (4096, 14336), (3584, 14336), (8192, 30720))]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["turns"])
 def move(to, source, count, span, turns, peer, context, PULLS: tl.constexpr, BLOCK: tl.constexpr):
     """Moves `count` elements, a multiple of BLOCK, `turns` times, each time further in `span` elements."""
     for turn in range(turns):
@@ -79,8 +79,12 @@ class Mover:
         self.ways = ["store", "load"]
         if self.cuda and torch.cuda.device_count() > 1:  # the process sees the peer's GPU, whose memory torch takes as a tensor
             address = world._core.translate(self.target.data_ptr(), 1 - world.rank)
-            self.there = torch.as_tensor(_Bytes(address, 4 * self.span, None)).view(torch.int32)
-            self.ways.append("torch copy")
+            for gpu in range(torch.cuda.device_count()):
+                tensor = torch.as_tensor(_Bytes(address, 4 * self.span, None), device=f"cuda:{gpu}")
+                if tensor.data_ptr() == address:  # not a copy on another GPU
+                    self.there = tensor.view(torch.int32)
+                    self.ways.append("torch copy")
+                    break
 
     def run(self, way, size, turns):
         count = size // 4

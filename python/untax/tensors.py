@@ -6,6 +6,8 @@ import ctypes
 import math
 from typing import TYPE_CHECKING, Any
 
+from .errors import Unsupported
+
 if TYPE_CHECKING:
     import torch
 
@@ -47,7 +49,10 @@ class Tensors:
             buffer = (ctypes.c_char * size).from_address(address)
             buffer._pin = pin  # type: ignore[attr-defined]
             return torch.frombuffer(buffer, dtype=dtype).view(shape)
-        return torch.as_tensor(_Bytes(address, size, pin), device=f"cuda:{device}").view(dtype).view(shape)
+        taken = torch.as_tensor(_Bytes(address, size, pin), device=f"cuda:{device}")
+        if taken.data_ptr() != address:
+            raise Unsupported(f"torch copied memory of GPU {device} where it had to take it as it is")
+        return taken.view(dtype).view(shape)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: torch.dtype | None = None) -> torch.Tensor:
         """Collective. A tensor of zeros, such as counters of signals."""

@@ -12,7 +12,7 @@ import untax
 import untax.triton as ut
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["run"])
 def pull(shard, b, c, ready, m, n, k, run, context, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """A program loads the rows of its tile from the rank that has them, while it multiplies. m: rows of a shard."""
     open_run(ready, run, context)
@@ -25,7 +25,7 @@ def pull(shard, b, c, ready, m, n, k, run, context, BLOCK_M: tl.constexpr, BLOCK
     tl.store(c + peer * m * n + at, total.to(c.dtype.element_ty), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["run"])
 def push(shard, gathered, b, c, arrived, m, n, k, run, senders, context,
          BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """The first programs send the shard, BLOCK_M rows at a time; the others multiply what has arrived. `gathered` has two sets of

@@ -11,7 +11,7 @@ import untax
 import untax.triton as ut
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["run"])
 def add_up(x, total, ready, done, count, run, context, TILE: tl.constexpr):
     """`ready` and `done` have a counter for each tile and rank."""
     tile = tl.program_id(0)

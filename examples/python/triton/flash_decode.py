@@ -13,7 +13,7 @@ import untax
 import untax.triton as ut
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["run"])
 def decode(q, keys, values, out, partial_o, partial_lse, arrived, length, heads, scale, run, context,
            GROUP: tl.constexpr, DIM: tl.constexpr, BLOCK: tl.constexpr):
     """A program has GROUP heads of one sequence, which share a head of the keys: [batch, keys, kv_heads, DIM]. The partial results

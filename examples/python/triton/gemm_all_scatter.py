@@ -12,7 +12,7 @@ import untax
 import untax.triton as ut
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["run"])
 def multiply(a, b, c, done, m, n, k, run, context, FLAGS: tl.constexpr,
              BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """A program computes a tile of this rank's columns in its own c."""
@@ -36,7 +36,7 @@ def send(c, at, inside, ready, arrived, run, context):
     ut.atomic_add(arrived + context.rank, 1, context.rank, context, sem="release")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["run"])
 def scatter(c, done, ready, arrived, m, n, run, context, FLAGS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """Programs take turns at the tiles; with FLAGS each waits for a tile's flag, else the kernel is behind the GEMM."""
     open_run(ready, run, context)
@@ -48,7 +48,7 @@ def scatter(c, done, ready, arrived, m, n, run, context, FLAGS: tl.constexpr, BL
         send(c, at, inside, ready, arrived, run, context)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["run"])
 def multiply_and_scatter(a, b, c, ready, arrived, m, n, k, run, context,
                          BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """Fused, sequential: the program that computes a tile stores it at all ranks."""

@@ -21,7 +21,7 @@ def take(counter, tickets, run, context):
     return ut.atomic_add(counter, 1, context.rank, context, sem="relaxed", scope="gpu") - (run - 1) * tickets
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["run"])
 def multiply_or_send(a, b, c, queue, heads, ready, arrived, m, n, k, run, senders, context,
                      BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """`heads` counts the tiles that were begun, put into the queue, and taken out. A place of the queue holds its tile and the run

@@ -11,7 +11,7 @@ import untax
 import untax.triton as ut
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["turn"])
 def pass_on(source, inbox, received, arrived, taken, turn, context, TILE: tl.constexpr):
     tile = tl.program_id(0)
     following = (context.rank + 1) % context.size

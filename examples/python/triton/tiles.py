@@ -53,7 +53,7 @@ def open_run(ready, run, context):
             ut.signal(ready + context.rank, run, peer, context)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def close_run(arrived, count, context):
     """A kernel of one program, which ends when every rank has raised its counter to `count`."""
     for peer in range(context.size):
