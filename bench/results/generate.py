@@ -2,8 +2,8 @@
 """Writes bench/results/README.md, and the results in other texts, from the JSON files in this folder.
 
 The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm and the
-other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check), bench/async_tensor_parallelism.py and
-bench/torch_layers.py write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
+other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check), bench/async_tensor_parallelism.py,
+bench/torch_layers.py and bench/triton_verbs.py write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
 what the files say. `--details` prints every figure, which the page of results leaves out.
 """
 import argparse
@@ -23,6 +23,7 @@ import page
 import seer
 import symmetric_memory
 import torch_layers
+import triton_verbs
 import whole_layers
 from compared import bars_of, beside_public, drawn_by, measured_how, over_bound, overlap_title, shape
 from tables import bars, table, timed
@@ -34,7 +35,7 @@ STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
            "untax-bench-gemm", "untax-bench-overlap", "untax-bench-norm", "untax-bench-attention",
            "untax-bench-tune-check", "untax-async-tensor-parallelism", "untax-torch-layers",
-           "untax-symmetric-memory"]
+           "untax-symmetric-memory", "untax-triton-verbs"]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
@@ -86,6 +87,13 @@ def latencies(document):
     return table(["between kernels that run", "by", "us", "p10", "p90", "at most", "is"], rows, left=2)
 
 
+def atomics(document):
+    """Nothing for files from before these were measured."""
+    rows = [[f["what"], f["method"], *(f"{1e9 * f['seconds'][key]:.3g}" for key in ("median", "p10", "p90"))]
+            for f in document["figures"] if f["table"] == "atomics"]
+    return "\n" + table(["atomics of rank 0 on words of rank 1", "order", "ns", "p10", "p90"], rows, left=2) if rows else ""
+
+
 def link_rates(document, kind):
     rows = [[f["what"], f["method"], "all" if f["to"] < 0 else f"{f['from']} - {f['to']}", str(f["blocks"]),
              size(f["bytes"]), *(f"{1e-9 * f['bytes'] / f['seconds'][key]:.0f}" for key in ("median", "p90", "p10")),
@@ -135,7 +143,7 @@ def device_details(found):
     """The suites that were measured on GPUs."""
     text = ""
     for name, d in found["untax-bench-rma"]:
-        text += (f"\n## Verbs of kernels, {d['ranks']} GPUs\n\n{latencies(d)}\nRates by number of blocks, by size, of "
+        text += (f"\n## Verbs of kernels, {d['ranks']} GPUs\n\n{latencies(d)}{atomics(d)}\nRates by number of blocks, by size, of "
                  "every pair, and of every rank to its next at once:\n")
         text += "".join(f"\n{link_rates(d, kind)}" for kind in ("blocks", "sizes", "pairs", "all"))
         text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
@@ -162,6 +170,8 @@ def device_details(found):
         text += whole_layers.details(name, d, place(d))
     for name, d in found["untax-symmetric-memory"]:
         text += symmetric_memory.details(name, d, place(d))
+    for name, d in found["untax-triton-verbs"]:
+        text += triton_verbs.details(name, d, place(d))
     for name, d in found["untax-bench-tune-check"]:
         text += (f"\n## What automatic chooses\n\n{choice_verdict(d)}\n{choices(d)}\nMedians of {d['repeats']} runs. "
                  f"[{name}]({name}), {place(d)}.\n")

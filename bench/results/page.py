@@ -6,6 +6,7 @@ import kernels
 import norm
 import taxes
 import torch_layers
+import triton_verbs
 import whole_layers
 from compared import bars_today
 from tables import table, timed
@@ -108,6 +109,8 @@ def measured(document):
         return [(f"torch's fused products, eager, beside {title}",
                  [torch_layers.median(row, way) / torch_layers.median(row, "untax") for row in document["rows"]], [])
                 for way, title in torch_layers.WAYS[1:]]
+    if format_name == "untax-triton-verbs":
+        return [("GEMM + all-scatter in Triton", triton_verbs.factors(document), [])]
     if format_name == "untax-torch-layers":
         return [(f"{what}s from PyTorch, {mode}",
                  [whole_layers.factor(row, mode) for row in whole_layers.rows_of(document, what)

@@ -1,5 +1,6 @@
 """untax.triton: kernels of ranks that are processes, in Triton's interpreter, and what is compiled for a GPU."""
 
+import importlib
 import importlib.util
 import json
 import os
@@ -25,7 +26,7 @@ def test_kernels_in_the_interpreter(seed, interpreter):
     assert all(f"rank {rank}: check_bounded_waits" in said for rank in range(3))
 
 
-def test_the_benchmark_finds_every_example_right(tmp_path, interpreter):
+def test_the_benchmark_finds_every_example_right(tmp_path, monkeypatch, interpreter):
     """Between two ranks, on CPUs: rates are of GPUs only, and of products the ways are there, which it compares."""
     torchrun(2, HERE.parents[1] / "bench/triton_verbs.py", "--rounds", "2", "--json", tmp_path / "verbs.json")
     document = json.loads((tmp_path / "verbs.json").read_text())
@@ -33,6 +34,9 @@ def test_the_benchmark_finds_every_example_right(tmp_path, interpreter):
     assert document["examples"] == {path.stem: "right" for path in programs if path.stem != "tiles"}
     patterns = ("bulk_synchronous", "producer_consumer", "fused_sequential", "workgroup_specialized")
     assert set(document["products"][0]["seconds"]) == {*(f"triton {pattern}" for pattern in patterns), "untax", "NCCL", "NCCL in place"}
+    monkeypatch.syspath_prepend(HERE.parents[1] / "bench/results")
+    page = importlib.import_module("triton_verbs")
+    assert "| 64 x 128 x 64 |" in page.details("FILE.json", document, "here") and len(page.factors(document)) == 1
 
 
 def test_an_example_runs_by_itself(interpreter):
