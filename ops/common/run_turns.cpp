@@ -29,6 +29,8 @@ std::shared_ptr<stream_order> stream_order_of(world& w) {
 
 }  // namespace
 
+thread_local run_turns::enclosing_run run_turns::around;
+
 run_turns::run_turns(world& w, std::string_view operator_name, bool collective)
     : rank_(w.rank()), name_(operator_name), collective_(collective) {
   if (w.memory() != memory_kind::cuda) return;

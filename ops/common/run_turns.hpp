@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include <untax/core/stream_ref.hpp>
 #include <untax/world/world.hpp>
@@ -32,7 +33,9 @@ class run_turns {
   void operator()(stream_ref stream, Run&& run) {
     if (!order_ && !collective_) return run();
     const turn only(*this);
-    if (!order_) return run();
+    // A run of an operator that another one is made of is in the order already.
+    if (!order_ || around.is(order_.get(), stream)) return run();
+    const entered inside({order_.get(), stream.handle});
     order_->begin(stream);
     try {
       run();
@@ -59,6 +62,27 @@ class run_turns {
 
    private:
     run_turns& turns_;
+  };
+
+  /// The run that the calling thread is in, if any.
+  struct enclosing_run {
+    const stream_order* order = nullptr;
+    void* stream = nullptr;
+
+    [[nodiscard]] bool is(const stream_order* other, stream_ref on) const noexcept {
+      return order == other && stream == on.handle && stream != nullptr;
+    }
+  };
+  static thread_local enclosing_run around;
+  class entered {
+   public:
+    explicit entered(const enclosing_run& run) : outer_(std::exchange(around, run)) {}
+    entered(const entered&) = delete;
+    entered& operator=(const entered&) = delete;
+    ~entered() { around = outer_; }
+
+   private:
+    enclosing_run outer_;
   };
 
   run_turns(world& w, std::string_view operator_name, bool collective);

@@ -40,7 +40,7 @@ struct collective_kernel {
   int element_bytes = 0;
   room_content content = room_content::counted;  ///< of the inbox
   bool early = false;  ///< it waits for the kernels before it itself, and may be launched earlier
-  std::string text;             ///< what was chosen, in human-readable form
+  std::string text;    ///< what was chosen, in human-readable form
 };
 
 }  // namespace untax::gpu

@@ -28,12 +28,11 @@ class collective_runner::launcher {
     require_room();
     const auto blocks =
         static_cast<std::size_t>(std::accumulate(code_.blocks.begin(), code_.blocks.end(), 0));
-    run_ = host_.allocate(
-        {.element_bytes = code_.element_bytes,
-         .threads = code_.threads,
-         .inbox = {{code_.inbox_bytes, code_.content}},
-         .counters = static_cast<std::size_t>(std::max(code_.counters, 0))},
-        rooms);
+    run_ = host_.allocate({.element_bytes = code_.element_bytes,
+                           .threads = code_.threads,
+                           .inbox = {{code_.inbox_bytes, code_.content}},
+                           .counters = static_cast<std::size_t>(std::max(code_.counters, 0))},
+                          rooms);
     epochs_ = host_.launcher().symmetric_memory<std::uint64_t>(blocks, "epochs").local();
     run_.launch = -1;
     host_.launcher().dry_run([&](cudaStream_t on) { launch(1, on); });

@@ -37,14 +37,7 @@ class word_reduction : packet_block {
   __device__ word_reduction(const packet_layout& how, const run_arguments& run)
       : packet_block(how, run) {}
 
-  __device__ void run() {
-    // Where every run has the same messages, each block receives from its partners in each epoch,
-    // and by then they have reset the words of the epoch before.
-    bool going = !how_.messages.any_count ||
-                 reserve([&](int) { return sends(); }, [&](int) { return sends(); });
-    if (going) going = exchange();
-    finish(going);
-  }
+  __device__ void run() { finish(has_units() ? exchange() : meet_partners()); }
 
  private:
   using words = partial_words<float, false>;  // 16 bytes, of whatever elements
@@ -55,7 +48,7 @@ class word_reduction : packet_block {
     return static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32);
   }
   [[nodiscard]] __device__ std::int64_t in_batch() const { return std::int64_t{32} * how_.parts; }
-  [[nodiscard]] __device__ bool sends() const {
+  [[nodiscard]] __device__ bool has_units() const {
     return how_.units > std::int64_t{blockIdx.x} * (blockDim.x / 32) * in_batch();
   }
   /// The unit of this lane in part `part` of the batch that begins at unit `begin`.
@@ -86,6 +79,16 @@ class word_reduction : packet_block {
       if (how_.passes_on && to_collect >= 0 && !collect(to_collect)) return false;
     }
     return true;
+  }
+
+  /// A block that has no unit in this run exchanges one that stands for nothing: a block may write
+  /// what its partners have read two epochs ago, since it has heard of them in the last epoch.
+  [[nodiscard]] __device__ bool meet_partners() {
+    if (threadIdx.x >= 32) return true;
+    const std::int64_t unit = how_.capacity - gridDim.x + blockIdx.x;
+    for (int hop = 1; lane() == 0 && hop < ranks(); ++hop)
+      store_sum_words(slot(0, at_hop(hop), rank(), unit), as_words(make_uint4(0, 0, 0, 0)));
+    return take(0, unit, lane() == 0 ? 1 : 0, [](const arrived_words&) {});
   }
 
   __device__ void send(std::int64_t begin) const {
@@ -247,17 +250,19 @@ collective_kernel code_with(packet_layout how, int blocks) {
   for (int peer = 0; peer < how.messages.ranks; ++peer)
     longest = std::max(longest, how.messages.sent[peer].size);
   how.units = units_for<bits>(longest);
-  how.capacity = units_for<bits>(how.messages.largest);
+  // The last ones are of blocks that have nothing to send in a run.
+  how.capacity = units_for<bits>(how.messages.largest) + blocks;
   how.slabs = how.messages.ranks > 2 ? how.messages.ranks : 1;
   int most_parts = 1;
   const void* kernel = kernel_for<Element>(how.messages.ranks, most_parts);
-  // A run of few elements is handled by the same blocks as one of many: see packet_layout.
+  // A unit belongs to the same block in runs of few elements and of many: see packet_layout.
   const std::int64_t lanes = std::int64_t{reduction_threads} * blocks;
   how.parts = static_cast<int>(std::clamp<std::int64_t>(how.capacity / lanes, 1, most_parts));
   collective_kernel code = packet_code<bits>(kernel, how, blocks);
   code.threads = reduction_threads;
   code.early = true;
   code.content = room_content::words;
+  code.counters = 0;
   code.text = "words";
   return code;
 }

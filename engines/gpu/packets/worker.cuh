@@ -56,8 +56,7 @@ struct packet_column : packet_batch<depth> {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// One block of a collective whose data carry their own flag: its epoch, and the counters that it
-/// shares with its partners.
+/// One block of a collective whose data carry their own flag.
 class packet_block {
  public:
   __device__ packet_block(const packet_layout& how, const run_arguments& run)
@@ -68,39 +67,6 @@ class packet_block {
   [[nodiscard]] __device__ int ranks() const noexcept { return how_.messages.ranks; }
   [[nodiscard]] __device__ int rank() const noexcept { return how_.messages.rank; }
   [[nodiscard]] __device__ std::uint64_t epoch() const noexcept { return epoch_; }
-
-  /// Waits until peers that send nothing back have read the packets that this epoch overwrites.
-  /// Signals peers that get nothing back that last epoch's packets are read: that kernel has ended.
-  /// `gives(peer)`: whether this block sends anything to `peer`, `takes(peer)`: whether `peer`
-  /// sends anything back. If runs may have any count, all peers use counters, as the last run may
-  /// have sent no packets. All threads must call this.
-  template <class Gives, class Takes>
-  [[nodiscard]] __device__ bool reserve(const Gives& gives, const Takes& takes) {
-    for (int begin = 0; begin < ranks(); begin += 32) {
-      const int peer = begin + device_warp::thread_rank();
-      const bool other = peer < ranks() && peer != rank();
-      const bool sends = other && gives(peer);
-      const bool receives = other && takes(peer);
-      // The first poll overlaps the load of the epoch, whose latency is as long.
-      pending_wait wait{nullptr, 0, 0, peer, counter_of(peer), verb::reserve};
-      const bool any = how_.messages.any_count;
-      if (sends && (any || !receives))
-        wait.counter = run_.counters.local(static_cast<std::size_t>(wait.room));
-      const bool asks = wait.counter != nullptr;
-      if (threadIdx.x < 32) (void)wait.look();
-      if (threadIdx.x < 32 && (any ? other : receives && !sends) && epoch_ > 1) {
-        std::uint64_t& read = *run_.counters.at(peer, static_cast<std::size_t>(counter_of(rank())));
-        cuda_memory::raise_release(noted_signal(run_, read, epoch_ - 1), epoch_ - 1);
-      }
-      if (!__any_sync(0xffffffffU, asks) || epoch_ <= 2) continue;
-      wait.expected = epoch_ - 2;
-      bool well = true;
-      if (threadIdx.x < 32 && __any_sync(0xffffffffU, asks && wait.seen < wait.expected))
-        well = wait_for_parts(wait, watch_, run_, run_.operator_name()) == wait_outcome::ok;
-      if (block_.any(!well)) return false;
-    }
-    return true;
-  }
 
   /// Ends the epoch if all threads succeeded (`well`). All threads must call this.
   __device__ void finish(bool well) const {
@@ -118,18 +84,13 @@ class packet_block {
   const run_arguments& run_;
   std::uint64_t epoch_;
   device_watch watch_;
+  device_block block_;
 
  private:
   [[nodiscard]] __device__ static device_watch own_watch(const run_arguments& run) {
     const device_watch watch(run.world, static_cast<int>(blockIdx.x));
     return threadIdx.x < 32 ? watch : watch.silent();
   }
-  /// The index of the counter, at the sender, for this block and a receiver.
-  [[nodiscard]] __device__ int counter_of(int receiver) const noexcept {
-    return how_.counter(static_cast<int>(blockIdx.x), receiver);
-  }
-
-  device_block block_;
 };
 
 /// One block of a collective by packets. A lane handles `depth` packets of a message at a time:
@@ -163,12 +124,36 @@ class packet_worker : public packet_block {
     return packets_for<Bits>(count) > std::int64_t{blockIdx.x} * blockDim.x;
   }
 
-  /// As of the block; `gets(peer)`: elements that `peer` sends back.
+  /// Waits until peers that send nothing back have read the packets that this epoch overwrites.
+  /// Signals peers that get nothing back that last epoch's packets are read: that kernel has ended.
+  /// `gets(peer)`: elements that `peer` sends back. If runs may have any count, all peers use
+  /// counters, as the last run may have sent no packets. All threads must call this.
   template <class Gets>
   [[nodiscard]] __device__ bool reserve(const Gets& gets) {
-    return packet_block::reserve(
-        [&](int peer) { return has_part_of(how_.messages.sent[peer].size); },
-        [&](int peer) { return has_part_of(gets(peer)); });
+    for (int begin = 0; begin < ranks(); begin += 32) {
+      const int peer = begin + device_warp::thread_rank();
+      const bool other = peer < ranks() && peer != rank();
+      const bool gives = other && has_part_of(how_.messages.sent[peer].size);
+      const bool takes = other && has_part_of(gets(peer));
+      // The first poll overlaps the load of the epoch, whose latency is as long.
+      pending_wait wait{nullptr, 0, 0, peer, counter_of(peer), verb::reserve};
+      const bool any = how_.messages.any_count;
+      if (gives && (any || !takes))
+        wait.counter = run_.counters.local(static_cast<std::size_t>(wait.room));
+      const bool asks = wait.counter != nullptr;
+      if (threadIdx.x < 32) (void)wait.look();
+      if (threadIdx.x < 32 && (any ? other : takes && !gives) && epoch_ > 1) {
+        std::uint64_t& read = *run_.counters.at(peer, static_cast<std::size_t>(counter_of(rank())));
+        cuda_memory::raise_release(noted_signal(run_, read, epoch_ - 1), epoch_ - 1);
+      }
+      if (!__any_sync(0xffffffffU, asks) || epoch_ <= 2) continue;
+      wait.expected = epoch_ - 2;
+      bool well = true;
+      if (threadIdx.x < 32 && __any_sync(0xffffffffU, asks && wait.seen < wait.expected))
+        well = wait_for_parts(wait, watch_, run_, run_.operator_name()) == wait_outcome::ok;
+      if (block_.any(!well)) return false;
+    }
+    return true;
   }
 
   /// The data that a lane sends in a batch.
@@ -266,6 +251,10 @@ class packet_worker : public packet_block {
       const std::int64_t which = i + k % depth * step_;
       if (which < packets_for<Bits>(how_.messages.sent[peer].size)) visit(k, which, peer);
     }
+  }
+  /// The index of the counter, at the sender, for this block and a receiver.
+  [[nodiscard]] __device__ int counter_of(int receiver) const noexcept {
+    return how_.counter(static_cast<int>(blockIdx.x), receiver);
   }
   [[nodiscard]] __device__ packet* slot(int phase, int at, int source,
                                         std::int64_t i) const noexcept {
