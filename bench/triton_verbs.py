@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The verbs of untax.triton between GPUs: whether every example of examples/python/triton is right, the rates of loads from and
-stores to a peer, and GEMM + all-scatter in Triton beside untax's operator and beside torch.matmul with NCCL. Two processes, or
-more, with a GPU each:
+"""The verbs of untax.triton between GPUs: whether every example of examples/python/triton is right and a wait in vain is told,
+the rates of loads from and stores to a peer, and GEMM + all-scatter in Triton beside untax's operator and beside torch.matmul
+with NCCL. Two processes, or more, with a GPU each:
 
     torchrun --nproc-per-node 2 bench/triton_verbs.py --json FILE
     torchrun --nproc-per-node 2 bench/triton_verbs.py --rma FILE     # of `untax bench rma --json FILE`: beside its rates
@@ -13,6 +13,7 @@ columns of ranks one behind the other, and "in place" adds the copy that puts th
 does not fit in --seconds is left out.
 """
 import argparse
+import functools
 import importlib
 import json
 import sys
@@ -54,16 +55,52 @@ def move(to, source, count, span, turns, peer, context, PULLS: tl.constexpr, BLO
                 ut.put(to + i, source + i, peer, context)
 
 
-def checked(world):
+def separately(memory, body):
+    """What `body` returns in a world of its own, and the error of the first rank that had one; the next world is whole again."""
+    result = fault = None
+    try:
+        with untax.World.from_torch(memory=memory) as world:
+            world.use_device()
+            result = body(world)
+    except Exception as error:  # whatever it is, it is the result
+        fault = f"{type(error).__name__}: {error}".split("\n")[0]
+    faults = [None] * dist.get_world_size()
+    dist.all_gather_object(faults, fault)
+    return result, next((text for text in faults if text), None)
+
+
+def checked(memory):
     """What became of each example: "right", or its error."""
     results = {}
     for path in sorted(EXAMPLES.glob("*.py")):
         module = importlib.import_module(path.stem)
         if hasattr(module, "main"):
-            module.main(world)
-            world.barrier()
-            results[path.stem] = "right"
+            results[path.stem] = separately(memory, module.main)[1] or "right"
     return results
+
+
+@triton.jit
+def wait_in_vain(counter, context):
+    ut.wait(counter, 5, (context.rank + 1) % context.size, context)
+
+
+def told(memory):
+    """What the host says of a wait that no signal ends. The world, which that stops, is one of its own."""
+    world = untax.World.from_torch(memory=memory, wait_limit=1)
+    try:
+        counter = world.full(1, 2, torch.int64)
+        wait_in_vain[(1,)](counter, ut.context(world, "wait in vain"))
+        if world.device >= 0:
+            torch.cuda.synchronize()
+        world.check()
+    except (untax.Timeout, untax.Aborted) as error:
+        text = str(error).split("\n")[0]
+        if "wait in vain wait_until, needs 5, has 2" in text:
+            return text
+        raise
+    finally:
+        world.close()
+    raise SystemExit("a wait in vain ended well")
 
 
 class Mover:
@@ -171,56 +208,64 @@ def known_rates(path):
     return best
 
 
-def products(world, shapes, clock, timer, rounds):
+def product(world, shape, timer, rounds):
+    """Seconds of each way."""
     from gemm_all_scatter import GemmAllScatter
     from gemm_all_scatter_queue import QueuedGemmAllScatter
     from tiles import expect_close, operands
 
-    rows = []
-    for m, columns, k in shapes:
-        if clock.left() < 0:
-            break
-        n = columns // world.size
-        a, b = operands(world, m, n, k, seed=m + n + k)
-        expected, own = a.float() @ torch.cat(b, 1).float(), b[world.rank]
-        del b
-        stacked = torch.empty((world.size * m, n), dtype=a.dtype, device=a.device)
+    m, columns, k = shape
+    n = columns // world.size
+    a, b = operands(world, m, n, k, seed=m + n + k)
+    expected, own = a.float() @ torch.cat(b, 1).float(), b[world.rank]
+    stacked = torch.empty((world.size * m, n), dtype=a.dtype, device=a.device)
 
-        def gathered(a=a, own=own, stacked=stacked):
-            dist.all_gather_into_tensor(stacked, a @ own)
-            return stacked
+    def gathered():
+        dist.all_gather_into_tensor(stacked, a @ own)
+        return stacked
 
-        def whole(stacked, m=m, n=n):
-            return stacked.view(-1, m, n).transpose(0, 1).reshape(m, -1)
+    def whole(stacked):
+        return stacked.view(-1, m, n).transpose(0, 1).reshape(m, -1)
 
-        ways = {f"triton {pattern}": kind(world, m, n, k, pattern)
-                for kind in (GemmAllScatter, QueuedGemmAllScatter) for pattern in kind.patterns}
-        calls = {way: (lambda call=call, a=a, own=own: call(a, own)) for way, call in ways.items()}
-        calls["untax"] = lambda a=a, own=own: untax.torch.matmul_all_scatter(a, own)
-        calls["NCCL"], calls["NCCL in place"] = gathered, lambda gathered=gathered, whole=whole: whole(gathered())
-        for way, call in calls.items():
-            result = call()
-            timer.synchronize()
-            world.check()
-            expect_close(whole(result) if way == "NCCL" else result, expected, f"{way}, {m} {columns} {k}")
-            world.barrier()
-        measured = timer.measured({way: (lambda turn, call=call: call()) for way, call in calls.items()}, ["eager"], rounds)
-        rows.append({"m": m, "n": columns, "k": k, "calls": measured["calls"], "seconds": measured["eager"]["seconds"]})
+    calls = {}
+    for kind in (GemmAllScatter, QueuedGemmAllScatter):
+        for pattern in kind.patterns:
+            calls[f"triton {pattern}"] = functools.partial(kind(world, m, n, k, pattern), a, own)
+    calls |= {"untax": lambda: untax.torch.matmul_all_scatter(a, own), "NCCL": gathered, "NCCL in place": lambda: whole(gathered())}
+    for way, call in calls.items():
+        result = call()
         timer.synchronize()
         world.check()
+        expect_close(whole(result) if way == "NCCL" else result, expected, way)
         world.barrier()
-        del ways, calls, expected, stacked, gathered
+    measured = timer.measured({way: (lambda turn, call=call: call()) for way, call in calls.items()}, ["eager"], rounds)
+    timer.synchronize()
+    world.check()
+    world.barrier()
+    return {"calls": measured["calls"], "seconds": measured["eager"]["seconds"]}
+
+
+def products(memory, shapes, clock, timer, rounds):
+    rows = []
+    for shape in shapes:
+        if clock.left() < 0:
+            break
+        row, fault = separately(memory, lambda world, shape=shape: product(world, shape, timer, rounds))
+        rows.append(dict(zip(("m", "n", "k"), shape, strict=True)) | ({"fault": fault} if fault else row))
+        if timer.cuda:
+            torch.cuda.empty_cache()
     return rows
 
 
 def text_of(document):
-    lines = [f"{name}: {result}" for name, result in document["examples"].items()]
-    for figure in document["rates"]:
+    lines = [document["bounded_wait"]] + [f"{name}: {result}" for name, result in document["examples"].items()]
+    for figure in document["rates"] or []:
         beside = f", {figure['of_rma']:.2f} of bench rma" if "of_rma" in figure else ""
         lines.append(f"{figure['way']}, {figure['bytes'] // 1024} KB: {1e-9 * figure['bytes_per_second']:.1f} GB/s{beside}")
     for row in document["products"]:
-        lines.append(f"GEMM + all-scatter, {row['m']} x {row['n']} x {row['k']}, us")
-        lines += [f"  {way:28} {1e6 * s['median']:10.1f}" for way, s in row["seconds"].items()]
+        fault = f": {row['fault']}" if "fault" in row else ""
+        lines.append(f"GEMM + all-scatter, {row['m']} x {row['n']} x {row['k']}, us{fault}")
+        lines += [f"  {way:28} {1e6 * s['median']:10.1f}" for way, s in row.get("seconds", {}).items()]
     return "\n".join(lines)
 
 
@@ -239,16 +284,21 @@ def main():
         dist.init_process_group("gloo")
     device = f"cuda:{torch.cuda.current_device()}" if cuda else "cpu"
     clock, timer = Clock(given.seconds, device), Timer(device)
-    with untax.World.from_torch(memory="cuda" if cuda else "host") as world:
-        document = {"format": "untax-triton-verbs", **record.place(device), "triton": triton.__version__,
-                    "examples": checked(world), "rates": rates(world, 2 * given.rounds, known_rates(given.rma)),
-                    "products": products(world, SHAPES if cuda else [(64, 128, 64)], clock, timer, given.rounds)}
+    memory = "cuda" if cuda else "host"
+    document = {"format": "untax-triton-verbs", **record.place(device), "triton": triton.__version__, "bounded_wait": told(memory),
+                "examples": checked(memory)}
+    document["rates"], fault = separately(memory, lambda world: rates(world, 2 * given.rounds, known_rates(given.rma)))
+    document["products"] = products(memory, SHAPES if cuda else [(64, 128, 64)], clock, timer, given.rounds)
+    faults = [fault, *(result for result in document["examples"].values() if result != "right"),
+              *(row.get("fault") for row in document["products"])]
     if dist.get_rank() == 0:
         print(text_of(document))
         if given.json:
             Path(given.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     untax.torch.close()
     dist.destroy_process_group()
+    if any(faults):
+        raise SystemExit(f"went wrong: {'; '.join(text for text in faults if text)}")
 
 
 if __name__ == "__main__":

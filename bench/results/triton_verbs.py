@@ -16,13 +16,18 @@ def quickest(row):
     return min((way for way in row["seconds"] if way.startswith("triton")), key=lambda way: median(row, way))
 
 
+def right(document):
+    """The products that were right and timed."""
+    return [row for row in document["products"] if "seconds" in row]
+
+
 def factors(document):
-    return [median(row, "NCCL in place") / median(row, quickest(row)) for row in document["products"]]
+    return [median(row, "NCCL in place") / median(row, quickest(row)) for row in right(document)]
 
 
 def details(name, document, place):
-    ways = list(dict.fromkeys(figure["way"] for figure in document["rates"]))
-    by = {(figure["way"], figure["bytes"]): figure for figure in document["rates"]}
+    ways = list(dict.fromkeys(figure["way"] for figure in document["rates"] or []))
+    by = {(figure["way"], figure["bytes"]): figure for figure in document["rates"] or []}
     sizes = sorted({size for _, size in by})
 
     def rate(way, size):
@@ -31,9 +36,10 @@ def details(name, document, place):
 
     rates = table(["KiB", *(f"{way}, GB/s" for way in ways)],
                   [[str(size >> 10), *(rate(way, size) for way in ways)] for size in sizes])
-    titles = [way for row in document["products"][:1] for way in row["seconds"]]
-    products = table(["M x N x K", *titles], [[f"{row['m']} x {row['n']} x {row['k']}", *(f"{1e6 * median(row, way):.0f}" for way in titles)]
-                                              for row in document["products"]])
+    titles = [way for row in right(document)[:1] for way in row["seconds"]]
+    products = table(["M x N x K", *titles],
+                     [[f"{row['m']} x {row['n']} x {row['k']}", *(f"{1e6 * median(row, way):.0f}" for way in titles)]
+                      for row in right(document)])
     examples = ", ".join(f"{example} is {result}" for example, result in document["examples"].items())
     return (f"\n## Kernels in Triton, {document['ranks']} GPUs\n\n{NOTE}\n{rates}\n{PRODUCTS}\n{products}\nExamples: {examples}. "
             f"Triton {document['triton']}. [{name}]({name}), {place}.\n")

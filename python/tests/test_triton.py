@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(bool(missing), reason=f"{' and '.join(missing)} 
 @pytest.fixture
 def interpreter(monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
 def test_kernels_in_the_interpreter(seed, interpreter):
@@ -37,6 +38,15 @@ def test_the_benchmark_finds_every_example_right(tmp_path, monkeypatch, interpre
     monkeypatch.syspath_prepend(HERE.parents[1] / "bench/results")
     page = importlib.import_module("triton_verbs")
     assert "| 64 x 128 x 64 |" in page.details("FILE.json", document, "here") and len(page.factors(document)) == 1
+
+
+def test_the_examples_between_gpus(tmp_path):
+    import torch
+
+    if torch.cuda.device_count() < 2:
+        pytest.skip(f"torch sees {torch.cuda.device_count()} GPUs, and this takes 2")
+    said = torchrun(2, HERE.parents[1] / "bench/triton_verbs.py", "--rounds", "2", "--seconds", "0")
+    assert "wait in vain" in said and "torch copy" in said and said.count(": right") >= 6
 
 
 def test_an_example_runs_by_itself(interpreter):
