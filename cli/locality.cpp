@@ -133,14 +133,20 @@ locality::kernel::sizes sizes_of(const locality_options& options) {
 }
 
 void list() {
-  std::string text = "Kernels\n";
-  for (const locality::named_text& one : locality::built_in_kernels()) {
-    const auto k = locality::kernel_named(one.name, {});
-    text += fmt::format("  {:<20}{}\n", one.name, k.title());
-  }
+  std::string text;
+  const auto list_kernels = [&](const char* heading,
+                                const std::vector<locality::named_text>& kernels) {
+    text += heading;
+    for (const locality::named_text& kernel : kernels) {
+      const auto k = locality::kernel_named(kernel.name, {});
+      text += fmt::format("  {:<31}{}\n", kernel.name, k.title());
+    }
+  };
+  list_kernels("Kernels\n", locality::built_in_kernels());
+  list_kernels("Kernels of arXiv 2508.20258 (SwizzlePerf)\n", locality::swizzleperf_kernels());
   text += "Devices\n";
   for (const locality::named_text& one : locality::built_in_devices())
-    text += fmt::format("  {:<20}{}\n", one.name, locality::device_named(one.name).title);
+    text += fmt::format("  {:<31}{}\n", one.name, locality::device_named(one.name).title);
   show(text);
 }
 
@@ -223,10 +229,15 @@ void carry_out(const CLI::App& verb, const locality_options& options, int& statu
   }
   if (options.kernel == "published") {
     refuse_ignored(verb, options, "published", "", 1);
-    const auto figures = locality::published(options.values.empty() ? "" : options.values.front());
-    return print(locality::markdown_of(figures));
+    const std::string only = options.values.empty() ? "" : options.values.front();
+    const std::string figures = locality::markdown_of(locality::published(only));
+    const std::string patterns = locality::markdown_of(locality::published_patterns(only));
+    return print(figures + (figures.empty() || patterns.empty() ? "" : "\n") + patterns);
   }
-  require_known("kernel", options.kernel, locality::built_in_kernels(), {"list", "published"});
+  std::vector<locality::named_text> kernels = locality::built_in_kernels();
+  for (locality::named_text& text : locality::swizzleperf_kernels())
+    kernels.push_back(std::move(text));
+  require_known("kernel", options.kernel, kernels, {"list", "published"});
   if (options.is_show) {
     refuse_ignored(verb, options, "--show", "--show", 0);
     return print(locality::kernel_text(options.kernel));

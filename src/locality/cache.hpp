@@ -16,11 +16,21 @@ namespace untax::locality {
   return x ^ (x >> 31);
 }
 
+/// Marks the number of a piece that is a line, numbered by its address.
+constexpr std::int64_t addressed_piece = std::int64_t{1} << 62;
+
+/// How lines with addresses are dealt to the channels of a cache.
+struct channel_layout {
+  std::uint64_t channels = 1;
+  std::uint64_t lines = 1;  ///< that follow each other in a channel
+};
+
 /// A set-associative cache with LRU replacement. The set of a piece is a hash of its number, as
-/// devices hash addresses to sets.
+/// devices hash addresses to sets; that of a line with an address is one of its channel.
 class cache {
  public:
-  cache(double bytes, int ways, double unit) : ways_(ways) {
+  cache(double bytes, int ways, double unit, channel_layout layout = {})
+      : ways_(ways), layout_(layout) {
     const auto entries = static_cast<std::uint64_t>(bytes / unit);
     sets_ = entries / static_cast<std::uint64_t>(ways);
     if (sets_ == 0) {
@@ -56,7 +66,11 @@ class cache {
 
  private:
   [[nodiscard]] std::uint64_t set_of(std::int64_t piece) const {
-    return ((scattered(piece) >> 32) * sets_) >> 32;
+    const std::uint64_t hash = scattered(piece) >> 32;
+    if (layout_.channels == 1 || (piece & addressed_piece) == 0) return (hash * sets_) >> 32;
+    const std::uint64_t each = sets_ / layout_.channels;
+    const auto line = static_cast<std::uint64_t>(piece ^ addressed_piece);
+    return line / layout_.lines % layout_.channels * each + ((hash * each) >> 32);
   }
   struct entry {
     std::int64_t piece = -1;
@@ -64,6 +78,7 @@ class cache {
   };
 
   int ways_;
+  channel_layout layout_;
   std::uint64_t sets_ = 1;
   std::vector<entry> entries_;
 };
@@ -76,7 +91,13 @@ class sided_cache {
   /// Assigns processors to sides pseudo-randomly, equally many to each.
   sided_cache(const device& d, double unit) : side_of_(static_cast<std::size_t>(d.processors)) {
     const level& of = d.cache;
-    for (int i = 0; i < of.sides; ++i) sides_.emplace_back(of.bytes / of.sides, of.ways, unit);
+    channel_layout layout;
+    if (of.channels > 1 && of.channel_bytes >= d.line) {
+      layout = {static_cast<std::uint64_t>(of.channels),
+                static_cast<std::uint64_t>(of.channel_bytes / d.line)};
+    }
+    for (int i = 0; i < of.sides; ++i)
+      sides_.emplace_back(of.bytes / of.sides, of.ways, unit, layout);
     std::vector<std::pair<std::uint64_t, int>> assigned;
     for (int i = 0; i < d.processors; ++i) assigned.emplace_back(scattered(i), i);
     std::sort(assigned.begin(), assigned.end());

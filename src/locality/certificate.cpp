@@ -130,7 +130,9 @@ certificate certify(const kernel& k, const device& d) {
   made.compulsory = rate(f.distinct());
   made.in_waves = rate(missed_in_waves(f, k, d));
   made.any_timing = rate(missed_at_any_time(f, k, d));
-  const double other = k.drifts() ? made.any_timing : made.in_waves;
+  // Blocks of several steps that begin one after the other do not run in waves.
+  const bool is_rolling = k.has_lines() && (k.steps(0) > 1 || !k.has_equal_steps());
+  const double other = k.drifts() || is_rolling ? made.any_timing : made.in_waves;
   made.limit = std::min(made.compulsory, other);
   const double once = f.distinct() / f.requested();
   if (made.limit == made.compulsory) {

@@ -75,6 +75,8 @@ level cache_of(const json& from, const std::string& where, std::vector<std::stri
   made.bytes_per_second = of.number("gigabytes_per_second", 1e-3, large) * 1e9;
   made.latency = of.has("extra_nanoseconds") ? of.number("extra_nanoseconds", 0, 1e6) * 1e-9 : 0;
   made.sides = of.has("sides") ? of.whole("sides", 1, 64) : 1;
+  made.channels = of.has("channels") ? of.whole("channels", 1, 1024) : 1;
+  made.channel_bytes = made.channels > 1 ? of.whole("channel_bytes", 16, 1 << 20) : 0;
   made.far_latency = of.has("far_nanoseconds") ? of.number("far_nanoseconds", 0, 1e6) * 1e-9 : 0;
   return made;
 }
@@ -83,9 +85,10 @@ level cache_of(const json& from, const std::string& where, std::vector<std::stri
 
 device read_device(std::string_view text, std::string_view origin) {
   const json document = parse_json<json>(text, origin);
-  const fields of(document, fmt::format("{}: the device", origin),
-                  {"name", "title", "domains", "processors_per_domain", "dispatch_chunk", "line",
-                   "sector", "teraflops", "cache", "last_level", "memory", "sources"});
+  const fields of(
+      document, fmt::format("{}: the device", origin),
+      {"name", "title", "domains", "processors_per_domain", "dispatch_chunk", "line", "sector",
+       "bytes_of_write", "teraflops", "cache", "last_level", "memory", "sources"});
   device made;
   made.name = of.text("name");
   made.title = of.text("title");
@@ -94,9 +97,10 @@ device read_device(std::string_view text, std::string_view origin) {
   made.chunk = of.whole("dispatch_chunk", 1, 1 << 20);
   made.line = of.whole("line", 16, 4096);
   made.sector = of.has("sector") ? of.whole("sector", 16, made.line) : made.line;
+  made.write = of.has("bytes_of_write") ? of.whole("bytes_of_write", 16, made.line) : 0;
   made.flops = of.number("teraflops", 1e-3, large) * 1e12;
-  made.cache =
-      cache_of(of.at("cache"), fmt::format("{}: cache", origin), {"sides", "far_nanoseconds"});
+  made.cache = cache_of(of.at("cache"), fmt::format("{}: cache", origin),
+                        {"sides", "far_nanoseconds", "channels", "channel_bytes"});
   if (of.has("last_level"))
     made.last_level = cache_of(of.at("last_level"), fmt::format("{}: last_level", origin));
   const fields memory(of.at("memory"), fmt::format("{}: memory", origin),

@@ -155,7 +155,7 @@ class events {
     if (p.stream >= 0) under_way_[static_cast<std::size_t>(p.domain)][p.stream] = at;
     for (std::size_t i = 0; i < p.accesses.size(); ++i) {
       const access& a = p.accesses[i];
-      if (!is_now(a.when, p.step, p.steps)) continue;
+      if (!is_now(a, p.step, p.steps)) continue;
       const auto operand = static_cast<std::size_t>(a.operand);
       const int moved = a.when == moment::every_step ? at : 0;
       double arrives = now;
@@ -192,7 +192,7 @@ class events {
     traffic& of_domain = found_.domains[domain];
     double arrives = now;
     for (int i = 0; i < units; ++i) {
-      const std::int64_t piece = pieces::number(granule, i);
+      const std::int64_t piece = pieces_.number(operand, granule, i);
       of_operand.requested += bytes;
       of_domain.requested += bytes;
       if (!is_write) found_.near_reads.requested += bytes;
@@ -201,7 +201,8 @@ class events {
       if (held < 0) {
         const double there = from_next_level(domain, piece, bytes, now);
         const std::int64_t partner = pieces_.partner(operand, granule);
-        if (partner >= 0 && !is_write) brought_.emplace_back(pieces::number(partner, i), bytes);
+        if (partner >= 0 && !is_write)
+          brought_.emplace_back(pieces_.number(operand, partner, i), bytes);
         cache.set_arrival(p.side, piece, is_write, there);
         arrives = std::max(arrives, there);
         continue;

@@ -16,6 +16,10 @@ std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
+/// Operands whose lines have addresses begin at multiples of so many lines, as memory that is
+/// allocated does.
+constexpr std::int64_t aligned_lines = 16384;
+
 /// Blocks whose accesses determine the granules: the first 64, and 191 spread up to the last.
 std::vector<int> probes(int blocks) {
   std::vector<int> made;
@@ -59,8 +63,12 @@ std::vector<access> kernel::accesses(int block) const {
   }
   const std::vector<double> at_0 = values(block, 0);
   const std::vector<double> at_1 = values(block, 1);
+  const int last = steps(block) - 1;
   std::vector<access> made;
   for (const rectangle& r : rectangles_) {
+    const bool is_fixed = r.when == moment::given_step;
+    const std::vector<double> at_fixed =
+        is_fixed ? values(block, r.given_step) : std::vector<double>{};
     const auto bound = [&](std::size_t i, const std::vector<double>& with) {
       return whole(std::floor(r.bounds[i].value(with) + 1e-9));
     };
@@ -68,12 +76,18 @@ std::vector<access> kernel::accesses(int block) const {
     a.operand = r.operand;
     a.is_write = r.is_write;
     a.when = r.when;
-    a.row = bound(0, at_0);
-    a.rows = bound(1, at_0);
-    a.column = bound(2, at_0);
-    a.columns = bound(3, at_0);
-    a.row_per_step = bound(0, at_1) - a.row;
-    a.column_per_step = bound(2, at_1) - a.column;
+    a.given_step = r.given_step;
+    const std::vector<double>& at_first = is_fixed ? at_fixed : at_0;
+    a.row = bound(0, at_first);
+    a.rows = bound(1, at_first);
+    a.column = bound(2, at_first);
+    a.columns = bound(3, at_first);
+    if (is_fixed) {
+      if (r.given_step > last) a.rows = 0;
+    } else {
+      a.row_per_step = bound(0, at_1) - a.row;
+      a.column_per_step = bound(2, at_1) - a.column;
+    }
     if (factor_ > 1 && a.when == moment::every_step) {
       // coarsened() has checked that consecutive steps together are one rectangle.
       if (a.row_per_step != 0) a.rows *= factor_;
@@ -130,6 +144,9 @@ kernel kernel::remembered() const {
 
 kernel kernel::coarsened(int factor) const {
   if (factor <= 1 || factor_ > 1 || !steps_) return *this;
+  const bool has_given = std::ranges::any_of(
+      rectangles_, [](const rectangle& r) { return r.when == moment::given_step; });
+  if (has_given) return *this;
   for (const access& a : accesses(0)) {
     if (a.when != moment::every_step) continue;
     const bool along_rows = a.row_per_step == a.rows && a.column_per_step == 0;
@@ -170,6 +187,13 @@ void kernel::choose_granules(int line, std::string_view origin) {
     } else {
       const std::int64_t least = rounded_up(line, o.element_bytes);
       o.granule_columns = rounded_up(least, o.granule_columns) * o.granule_columns;
+    }
+    const bool is_cut = o.rows > 1 && o.granule_columns < o.columns;
+    o.has_addresses = has_lines_ && is_cut && line % o.element_bytes == 0;
+    if (o.has_addresses) {
+      o.granule_rows = 1;
+      o.granule_columns = line / o.element_bytes;
+      granules_ = rounded_up(granules_, aligned_lines) * aligned_lines;
     }
     o.granules_across = rounded_up(o.columns, o.granule_columns);
     o.first_granule = granules_;

@@ -44,7 +44,8 @@ bool is_name(const std::string& text) {
 
 constexpr const char* line_forms =
     "title = TEXT, size NAME = X, axis NAME = X, steps = X, flops = X, resident = X, drifts = 1, "
-    "operand NAME = rows, columns, bytes, and read, once or write NAME = row, rows, column, "
+    "lines = 1, operand NAME = rows, columns, bytes, and read, once or write NAME = row, rows, "
+    "column, "
     "columns, or after = a place on each axis";
 
 }  // namespace
@@ -91,7 +92,7 @@ class kernel_reader {
     const bool takes_name = word == "size" || word == "axis" || word == "operand" ||
                             word == "read" || word == "once" || word == "write";
     const bool takes_none = word == "steps" || word == "flops" || word == "resident" ||
-                            word == "drifts" || word == "after";
+                            word == "drifts" || word == "lines" || word == "after";
     if (!takes_name && !takes_none)
       refuse(fmt::format("\"{}\" is no line of a kernel; lines are {}", word, line_forms));
     if (takes_name && !is_name(name))
@@ -128,6 +129,8 @@ class kernel_reader {
       if (made_.resident_ < 1 || made_.resident_ > 64) refuse("resident has to be from 1 to 64");
     } else if (word == "drifts") {
       made_.drifts_ = number(one(parts, word)) != 0;
+    } else if (word == "lines") {
+      made_.has_lines_ = number(one(parts, word)) != 0;
     } else if (word == "after") {
       if (parts.size() != made_.axes_.size())
         refuse(fmt::format("after has {} places, and there are {} axes", parts.size(),
@@ -169,7 +172,7 @@ class kernel_reader {
 
   void rectangle(const std::string& word, const std::string& name,
                  const std::vector<std::string>& parts) {
-    if (parts.size() != 4)
+    if (parts.size() != 4 && (parts.size() != 5 || word == "once"))
       refuse(fmt::format("{} {} needs row, rows, column, columns", word, name));
     kernel::rectangle made;
     made.is_write = word == "write";
@@ -184,7 +187,14 @@ class kernel_reader {
                       "bytes",
                       name, name));
     made.operand = static_cast<int>(found - made_.operands_.begin());
-    for (const std::string& part : parts) made.bounds.push_back(expression(part, true));
+    if (parts.size() == 5) {
+      const double step = number(parts[4]);
+      if (!(step >= 0) || step != std::floor(step) || step > 1e6)
+        refuse(fmt::format("{} is {}; the step of an access is a whole number", parts[4], step));
+      made.when = moment::given_step;
+      made.given_step = static_cast<int>(step);
+    }
+    for (std::size_t i = 0; i < 4; ++i) made.bounds.push_back(expression(parts[i], true));
     made_.rectangles_.push_back(std::move(made));
     rectangle_lines_.push_back(line_);
   }
@@ -250,8 +260,36 @@ class kernel_reader {
     made_.choose_granules(line, origin_);
   }
 
-  /// Checks at most 200 blocks: few enough steps, finite bounds, the same movement with each step.
+  /// Replaces rectangles that do not move on evenly by one for each step.
+  void unroll(const std::vector<bool>& is_uneven, int steps) {
+    constexpr int most_unrolled = 64;
+    std::vector<kernel::rectangle> unrolled;
+    for (std::size_t r = 0; r < made_.rectangles_.size(); ++r) {
+      kernel::rectangle next = made_.rectangles_[r];
+      if (!is_uneven[r]) {
+        unrolled.push_back(std::move(next));
+        continue;
+      }
+      line_ = rectangle_lines_[r];
+      if (steps > most_unrolled) {
+        refuse(
+            fmt::format("{} has to move on by the same whole number with each step, and sizes "
+                        "may not change with steps, if there are more than {} steps",
+                        next.bounds[0].text(), most_unrolled));
+      }
+      next.when = moment::given_step;
+      for (next.given_step = 0; next.given_step < steps; ++next.given_step)
+        unrolled.push_back(next);
+    }
+    made_.rectangles_ = std::move(unrolled);
+    line_ = 0;
+  }
+
+  /// Checks at most 200 blocks: few enough steps, finite bounds. Accesses that do not move on by
+  /// the same distance with each step become one for each.
   void check_blocks() {
+    std::vector<bool> is_uneven(made_.rectangles_.size());
+    int most_steps = 1;
     const int count = std::min(made_.blocks_, 200);
     const int first_steps = made_.steps(0);
     for (int i = 0; i < count; ++i) {
@@ -260,6 +298,7 @@ class kernel_reader {
       const int steps = made_.steps(block);
       if (steps > 10000000) refuse(fmt::format("block {} has {} steps, too many", block, steps));
       made_.has_equal_steps_ = made_.has_equal_steps_ && steps == first_steps;
+      most_steps = std::max(most_steps, steps);
       const std::vector<double> at_0 = made_.values(block, 0);
       const std::vector<double> at_1 = made_.values(block, 1);
       const std::vector<double> at_end = made_.values(block, steps - 1);
@@ -272,14 +311,16 @@ class kernel_reader {
           if (!std::isfinite(from) || !std::isfinite(to) || std::abs(from) > 1e15 ||
               std::abs(to) > 1e15)
             refuse(fmt::format("{} is {} in block {}", e.text(), from, block));
+          const bool moves = made_.rectangles_[r].when == moment::every_step;
           const double each = b % 2 == 0 ? e.value(at_1) - from : 0;
+          // Movement can be even from the first step to the last, and not in between.
+          for (int step = 0; moves && step < std::min(steps, 256); ++step) {
+            const double here = e.value(made_.values(block, step));
+            if (std::abs(from + each * step - here) > 0.5) is_uneven[r] = true;
+          }
           const bool is_even = std::abs(from + each * (steps - 1) - to) <= 0.5 &&
                                std::abs(each - std::round(each)) < 1e-6;
-          if (steps > 1 && !is_even)
-            refuse(fmt::format(
-                "{} has to move on by the same whole number with each step, and sizes may not "
-                "change with steps; in block {} it does not",
-                e.text(), block));
+          if (steps > 1 && moves && !is_even) is_uneven[r] = true;
           if (b % 2 == 1 && !(from >= 0))
             refuse(
                 fmt::format("{} is {} in block {}; it has to be 0 or more", e.text(), from, block));
@@ -287,6 +328,7 @@ class kernel_reader {
       }
       line_ = 0;
     }
+    if (std::ranges::find(is_uneven, true) != is_uneven.end()) unroll(is_uneven, most_steps);
   }
 
   std::string origin_;

@@ -1,5 +1,7 @@
 #include <untax/locality/library.hpp>
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include <untax/core/error.hpp>
@@ -40,7 +42,8 @@ kernel kernel_named(const std::string& name, const kernel::sizes& given, int lin
 }
 
 std::string kernel_text(const std::string& name) {
-  const std::vector<named_text> all = built_in_kernels();
+  std::vector<named_text> all = built_in_kernels();
+  for (named_text& text : swizzleperf_kernels()) all.push_back(std::move(text));
   return built_in(all, "kernel", name);
 }
 

@@ -8,6 +8,8 @@
 #include <untax/locality/device.hpp>
 #include <untax/locality/kernel.hpp>
 
+#include "src/locality/cache.hpp"
+
 namespace untax::locality {
 
 /// Whether memory sends the granules of an operand in pairs: an even one and the odd one next to
@@ -49,8 +51,8 @@ struct pieces {
   }
 
   /// The number of unit `i` of a granule.
-  [[nodiscard]] static std::int64_t number(std::int64_t granule, int i) {
-    return granule * most + i;
+  [[nodiscard]] std::int64_t number(std::size_t operand, std::int64_t granule, int i) const {
+    return operands_[operand].has_addresses ? granule | addressed_piece : granule * most + i;
   }
 
  private:

@@ -33,6 +33,7 @@ json of(const outcome& o, const kernel& k) {
   }
   for (const traffic& t : o.domains) made["domain_hit_rates"].push_back(t.rate());
   if (o.last_level.requested > 0) made["last_level_hit_rate"] = o.last_level.rate();
+  if (o.counted.requested > 0) made["counted_hit_rate"] = o.counted.rate();
   if (o.far_bytes > 0) made["other_side_bytes"] = o.far_bytes;
   made["next_level_bytes"] = o.next_bytes;
   made["memory_bytes"] = o.memory_bytes;
@@ -70,6 +71,8 @@ std::string text_of(const outcome& o, const kernel& k, const device& d) {
                             [](const traffic& a, const traffic& b) { return a.rate() < b.rate(); });
     text += fmt::format("domains: {} to {}\n", percent(*low), percent(*high));
   }
+  if (o.counted.requested > 0)
+    text += fmt::format("as counters count requests: {}\n", percent(o.counted));
   if (d.last_level) text += fmt::format("last level: {}\n", percent(o.last_level));
   if (d.cache.sides > 1)
     text += fmt::format("from the other side of the cache {}\n", size_text(o.far_bytes));

@@ -21,9 +21,10 @@ namespace untax::locality {
   return of;
 }
 
-[[nodiscard]] inline bool is_now(moment when, int step, int steps) {
-  if (when == moment::first_step) return step == 0;
-  if (when == moment::last_step) return step == steps - 1;
+[[nodiscard]] inline bool is_now(const access& a, int step, int steps) {
+  if (a.when == moment::first_step) return step == 0;
+  if (a.when == moment::last_step) return step == steps - 1;
+  if (a.when == moment::given_step) return step == a.given_step;
   return true;
 }
 

@@ -20,6 +20,7 @@ void extend(outcome& o, double factor) {
   };
   for (traffic& t : o.operands) longer(t);
   longer(o.near_reads);
+  longer(o.counted);
   longer(o.last_level);
   o.memory_bytes *= factor;
   o.far_bytes *= factor;

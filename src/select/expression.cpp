@@ -137,12 +137,14 @@ class expression_parser {
       operation what;
     };
     constexpr std::array all = {
-        known{"min", 2, operation::least}, known{"max", 2, operation::greatest},
-        known{"sqrt", 1, operation::root}, known{"log2", 1, operation::logarithm}};
+        known{"min", 2, operation::least},          known{"max", 2, operation::greatest},
+        known{"sqrt", 1, operation::root},          known{"log2", 1, operation::logarithm},
+        known{"floor", 1, operation::rounded_down}, known{"mod", 2, operation::remainder}};
     const auto found = std::ranges::find(all, function, &known::name);
     if (found == all.end()) {
       at_ = start;
-      refuse(fmt::format("there is no function '{}'; there are min, max, sqrt and log2", function));
+      refuse(fmt::format("there is no function '{}'; there are min, max, sqrt, log2, floor and mod",
+                         function));
     }
     require('(');
     sum();
@@ -157,8 +159,8 @@ class expression_parser {
   void emit(operation what, double number = 0, int name = -1) {
     made_.code_.push_back({what, number, name});
     const bool pushes = what == operation::number || what == operation::name;
-    const bool unary =
-        what == operation::negate || what == operation::root || what == operation::logarithm;
+    const bool unary = what == operation::negate || what == operation::root ||
+                       what == operation::logarithm || what == operation::rounded_down;
     depth_ += pushes ? 1 : unary ? 0 : -1;
     made_.deepest_ = std::max(made_.deepest_, depth_);
   }
@@ -237,6 +239,16 @@ std::string expression::cpp(std::span<const std::string> names) const {
       case operation::logarithm:
         call("log2", false);
         break;
+      case operation::rounded_down:
+        call("floor", false);
+        break;
+      case operation::remainder: {
+        const std::string by = stack.back();
+        const std::string what = stack[stack.size() - 2];
+        stack.pop_back();
+        stack.back() = fmt::format("({} - {} * std::floor({} / {}))", what, by, what, by);
+        break;
+      }
       case operation::least:
         call("min", true);
         break;
@@ -279,6 +291,10 @@ double expression::value(std::span<const double> values) const {
       stack.back() = std::log2(last);
       continue;
     }
+    if (next.what == operation::rounded_down) {
+      stack.back() = std::floor(last);
+      continue;
+    }
     stack.pop_back();
     double& first = stack.back();
     switch (next.what) {
@@ -293,6 +309,9 @@ double expression::value(std::span<const double> values) const {
         break;
       case operation::divide:
         first /= last;
+        break;
+      case operation::remainder:
+        first -= last * std::floor(first / last);
         break;
       case operation::least:
         first = std::min(first, last);

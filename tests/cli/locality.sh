@@ -4,6 +4,7 @@ source "$(dirname "$0")/helpers.bash"
 expect 0 locality list
 says "$out" '^ +attention_backward '
 says "$out" '^ +mi300x '
+says "$out" '^ +swizzleperf_softmax '
 expect 0 locality gemm --device mi300x -m 2048 -n 2048 -k 2048 --json "$folder/one.json"
 says "$out" '^all .* %$'
 expect 0 locality attention --device h200 --heads 8 --keys 4096 --causal 1 --order "naive block-first"
@@ -96,6 +97,11 @@ PYTHON
 # The document has what is simulated of the published figures.
 expect 0 locality published GEMM
 grep '^|.*%' "$out" | grep -vxFf docs/locality.md && wrong "docs/locality.md: run bench/locality/generate.py again"
+
+# Patterns of others that are no bijections are told from those that are.
+expect 0 locality published softmax
+says "$out" '^\| softmax \| final \| \*\*64 of 32768\*\* \|'
+says "$out" '^\| softmax \| runs dealt to the domains \| all, once \|'
 
 # refused PATTERN ARGUMENT...: the line on stderr has to match.
 refused() {

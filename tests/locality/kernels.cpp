@@ -40,8 +40,11 @@ TEST(kernels, refuse_impossible_descriptions_with_the_line) {
       {"axes x = 3\n", "k:1: \"axes\" is no line"},
       {"axis x = 3\noperand A = 3, 4\n", "k:2: operand A needs rows"},
       {"axis x = 3\noperand A = 3, 4, 0\n", "k:2: 0 is 0; it has to be a whole number"},
-      {"axis x = 3\noperand A = 30, 4, 4\nsteps = 9\nread A = step / 2, 1, 0, 4\n",
-       "k:4: step / 2 has to move on by the same whole number"},
+      {"axis x = 3\noperand A = 300, 4, 4\nsteps = 99\nread A = step / 2, 1, 0, 4\n",
+       "k:4: step / 2 has to move on by the same whole number with each step, and sizes may not "
+       "change with steps, if there are more than 64 steps"},
+      {"axis x = 3\noperand A = 3, 4, 4\nread A = x, 1, 0, 4, 0.5\n", "k:3: 0.5 is 0.5; the step"},
+      {"axis x = 3\noperand A = 3, 4, 4\nonce A = x, 1, 0, 4, 1\n", "k:3: once A needs row"},
       {"axis x = 3\noperand A = 3, 4, 4\nread A = x / 0, 1, 0, 4\n", "k:3: x / 0 is"},
       {"axis x = 3\noperand A = 3, 4, 4\nread A = x, 0 - 1, 0, 4\n", "k:3: 0 - 1 is -1"},
       {"axis x = 3\nafter = x, x\n", "k:2: after has 2 places"},
@@ -104,6 +107,67 @@ TEST(kernels, that_are_built_in_can_be_simulated_in_any_order) {
     EXPECT_GT(o.seconds, 0);
     EXPECT_EQ(o.blocks, k.blocks());
   }
+}
+
+/// A convolution of 3 x 3: each step reads the rows and columns of one of its nine places.
+TEST(kernels, have_steps_that_move_on_unevenly) {
+  const kernel k = kernel::read(
+      "axis y = 4\nsteps = 9\noperand A = 18, 34, 4\n"
+      "read A = y * 4 + floor(step / 3), 4, mod(step, 3), 32\n",
+      "k", {});
+  const std::vector<access> accesses = k.accesses(2);
+  ASSERT_EQ(accesses.size(), 9U);
+  for (int step = 0; step < 9; ++step) {
+    const access& a = accesses[static_cast<std::size_t>(step)];
+    EXPECT_EQ(a.when, moment::given_step);
+    EXPECT_EQ(a.given_step, step);
+    EXPECT_EQ(a.row, 8 + step / 3);
+    EXPECT_EQ(a.column, step % 3);
+  }
+}
+
+TEST(kernels, read_at_a_given_step) {
+  const kernel k = kernel::read(
+      "axis y = 4\nsteps = 3\noperand A = 4, 64, 2\noperand B = 1, 64, 2\n"
+      "read A = y, 1, 0, 64\nread B = 0, 1, 0, 64, 1\n",
+      "k", {});
+  const outcome o = simulate(k, device_named("h200"), {{0, 1, 2, 3}, {}});
+  EXPECT_EQ(o.operands[0].requested, 4 * 3 * 128);
+  EXPECT_EQ(o.operands[1].requested, 4 * 128);
+}
+
+/// Two rows of tiles far enough apart in memory are in one channel of a cache, beside each other in
+/// all of them.
+TEST(kernels, with_lines_find_them_in_the_channels_of_their_addresses) {
+  device d = device_named("mi300x");
+  d.domains = 1;
+  d.last_level.reset();
+  const auto again = [&](const char* pitch) {
+    // 8192 lines, twice: those of a column of lines, or those of whole rows.
+    const kernel k = kernel::read(
+        std::string("axis i = 2\nlines = 1\noperand A = 8192, 2048, 2\nread A = ") + pitch + "\n",
+        "k", {}, d.sector);
+    EXPECT_TRUE(k.has_lines());
+    return simulate(k, d, {{0, 1}, {}}).all.rate();
+  };
+  EXPECT_LT(again("0, 8192, 0, 64"), 0.01);
+  EXPECT_GT(again("0, 256, 0, 1984"), 0.49);
+}
+
+/// Of a line that is written, counters see two requests: one that misses, and one that hits.
+TEST(kernels, count_writes_as_counters_do) {
+  const device d = device_named("mi300x");
+  const kernel k = kernel::read(
+      "axis y = 64\noperand A = 64, 1024, 2\noperand B = 64, 1024, 2\n"
+      "read A = y, 1, 0, 1024\nwrite B = y, 1, 0, 1024\n",
+      "k", {}, d.sector);
+  std::vector<int> blocks(64);
+  std::iota(blocks.begin(), blocks.end(), 0);
+  const outcome o = simulate(k, d, {blocks, {}});
+  EXPECT_EQ(o.all.rate(), 0);
+  EXPECT_EQ(o.counted.requested, 64 * 16 * 3);
+  EXPECT_NEAR(o.counted.rate(), 1.0 / 3, 1e-9);
+  EXPECT_EQ(simulate(k, device_named("h200"), {blocks, {}}).counted.requested, 0);
 }
 
 /// The domains that are not simulated work at the same time as those that are.

@@ -26,6 +26,8 @@ TEST(expressions, have_the_values_of_arithmetic) {
   EXPECT_EQ(value_of("2.5e-1 * c_1"), 0.125);
   EXPECT_EQ(value_of("min(a, b) + max(a, b * 2)"), 12);
   EXPECT_EQ(value_of("sqrt(b) + log2(b)"), 4);
+  EXPECT_EQ(value_of("floor(a / b) + floor(-c_1)"), 0);
+  EXPECT_EQ(value_of("mod(a, b) + 10 * mod(-1, b)"), 32);
   EXPECT_TRUE(std::isinf(value_of("a / (b - 4)")));
 }
 
@@ -54,6 +56,8 @@ TEST(expressions, are_written_in_cpp) {
             "(std::min(a, (-b)) / std::sqrt(4.0))");
   EXPECT_EQ(expression::parse("a - (b - 1) + max(a, log2(b))", names).cpp(names),
             "((a - (b - 1.0)) + std::max(a, std::log2(b)))");
+  EXPECT_EQ(expression::parse("mod(a, b) + floor(c_1)", names).cpp(names),
+            "((a - b * std::floor(a / b)) + std::floor(c_1))");
 }
 
 TEST(expressions, are_refused_with_the_place) {

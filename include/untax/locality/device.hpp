@@ -16,6 +16,8 @@ struct level {
   /// of a domain's cache: each side has an equal part of the bytes and of the processors
   int sides = 1;
   double far_latency = 0;  ///< as `latency`, of data that only the other side has
+  int channels = 1;        ///< of a domain's cache: each has an equal part of the sets
+  int channel_bytes = 0;   ///< bytes that follow each other in a channel
 };
 
 /// The properties of a device that decide where blocks run and what they find in caches.
@@ -27,6 +29,7 @@ struct device {
   int chunk = 1;   ///< consecutive blocks that go to one domain before the next ones go to the next
   int line = 128;  ///< bytes of a cache line
   int sector = 128;  ///< bytes that are requested and counted: a line, or a part of it
+  int write = 0;     ///< bytes of a write request; 0: it is not known how counters count writes
   int fetch = 128;   ///< bytes that come from memory at once: adjacent sectors
   double flops = 0;  ///< dense 16-bit floating point operations per second of all processors
   level cache;       ///< of each domain; its rate is that of one domain
@@ -40,12 +43,14 @@ struct device {
 /// Throws `invalid_argument` that says which field is wrong and what would be right.
 [[nodiscard]] device read_device(std::string_view text, std::string_view origin);
 
-/// A text that is compiled in: devices/*.json and devices/kernels/*.txt.
+/// A text that is compiled in: devices/*.json, devices/kernels/*.txt and devices/swizzleperf/*.txt.
 struct named_text {
   std::string name;
   std::string text;
 };
 [[nodiscard]] std::vector<named_text> built_in_devices();
 [[nodiscard]] std::vector<named_text> built_in_kernels();
+/// The ten kernels of arXiv 2508.20258, at its sizes.
+[[nodiscard]] std::vector<named_text> swizzleperf_kernels();
 
 }  // namespace untax::locality

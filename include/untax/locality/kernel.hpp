@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@ struct operand {
   /// the number of its first granule; the granules of all operands are numbered together
   std::int64_t first_granule = 0;
   std::int64_t granules_across = 1;
+  bool has_addresses = false;  ///< granules are lines, numbered by their addresses
 
   [[nodiscard]] double granule_bytes() const {
     return static_cast<double>(granule_rows * granule_columns * element_bytes);
@@ -32,7 +34,7 @@ struct operand {
 };
 
 /// The steps at which a block does an access.
-enum class moment { every_step, first_step, last_step };
+enum class moment { every_step, first_step, last_step, given_step };
 
 /// The rectangle of an operand that a block reads or writes at step 0, and how it moves with each
 /// step. The part outside of the operand is ignored.
@@ -40,6 +42,7 @@ struct access {
   int operand = 0;
   bool is_write = false;
   moment when = moment::every_step;
+  int given_step = 0;
   std::int64_t row = 0;
   std::int64_t rows = 0;
   std::int64_t column = 0;
@@ -85,6 +88,8 @@ class kernel {
   [[nodiscard]] int resident() const noexcept { return resident_; }
   /// Whether blocks do not keep step, so that hits depend on which block is ahead.
   [[nodiscard]] bool drifts() const noexcept { return drifts_; }
+  /// Whether caches are looked up by line, each in the channel of its address.
+  [[nodiscard]] bool has_lines() const noexcept { return has_lines_; }
   /// Whether some blocks need others to have ended before.
   [[nodiscard]] bool has_dependences() const noexcept { return !after_.empty(); }
 
@@ -119,9 +124,25 @@ class kernel {
   /// repeated simulations.
   [[nodiscard]] kernel remembered() const;
 
+  /// The part of a granule that an access touches: rows, and bytes of each row from `begin`.
+  struct part {
+    std::int64_t rows = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    /// How many units of `bytes` bytes it touches.
+    [[nodiscard]] double units(int bytes) const {
+      return static_cast<double>(rows * ((end + bytes - 1) / bytes - begin / bytes));
+    }
+  };
+
   /// Calls f(granule) for each granule that an access touches at a step.
   template <class F>
   void for_granules(const access& a, int step, F&& f) const {
+    for_parts(a, step, [&](std::int64_t granule, const part& /*touched*/) { f(granule); });
+  }
+  /// Calls f(granule, part) for each granule that an access touches at a step.
+  template <class F>
+  void for_parts(const access& a, int step, F&& f) const {
     const operand& o = operands_[static_cast<std::size_t>(a.operand)];
     const auto cut = [](std::int64_t begin, std::int64_t length, std::int64_t end) {
       const std::int64_t from = begin < 0 ? 0 : begin;
@@ -131,9 +152,15 @@ class kernel {
     const auto [top, bottom] = cut(a.row + a.row_per_step * step, a.rows, o.rows);
     const auto [left, right] = cut(a.column + a.column_per_step * step, a.columns, o.columns);
     if (top >= bottom || left >= right) return;
+    part touched;
     for (std::int64_t i = top / o.granule_rows; i <= (bottom - 1) / o.granule_rows; ++i) {
-      for (std::int64_t j = left / o.granule_columns; j <= (right - 1) / o.granule_columns; ++j)
-        f(o.first_granule + i * o.granules_across + j);
+      touched.rows = std::min(bottom, (i + 1) * o.granule_rows) - std::max(top, i * o.granule_rows);
+      for (std::int64_t j = left / o.granule_columns; j <= (right - 1) / o.granule_columns; ++j) {
+        const std::int64_t first = j * o.granule_columns;
+        touched.begin = (std::max(left, first) - first) * o.element_bytes;
+        touched.end = (std::min(right, first + o.granule_columns) - first) * o.element_bytes;
+        f(o.first_granule + i * o.granules_across + j, touched);
+      }
     }
   }
 
@@ -143,6 +170,7 @@ class kernel {
     int operand = 0;
     bool is_write = false;
     moment when = moment::every_step;
+    int given_step = 0;
     std::vector<select::expression> bounds;  // row, rows, column, columns
   };
 
@@ -157,6 +185,7 @@ class kernel {
   double flops_ = 0;
   int resident_ = 1;
   bool drifts_ = false;
+  bool has_lines_ = false;
   bool has_equal_steps_ = true;
   int factor_ = 1;  // steps of the text in one of these
   int line_ = 128;

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <untax/locality/order_formula.hpp>
+
 namespace untax::locality {
 
 /// A figure that was measured and published, and the result of the simulator for it.
@@ -22,6 +24,26 @@ struct published_figure {
 
 /// Simulates all known figures. With `only`, those whose source or text contains it.
 [[nodiscard]] std::vector<published_figure> published(const std::string& only = "");
+
+/// An order of a kernel that was measured and published, and the result of the simulator for it.
+struct published_pattern {
+  std::string kernel;  ///< a name of `swizzleperf_kernels`, without its prefix
+  std::string name;    ///< of the order
+  std::string formula;
+  double measured_hits = 0;   ///< part of the requests, as counters count them
+  double measured_ratio = 0;  ///< time of the kernel as numbered over that of the pattern
+  double simulated_hits = 0;
+  double simulated_ratio = 0;
+  order_verdict verdict;
+  double bound = 1;  ///< on the hits of every bijection
+};
+
+/// Simulates the patterns of arXiv 2508.20258's kernels; the first one of each kernel is the order
+/// of its numbers. With `only`, those whose source or kernel contains it.
+[[nodiscard]] std::vector<published_pattern> published_patterns(const std::string& only = "");
+
+/// A table in Markdown, with how many baselines are reproduced, and how many ranks.
+[[nodiscard]] std::string markdown_of(const std::vector<published_pattern>& patterns);
 
 /// A table in Markdown. It includes the mean error of the 12 hit rates of GEMM.
 [[nodiscard]] std::string markdown_of(const std::vector<published_figure>& figures);

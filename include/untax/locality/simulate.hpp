@@ -19,7 +19,9 @@ struct schedule {
 /// Assumptions about all kernels on all devices. None of them is fitted to a figure;
 /// docs/locality.md gives their sources.
 struct assumptions {
-  double efficiency = 0.5;     ///< part of the device's peak that a kernel reaches if all reads hit
+  double efficiency = 0.5;  ///< part of the device's peak that a kernel reaches if all reads hit
+  /// Of a wave's time at each level but the slowest, the part that is not hidden behind that one.
+  double unhidden = 0.5;
   double speed_spread = 0.02;  ///< standard deviation of the speed of processors
   double step_spread = 0.005;  ///< standard deviation of the speed of single steps
   /// Whether a read of data that another block has requested waits until they have arrived.
@@ -43,6 +45,9 @@ struct outcome {
   /// The reads of all operands, and which of them the near side of a cache had: what hardware
   /// counters count.
   traffic near_reads;
+  /// Requests as counters count them: a read of a line is one, a write one for each
+  /// `device::write` bytes, of which the first misses. Empty if that is not known.
+  traffic counted;
   traffic last_level;  ///< empty if there is none
   /// bytes that were read from memory, or written without having been in a cache
   double memory_bytes = 0;

@@ -11,8 +11,8 @@ namespace untax::select {
 /// two, such as "row_max <= 4 * nnz / rows", which is 1 if it holds and 0 if it does not.
 ///
 /// It has numbers, names, + - * /, unary minus, parentheses, min(a, b), max(a, b), sqrt(a),
-/// log2(a), and, at the top, comparisons (< <= > >=) joined by "and". It is computed in double
-/// precision, in the order in which it is written.
+/// log2(a), floor(a), mod(a, b), which is a - b * floor(a / b), and, at the top, comparisons (< <=
+/// > >=) joined by "and". It is computed in double precision, in the order in which it is written.
 class expression {
  public:
   /// Reads an expression. Throws `invalid_argument` with the position of an error, and for names
@@ -49,6 +49,8 @@ class expression {
     above,
     at_least,
     both,
+    rounded_down,
+    remainder,
   };
   /// Of a stack machine: operands first.
   struct instruction {
