@@ -112,6 +112,8 @@ class gather_launches {
     for (std::size_t i = 0; i < maps.b_or_c.size(); ++i)
       io_.b_or_c[i] = protocol_.by_rows() ? map.c(maps.b_or_c[i]) : map.b(maps.b_or_c[i]);
     maps_.a = io_.a[0];
+    maps_.m_tail = maps_.n_tail = {};
+    if (maps.own >= 0) map.describe_own_shard(maps_, maps.a[static_cast<std::size_t>(maps.own)]);
     if (!maps.inbox_tma_tiles.empty())
       io_.shard_tma_tiles = gpu::moved_map_of(maps.shard_tma_tiles, problem_.type);
     for (std::size_t peer = 0; peer < maps.inbox_tma_tiles.size(); ++peer)

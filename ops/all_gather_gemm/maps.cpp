@@ -9,6 +9,10 @@ const std::byte* at(const void* data, std::int64_t element) {
   return static_cast<const std::byte*>(data) + element * 2;
 }
 
+/// Rows behind the last ones of an inbox, into which its last tile reaches. They exist, since TMA
+/// takes several times as long for a row that does not.
+constexpr std::int64_t rows_behind = 256;
+
 /// Describes the shard that this rank sends, and its places in all inboxes.
 void describe_tma_tiles(gather_maps& maps, const all_gather_gemm_problem& problem,
                         const all_gather_gemm_protocol& how, const void* a,
@@ -46,9 +50,11 @@ gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& p
     // A map of the inbox covers all sets. What lies beyond a source's rows is read, but left out of
     // C.
     if (source == how.rank() && !how.collected()) {
+      maps.own = static_cast<int>(maps.a.size());
       maps.a.push_back({operands.a, rows ? part.size : m, columns, columns});
     } else {
-      maps.a.push_back({at(inbox.local(), rows ? 0 : part.begin), how.inbox().rows, columns, k});
+      maps.a.push_back(
+          {at(inbox.local(), rows ? 0 : part.begin), how.inbox().rows + rows_behind, columns, k});
     }
     if (!rows) maps.b_or_c.push_back({at(operands.weights, part.begin), n, part.size, k});
     if (plan.segment_rows > 0)
@@ -62,8 +68,9 @@ gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& p
 gather_bytes bytes_of(const gather_plan& plan, const all_gather_gemm_protocol& how) {
   const auto packets = static_cast<std::size_t>(how.sets().sets) *
                        static_cast<std::size_t>(plan.packets ? packet_panel::of(how).in_set : 0);
-  const std::size_t inbox = plan.packets ? packets * packet_panel::bytes
-                                         : static_cast<std::size_t>(how.inbox().elements() * 2);
+  const std::int64_t elements = how.inbox().elements() + rows_behind * how.inbox().cols;
+  const std::size_t inbox =
+      plan.packets ? packets * packet_panel::bytes : static_cast<std::size_t>(elements * 2);
   return {round_up<std::size_t>(inbox, 512), static_cast<std::size_t>(how.outbox().elements() * 2)};
 }
 

@@ -18,6 +18,7 @@ struct gather_maps {
   gpu::matrix_at b;
   gpu::matrix_at c;
   std::vector<gpu::matrix_at> a;       ///< by segment: the rank's own shard, or the inbox
+  int own = -1;                        ///< the segment that is the own shard; -1: none
   std::vector<gpu::matrix_at> b_or_c;  ///< by segment: B where it is k-blocks, C where it is rows
   gpu::tma_tiles_at shard_tma_tiles;   ///< the rank's own shard; none if it is empty
   /// By rank: the place of this rank's shard in the inbox there, a layer for each set of rooms.
@@ -28,8 +29,8 @@ struct gather_maps {
                                   const all_gather_gemm_protocol& how,
                                   const gemm_operands& operands, const symmetric<std::byte>& inbox);
 
-/// Bytes of each rank's symmetric memory: of the inbox, a multiple of 512, and of the outbox, which
-/// follows it.
+/// Bytes of each rank's symmetric memory: of the inbox and the rows behind it that tiles read, a
+/// multiple of 512, and of the outbox, which follows it.
 struct gather_bytes {
   std::size_t inbox = 0;
   std::size_t outbox = 0;

@@ -58,21 +58,30 @@ CUtensorMap tensor_map_of(const matrix_at& matrix, dtype type, const tma_tile_fo
   return map_of(matrix, 2, 1, 0, type, form);
 }
 
+operand_tail gemm_maps::tail(const matrix_at& matrix, const CUtensorMap& whole,
+                             const operand_end& end) const {
+  if (end.rows == 0) return {whole, end.begin, 0};
+  return {tensor_map_of(matrix, type, {end.rows, block_k, read_together(plan)}), end.begin,
+          end.rows};
+}
+
 void gemm_maps::describe_operands(gemm_matrices& of, const matrix_at& in_a,
                                   const matrix_at& in_b) const {
   of.a = a(in_a);
   of.b = b(in_b);
-  const auto tail_of = [&](const matrix_at& matrix, const CUtensorMap& all,
-                           const operand_end& end) -> operand_tail {
-    if (end.rows == 0) return {all, end.begin, 0};
-    return {tensor_map_of(matrix, type, {end.rows, block_k, read_together(plan)}), end.begin,
-            end.rows};
-  };
   const bool swaps = plan.config.swap_ab;
   const matrix_at& m_operand = swaps ? in_b : in_a;
   const matrix_at& n_operand = swaps ? in_a : in_b;
-  of.m_tail = tail_of(m_operand, swaps ? of.b : of.a, m_end_of(plan, m_operand.rows));
-  of.n_tail = tail_of(n_operand, swaps ? of.a : of.b, n_end_of(plan, n_operand.rows));
+  of.m_tail = tail(m_operand, swaps ? of.b : of.a, m_end_of(plan, m_operand.rows));
+  of.n_tail = tail(n_operand, swaps ? of.a : of.b, n_end_of(plan, n_operand.rows));
+}
+
+void gemm_maps::describe_own_shard(gemm_matrices& of, const matrix_at& own) const {
+  if (plan.config.swap_ab) {
+    of.n_tail = tail(own, of.a, n_end_of(plan, own.rows));
+  } else {
+    of.m_tail = tail(own, of.a, m_end_of(plan, own.rows));
+  }
 }
 
 CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {

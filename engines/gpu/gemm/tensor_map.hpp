@@ -43,6 +43,8 @@ struct gemm_maps {
 
   /// Describes A and B: whole tiles, and incomplete tiles at their ends.
   void describe_operands(gemm_matrices& of, const matrix_at& in_a, const matrix_at& in_b) const;
+  /// Describes the incomplete tile at the end of the rank's own shard of a gathered A.
+  void describe_own_shard(gemm_matrices& of, const matrix_at& own) const;
   [[nodiscard]] CUtensorMap a(const matrix_at& matrix) const {
     return tensor_map_of(matrix, type, {a_tma_tile_rows(plan), block_k, read_together(plan)});
   }
@@ -53,6 +55,10 @@ struct gemm_maps {
     return tensor_map_of(matrix, type,
                          {c_tma_tile_rows(plan.config), c_tma_tile_columns(plan.config)});
   }
+
+ private:
+  [[nodiscard]] operand_tail tail(const matrix_at& matrix, const CUtensorMap& whole,
+                                  const operand_end& end) const;
 };
 
 }  // namespace untax::gpu

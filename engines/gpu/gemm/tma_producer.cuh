@@ -40,6 +40,7 @@ class tma_producer {
       each_range(w, [&](const work_tile& range) {
         for (int k_block = range.begin; k_block < range.end && ahead_ < most;) {
           const operand_window from = source_.window_of(a_row, k_block);
+          enter(from, a_row, k_block);
           const int end = from.end < range.end ? from.end : range.end;
           for (; k_block < end && ahead_ < most; k_block += per_stage, ++ahead_) {
             if (elect_one()) {
@@ -116,6 +117,7 @@ class tma_producer {
     if constexpr (config.swap_ab) prefetched_ = w.begin;
     for (int k_block = w.begin; k_block < w.end;) {
       const operand_window from = source_.window_of(a_row, k_block);
+      enter(from, a_row, k_block);
       const int end = from.end < w.end ? from.end : w.end;
       int arrived = end;
       if constexpr (waits) arrived = arrived_until(from, b_row, k_block, end);
@@ -135,6 +137,29 @@ class tma_producer {
       }
     }
     arrivals_.end(w);
+  }
+
+  /// Sets what the stages of a window have of A. Of the last tile of the rank's own shard only the
+  /// rows that exist are loaded, as by `local_producer`; behind those of an inbox lie others.
+  __device__ void enter(const operand_window& from, int a_row, int k_block) {
+    if constexpr (brings) return;
+    a_ = {from.a, from.a_row, block_.a_rows()};
+    bytes_ = static_cast<std::uint32_t>(block_.arguments.stage_bytes);
+    if constexpr (waits) {
+      const operand_tail& tail = config.swap_ab ? block_.arguments.n_tail : block_.arguments.m_tail;
+      if (from.a_row < tail.begin || !source_.is_own_window(a_row, k_block)) return;
+      int rows = 0;
+      if constexpr (config.swap_ab) {
+        // The blocks of a cluster have smaller shares there, which lie closer together.
+        a_ = {&tail.map, tail.begin + static_cast<int>(block_.m_place) * tail.rows, tail.rows};
+        rows = tile_rows(config) + tail.rows * config.cluster;
+      } else {
+        // Blocks of a cluster that lie beyond the last rows load none.
+        a_ = {&tail.map, from.a_row, from.a_row == tail.begin ? tail.rows : 0};
+        rows = a_.rows + block_.arguments.multicast_rows * config.cluster;
+      }
+      bytes_ = static_cast<std::uint32_t>(rows) * (per_stage * block_k * 2);
+    }
   }
 
   /// The k-block up to which A has arrived, at least a stage. Loads weights until then.
@@ -210,12 +235,11 @@ class tma_producer {
   /// Waits until a stage is free, and sets the number of bytes that its barrier expects.
   __device__ void open(const ring_cursor& at) {
     block_.shared.empty[at.stage].wait(at.parity ^ 1);
-    block_.shared.full[at.stage].arrive_and_expect(
-        brings ? weight_bytes : static_cast<std::uint32_t>(block_.arguments.stage_bytes));
+    block_.shared.full[at.stage].arrive_and_expect(brings ? weight_bytes : bytes_);
   }
   __device__ void fetch_weights(const ring_cursor& to, const operand_window& from, int row,
                                 int k_block) {
-    fetch<!config.swap_ab>(to, *from.b, k_block - from.first, row);
+    fetch<!config.swap_ab>(to, *from.b, k_block - from.first, row, block_.arguments.multicast_rows);
   }
   /// Prefetches the weights of a stage into L2.
   __device__ void prefetch_weights(const operand_window& from, int row, int k_block) {
@@ -224,29 +248,40 @@ class tma_producer {
       tma_prefetch_once(*from.b, {(k_block + i - from.first) * block_k, row});
   }
   __device__ void fetch_a(const ring_cursor& to, const operand_window& from, int k_block) {
-    if constexpr (!brings) fetch<config.swap_ab>(to, *from.a, k_block - from.first, from.a_row);
+    if constexpr (!brings) {
+      if (a_.rows > 0) fetch<config.swap_ab>(to, *a_.map, k_block - from.first, a_.row, a_.rows);
+    }
   }
 
   /// Loads the k-blocks of a stage, of the N operand or of the M operand.
   template <bool of_n>
-  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, int k_block, int row) {
+  __device__ void fetch(const ring_cursor& to, const CUtensorMap& matrix, int k_block, int row,
+                        int rows) {
     auto& here = block_.shared.stages[to.stage];
     stage_barrier& full = block_.shared.full[to.stage];
 #pragma unroll
     for (int i = 0; i < per_stage; ++i) {
       const tma_coord from{column_of(k_block, i), row};
       if constexpr (of_n) {
-        load_n_operand(block_, here.n_operand[i], matrix, from, block_.arguments.multicast_rows,
-                       full);
+        load_n_operand(block_, here.n_operand[i], matrix, from, rows, full);
       } else {
         load_m_operand(block_, here.m_operand[i], matrix, from, full);
       }
     }
   }
 
+  /// The rows of A that this block loads of a window.
+  struct part {
+    const CUtensorMap* map;
+    int row;
+    int rows;
+  };
+
   const block_view<config>& block_;
   Source& source_;
   arrivals<config, Source> arrivals_;
+  part a_{};
+  std::uint32_t bytes_ = 0;  // per stage
   ring_cursor at_;
   int ahead_;           // stages from here on that already have their weights
   int prefetched_ = 0;  // weights (M operand) before this k-block are in L2 or prefetched
