@@ -11,7 +11,7 @@ usage() {
 Usage: ./test.sh [--quick | --all] [--preset NAME]... [--with-torch | --without-torch]
 Without arguments: the release build, which is the one called cuda where nvcc is found, and the Python
 package, for hosts, in a virtual environment. Where there is no GPU torch is installed there too, without
-the packages of CUDA, and transformers (570 MB are loaded), and their tests run on the CPU.
+the packages of CUDA, and also Triton and transformers (760 MB are loaded), and their tests run on the CPU.
   --quick         what CI runs: the release build and its tests, all gates, and, where nvcc is, a
                   sixth of the sources that need CUDA, others for each commit, but neither the tests
                   that need GPUs nor the kernels of the GEMM and of attention, of which the gate ptx
