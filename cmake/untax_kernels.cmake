@@ -56,8 +56,8 @@ untax_kernels(gather_packets packet_kernels "untax::packet_gather_io<untax::all_
   engines/gpu/comm/sources/packets.cuh ops/all_gather_gemm/protocol.hpp)
 untax_kernels(scatter scatter_kernels "untax::scatter_io<untax::gemm_all_scatter_protocol>"
   engines/gpu/comm/sinks/all_copies.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/protocol.hpp)
-untax_kernels(row_sums scatter_kernels "untax::row_sums_io<untax::gemm_all_scatter_protocol>"
-  engines/gpu/comm/sinks/row_partials.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_all_scatter/protocol.hpp)
+untax_kernels(row_sums scatter_kernels "untax::row_sums_io<untax::gemm_reduce_protocol>"
+  engines/gpu/comm/sinks/row_partials.cuh engines/gpu/comm/tile_senders.cuh ops/gemm_reduce_common/protocol.hpp)
 untax_kernels(sums sums_kernels untax::gpu::summed_io engines/gpu/comm/sinks/owner_sums.cuh)
 
 untax_comm_kernels(gather
@@ -72,5 +72,5 @@ template void meet_scattered(const tile_io<gemm_all_scatter_protocol>&, scatter_
 template void scatter_all(const tile_io<gemm_all_scatter_protocol>&, std::uint64_t*, bool, cudaStream_t);"
   engines/gpu/comm/scatter_kernels.cuh ops/gemm_all_scatter/protocol.hpp)
 untax_comm_kernels(row_sums
-  "template void add_rows(const row_sums<gemm_all_scatter_protocol>&, int, bool, cudaStream_t);"
-  engines/gpu/comm/row_sums.cuh ops/gemm_all_scatter/protocol.hpp)
+  "template void add_rows(const row_sums<gemm_reduce_protocol>&, int, bool, cudaStream_t);"
+  engines/gpu/comm/row_sums.cuh ops/gemm_reduce_common/protocol.hpp)

@@ -28,9 +28,9 @@ struct norm_grid {
   [[nodiscard]] static std::string name_of(const norm_case& c) {
     return fmt::format(
         "all_reduce_norm {}: {} ranks, {} tokens of {}, {} phases, {} workers, {} senders, tiles "
-        "of {} rows, {} epochs",
+        "of {} rows, {} sets, {} epochs",
         untax::name_of(c.plan.how), c.plan.world, c.problem.tokens, c.problem.hidden, c.plan.phases,
-        c.plan.workers, c.plan.senders, c.plan.tile_m, c.epochs);
+        c.plan.workers, c.plan.senders, c.plan.tile_m, c.plan.sets, c.epochs);
   }
 
   [[nodiscard]] norm_case make(int ranks, std::int64_t tokens, std::int64_t hidden,
@@ -43,9 +43,9 @@ struct norm_grid {
               .how = how,
               .workers = by.workers,
               .senders = by.senders,
-              .phases = phases,
               .tile_m = by.tile_m,
               .tile_n = hidden};
+    set_phases(c.plan, phases);
     return c;
   }
   [[nodiscard]] std::vector<norm_case> schedules(int ranks, bool quick) const {
@@ -65,6 +65,8 @@ struct norm_grid {
                                     make(ranks, 2 * ranks - 1, 1, {ranks == 2 ? 2 : 1, 1, 1})};
     // The last rank owns nothing.
     if (ranks > 1) cases.push_back(make(ranks, ranks - 1, 1, {1, 1, 1}));
+    cases.push_back(cases[1]);
+    cases.back().plan.sets = 2;  // as words have in two phases, too
     return cases;
   }
 

@@ -79,8 +79,7 @@ place norm_model::in_inbox(int source, int owner, int row, std::uint64_t epoch) 
 
 /// Sends rows of the rank's input to the ranks that add them, the next rank first.
 void norm_model::send(int block, std::uint64_t epoch, const program::sink& emit) const {
-  for (int hop = 1; hop < how().world(); ++hop) {
-    const int owner = receiver_at_hop(how().rank(), hop, how().world());
+  how().each_peer([&](int owner) {
     for (int row = how().first_row(owner) + block; row < how().end_row(owner);
          row += plan.workers()) {
       const room filled = slot(how().rank(), owner, row, epoch);
@@ -92,20 +91,18 @@ void norm_model::send(int block, std::uint64_t epoch, const program::sink& emit)
                 .reserve = reserves && how().reserves() ? filled : room{},
                 .publish = filled});
     }
-  }
+  });
 }
 
 void norm_model::take(int row, std::uint64_t epoch, const program::sink& emit) const {
   const int rank = how().rank();
-  for (int source = 0; source < how().world(); ++source) {
-    const bool own = source == rank;
-    emit(step{.what = action::add,
-              .first = source == 0,
-              .rows = 1,
-              .cols = how().hidden,
-              .from = own ? place{operand::a, rank, row, 0} : in_inbox(source, rank, row, epoch),
-              .acquire = own ? room{} : slot(source, rank, row, epoch)});
-  }
+  const auto from = [&](int source) {
+    return source == rank ? place{operand::a, rank, row, 0} : in_inbox(source, rank, row, epoch);
+  };
+  const auto arrival = [&](int source) {
+    return source == rank ? room{} : slot(source, rank, row, epoch);
+  };
+  how().add(1, how().hidden, from, arrival, emit);
   emit(step{.what = action::normalise,
             .rows = 1,
             .cols = how().hidden,
@@ -117,15 +114,11 @@ void norm_model::take(int row, std::uint64_t epoch, const program::sink& emit) c
 
 /// The steps of the block that ends last.
 void norm_model::finish(std::uint64_t epoch, const program::sink& emit) const {
-  const int rank = how().rank();
   if (!how().reserves()) return;
-  for (int hop = 1; hop < how().world(); ++hop)
-    emit(step{.retire = how().slab(source_at_hop(rank, hop, how().world()), rank, epoch)});
-  if (!how().passes_on || !closes) return;
-  for (int hop = 1; hop < how().world(); ++hop)
-    emit(step{.publish = how().landed(rank, receiver_at_hop(rank, hop, how().world()), epoch)});
-  for (int hop = 1; hop < how().world(); ++hop)
-    emit(step{.acquire = how().landed(source_at_hop(rank, hop, how().world()), rank, epoch)});
+  how().retire_slabs(epoch, 0, emit);
+  if (how().passes_on && closes)
+    how().close_sums(
+        epoch, 0, [](int) { return true; }, emit);
 }
 
 schedule::lane_program norm_model::lanes() const {

@@ -8,6 +8,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/common/memory_need.hpp"
+#include "ops/common/summing_layout.hpp"
 
 namespace untax {
 namespace {
@@ -120,7 +121,7 @@ made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
   operator_options whole_rows = options;
   whole_rows.tile_n = problem.hidden;
   auto made = make_plan(w, name, {rows, problem.hidden, 1, problem.type}, whole_rows);
-  made.plan.phases = phases;
+  set_phases(made.plan, phases);
   if (options.tile_m == 0) made.plan.tile_m = rows_of_tile(problem, rows, made.plan.workers);
   made.explanation =
       fmt::format("{}: {}, {} workers{}, {} {}, tiles of {} rows", name, name_of(made.plan.how),

@@ -63,8 +63,7 @@ class all_reduce_norm_protocol : public summing_layout {
   /// Sends rows of the rank's input to the ranks that add them, the next rank first.
   template <class Emit>
   constexpr void send(strided share, std::uint64_t epoch, Emit&& emit) const {
-    for (int hop = 1; hop < world(); ++hop) {
-      const int owner = receiver_at_hop(rank(), hop, world());
+    each_peer([&](int owner) {
       share.each(tiles_of(owner).count(), [&](int tile) {
         const range rows = rows_of(owner, tile);
         emit(step{.what = action::copy,
@@ -72,9 +71,9 @@ class all_reduce_norm_protocol : public summing_layout {
                   .cols = result_.cols,
                   .from = {operand::a, rank(), rows.begin, 0},
                   .to = in_inbox(rank(), owner, tile, epoch),
-                  .publish = slot(rank(), owner, tile, epoch)});
+                  .publish = slab(rank(), owner, epoch, tile)});
       });
-    }
+    });
   }
 
   template <class Emit>

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/common/summing_layout.hpp"
+
 namespace untax {
 namespace {
 
@@ -72,7 +74,7 @@ std::string gemm_grid::name_of(const gemm_case& c) const {
       plan.gather_own ? ", collected" : "", plan.fan_out ? ", spread" : "",
       plan.raster_rows != 1 ? fmt::format(", raster groups of {}", plan.raster_rows) : "",
       plan.k_interleave != 1 ? fmt::format(", {} starts", plan.k_interleave) : "",
-      plan.sets != 2 ? fmt::format(", {} sets", plan.sets) : "", c.epochs);
+      plan.sets != (plan.phases == 2 ? 1 : 2) ? fmt::format(", {} sets", plan.sets) : "", c.epochs);
 }
 
 /// Where shards are multiples of `shard_granularity` elements, the sizes that are sharded or split
@@ -103,7 +105,6 @@ gemm_grid::gemm_case gemm_grid::make(int ranks, shape size, cut by, bool in_unit
             .move = move,
             .workers = by.workers,
             .senders = by.senders,
-            .phases = phases,
             .tile_m = by.tile_m,
             .tile_n = by.tile_n,
             .panel_k = by.panel_k,
@@ -115,6 +116,7 @@ gemm_grid::gemm_case gemm_grid::make(int ranks, shape size, cut by, bool in_unit
             // Bulk patterns have no rooms: the barrier and the other set separate one run from the
             // next.
             .sets = is_bulk(how) ? 2 : by.sets};
+  set_phases(c.plan, phases);
   return c;
 }
 
@@ -176,6 +178,16 @@ std::vector<gemm_grid::gemm_case> gemm_grid::explored(int ranks) const {
     // small.
     cases.push_back(make(ranks, {size - 1, 3, size - 1}, high, true));
   }
+  if (phases == 2 && how == pattern::fused_sequential) {  // as words do on GPUs
+    cases.push_back(cases[1]);
+    cases.back().plan.sets = 2;
+  }
+  if (phases == 2 && how == pattern::fused_warp_specialized) {
+    // The kernel that sends rows reserves in two phases as well, though only one phase needs it.
+    gemm_grid one_phase = *this;
+    one_phase.phases = 1;
+    for (gemm_case& c : one_phase.explored(ranks)) cases.push_back(c);
+  }
   return cases;
 }
 
@@ -227,6 +239,7 @@ std::vector<protocol_variant> variants_of(const operator_entry& entry) {
   std::vector<protocol_variant> variants;
   std::vector<pattern> patterns(host_patterns.begin(), host_patterns.end());
   if (entry.copied) patterns.push_back(pattern::copy_engine);
+  if (entry.sums_to) patterns.push_back(pattern::fused_warp_specialized);
   for (const pattern how : patterns) {
     if (how == pattern::automatic) continue;
     for (const auto gather : {gather_axis::rows, gather_axis::k}) {

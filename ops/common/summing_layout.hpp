@@ -6,6 +6,7 @@
 #include <untax/tile/barrier_steps.hpp>
 #include <untax/tile/counter_layout.hpp>
 #include <untax/tile/order.hpp>
+#include <untax/tile/owner_exchange.hpp>
 #include <untax/tile/protocol.hpp>
 #include <untax/tile/shard.hpp>
 
@@ -13,18 +14,28 @@
 
 namespace untax {
 
+/// Of a plan for tiles. In two phases one set of rooms is enough: when sums have landed, all are
+/// empty.
+constexpr void set_phases(protocol_plan& plan, int phases) noexcept {
+  plan.phases = phases;
+  if (phases == 2) plan.sets = 1;
+}
+
 /// Rows that are summed over ranks in tiles: the rank that adds each, the places of partial tiles
 /// until then, and the counters that guard them.
 ///
 /// An owner adds the partial tiles of its rows. Where the sum is wanted
 /// everywhere, it passes the sum on (two phases), or every rank owns all rows (one phase).
-class summing_layout {
+///
+/// Each tile has a counter. In rows (fused_warp_specialized) there is one for all that a worker of
+/// a source sends, and an owner opens its slabs in each run. Kernels see all blocks as one worker.
+class summing_layout : public owner_exchange<summing_layout> {
  public:
-  [[nodiscard]] constexpr int rank() const noexcept { return plan_.rank; }
-  [[nodiscard]] constexpr int world() const noexcept { return plan_.world; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int world() const noexcept { return plan_.world; }
   [[nodiscard]] constexpr int counters() const noexcept { return counters_.size(); }
   [[nodiscard]] constexpr extent inbox() const noexcept {
-    return {sets_.sets * world() * full_rows(), result_.cols};
+    return {sets().sets * world() * full_rows(), result_.cols};
   }
 
   // Which rank adds which rows.
@@ -37,10 +48,15 @@ class summing_layout {
   [[nodiscard]] constexpr bool passes_on() const noexcept {
     return target_ == reduce_target::everywhere && plan_.phases == 2;
   }
+  [[nodiscard]] constexpr bool in_rows() const noexcept {
+    return plan_.how == pattern::fused_warp_specialized;
+  }
   /// Whether a source reserves a room before it fills it again. Where the sum goes to all ranks,
   /// what a rank receives in a run shows that its peers have emptied the rooms that it fills in the
   /// next run.
-  [[nodiscard]] constexpr bool reserves() const noexcept { return target_ == reduce_target::owner; }
+  [[nodiscard]] constexpr bool reserves() const noexcept {
+    return target_ == reduce_target::owner || in_rows();
+  }
   /// The rows that `owner` adds.
   [[nodiscard]] constexpr range rows_for(int owner) const noexcept {
     return straight() ? range{0, result_.rows} : rows_.of(owner);
@@ -65,76 +81,74 @@ class summing_layout {
   /// The place of the partial tile of `source` at the owner.
   [[nodiscard]] constexpr place in_inbox(int source, int owner, int tile,
                                          std::uint64_t epoch) const noexcept {
-    const std::int64_t block = sets_.set_of(epoch) * world() + source;
+    const std::int64_t block = sets().set_of(epoch) * world() + source;
     return {operand::inbox, owner,
             block * full_rows() + rows_of(owner, tile).begin - rows_for(owner).begin,
             cols_of(owner, tile).begin};
   }
 
-  // The rooms, and the counters that guard them.
+  // The counters: see owner_exchange.
 
-  [[nodiscard]] constexpr room slot(int source, int owner, int tile,
-                                    std::uint64_t epoch) const noexcept {
-    if (!has_rooms()) return {};
-    const int set = sets_.set_of(epoch);
-    const int ready = ready_.at(set, source, tile);
+  [[nodiscard]] constexpr room_sets sets() const noexcept { return {in_rows() ? 1 : plan_.sets}; }
+  [[nodiscard]] constexpr int ready_of(int set, int source, int tile) const noexcept {
+    return ready_.at(set, source, in_rows() ? tile % plan_.workers : tile);
+  }
+  [[nodiscard]] constexpr int free_of(int set, int owner) const noexcept {
+    return reserves() ? free_.at(set, owner) : -1;
+  }
+  [[nodiscard]] constexpr int takers() const noexcept { return in_rows() ? 1 : plan_.workers; }
+  [[nodiscard]] constexpr std::uint64_t credit() const noexcept { return in_rows() ? 0 : 1; }
+  [[nodiscard]] constexpr int landed_of(int owner, int passer) const noexcept {
+    return ready_.at(0, owner, parts() + passer);
+  }
+  /// In rows, for kernels: the slab of `source` is output 0, and that its sums have landed
+  /// output 1.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landing(int source, int consumer, int output,
+                                                         std::uint64_t epoch) const noexcept {
+    const int ready = ready_.at(0, source, output);
     return {.producer = source,
-            .consumer = owner,
+            .consumer = consumer,
             .number = ready,
             .ready = ready,
-            .free = reserves() ? free_.at(set, owner) : -1,
-            .readers = plan_.workers,
-            .use = sets_.use_of(epoch)};
-  }
-  /// Signals that all that `passer` of rank `from` passes on is in the result of rank `to`.
-  [[nodiscard]] constexpr room landed(int from, int to, int passer,
-                                      std::uint64_t epoch) const noexcept {
-    const int ready = landed_.at(0, from, passer);
-    return {.producer = from, .consumer = to, .number = ready, .ready = ready, .use = epoch};
+            .free = free_.at(0, consumer),
+            .use = epoch,
+            .credit = 0};
   }
 
- protected:
-  /// `passers` workers of a rank pass sums on.
-  constexpr summing_layout(extent result, reduce_target target, const protocol_plan& plan,
-                           int passers)
-      : result_(result),
-        target_(target),
-        plan_(plan),
-        passers_(passers),
-        rows_{result.rows, plan.world},
-        sets_{passes_on() ? 1 : plan.sets},
-        ready_(counters_.take(sets_.sets, plan.world, most_tiles())),
-        free_(counters_.take(reserves() ? sets_.sets : 0, plan.world, plan.workers)),
-        landed_(counters_.take(1, plan.world, passes_on() ? passers : 0)),
-        barrier_{plan.rank, plan.world, counters_.take(1, plan.world, 1)},
-        closing_{plan.rank, plan.world, counters_.take(1, plan.world, passes_on() ? 1 : 0)} {}
-
-  /// sum = partial of rank 0 + partial of rank 1 + ..., in this order whatever arrives first.
-  template <class Emit>
-  constexpr void add_all(int tile, place own, std::uint64_t epoch, Emit&& emit) const {
-    for (int source = 0; source < world(); ++source) {
-      const bool mine = source == rank();
-      emit(step{.what = action::add,
-                .first = source == 0,
-                .rows = rows_of(rank(), tile).size,
-                .cols = cols_of(rank(), tile).size,
-                .from = mine ? own : in_inbox(source, rank(), tile, epoch),
-                .acquire = mine ? room{} : slot(source, rank(), tile, epoch)});
-    }
-  }
-
-  /// Signals that all that this worker passes on has landed, and waits for its counterparts.
+  /// Signals that all that this worker passes on has landed, and waits for its counterparts. The
+  /// first worker of a rank does so even if the rank has no rows.
   template <class Emit>
   constexpr void close(int passer, std::uint64_t epoch, Emit&& emit) const {
     const auto passes = [&](int owner) {
-      return strided{passer, passers_}.share_of(tiles_of(owner).count()) > 0;
+      return passer == 0 || strided{passer, passers_}.share_of(tiles_of(owner).count()) > 0;
     };
-    for (int hop = 1; passes(rank()) && hop < world(); ++hop)
-      emit(step{.publish = landed(rank(), receiver_at_hop(rank(), hop, world()), passer, epoch)});
-    for (int hop = 1; hop < world(); ++hop) {
-      const int owner = source_at_hop(rank(), hop, world());
-      if (passes(owner)) emit(step{.acquire = landed(owner, rank(), passer, epoch)});
-    }
+    close_sums(epoch, passer, passes, emit);
+  }
+
+ protected:
+  /// `passers` workers of a rank pass sums on. Owners have multiples of `owner_step` rows.
+  constexpr summing_layout(extent result, reduce_target target, const protocol_plan& plan,
+                           int passers, std::int64_t owner_step = 1)
+      : result_(result),
+        target_(target),
+        passers_(passers),
+        plan_(plan),
+        rows_{result.rows, plan.world, owner_step},
+        ready_(counters_.take(sets().sets, plan.world, parts() + (passes_on() ? passers : 0))),
+        free_(counters_.take(reserves() ? sets().sets : 0, plan.world, takers())),
+        barrier_{plan.rank, plan.world, counters_.take(1, plan.world, 1)},
+        closing_{plan.rank, plan.world, counters_.take(1, plan.world, passes_on() ? 1 : 0)} {}
+
+  /// Adds a tile. In rows all slabs have been acquired before.
+  template <class Emit>
+  constexpr void add_all(int tile, place own, std::uint64_t epoch, Emit&& emit) const {
+    add(
+        rows_of(rank(), tile).size, cols_of(rank(), tile).size,
+        [&](int source) { return source == rank() ? own : in_inbox(source, rank(), tile, epoch); },
+        [&](int source) {
+          return source == rank() || in_rows() ? room{} : slab(source, rank(), epoch, tile);
+        },
+        emit);
   }
 
   /// The most tiles that an owner adds.
@@ -144,14 +158,13 @@ class summing_layout {
 
   extent result_;
   reduce_target target_;
-  protocol_plan plan_;
   int passers_;
-  sharding rows_;
-  room_sets sets_;
   counter_layout counters_;  ///< protocols take further counters from it
-  counter_block ready_;
+  protocol_plan plan_;
+  sharding rows_;
+  counter_block
+      ready_;  ///< for each source: those of its parts, then of the sums that it passes on
   counter_block free_;
-  counter_block landed_;
   barrier_steps barrier_;
   barrier_steps closing_;  ///< after sums are passed on
 
@@ -159,6 +172,10 @@ class summing_layout {
   /// The most rows that an owner adds.
   [[nodiscard]] constexpr std::int64_t full_rows() const noexcept {
     return straight() ? result_.rows : rows_.full();
+  }
+  /// The parts of a slab that have a counter.
+  [[nodiscard]] constexpr int parts() const noexcept {
+    return in_rows() ? plan_.workers : most_tiles();
   }
 };
 

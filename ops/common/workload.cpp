@@ -11,6 +11,7 @@
 #include "engines/host/openblas.hpp"
 #include "ops/common/deviation.hpp"
 #include "ops/common/device_reference.hpp"
+#include "ops/common/summing_layout.hpp"
 
 namespace untax {
 namespace {
@@ -54,8 +55,8 @@ protocol_plan about(const operator_entry& entry, const gemm_problem& problem,
   plan.workers = workers_of(options, world);
   plan.senders = std::max(options.senders, 1);
   if (entry.phases)
-    plan.phases =
-        options.phases > 0 ? options.phases : entry.phases(problem, world, memory_kind::host);
+    set_phases(plan, options.phases > 0 ? options.phases
+                                        : entry.phases(problem, world, memory_kind::host));
   plan.tile_m = chosen(options.tile_m, 512, problem.m);
   plan.tile_n = chosen(options.tile_n, 2048, problem.n);
   plan.panel_k = options.panel_k > 0 ? options.panel_k : 2048;

@@ -22,7 +22,8 @@ summed_problem summed(const gemm_all_reduce_problem& p) {
 std::string choose_phases(const world& w, const gemm_all_reduce_problem& problem,
                           const operator_options& options, protocol_plan& plan) {
   require_phases(name, plan.rank, options.phases);
-  plan.phases = options.phases > 0 ? options.phases : phases_for(problem, plan.world, w.memory());
+  set_phases(plan,
+             options.phases > 0 ? options.phases : phases_for(problem, plan.world, w.memory()));
   return fmt::format(", {} {}", plan.phases,
                      plan.phases == 1 ? "phase: everybody adds everything"
                                       : "phases: owners add rows and pass the sum on");

@@ -31,12 +31,6 @@ struct symmetric_result {
                                                               const symmetric_result& result,
                                                               gpu::room_pool* rooms);
 
-/// The same for the pattern fused_warp_specialized: see `row_sums_plan`.
-[[nodiscard]] std::unique_ptr<device_operator> row_sums_on_device(world& w, const device_sum& sum,
-                                                                  const operator_options& options,
-                                                                  const symmetric_result& result,
-                                                                  gpu::room_pool* rooms);
-
 /// The same in a world of one rank, which needs no pattern: it runs the GEMM alone and sends
 /// nothing.
 [[nodiscard]] std::unique_ptr<device_operator> lonely_sum_on_device(world& w, const device_sum& sum,

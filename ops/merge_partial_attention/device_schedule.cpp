@@ -156,16 +156,13 @@ void merge_model::take(int block, std::uint64_t epoch, const program::sink& emit
 void merge_model::add(const segment& s, const range& cols, int number, std::uint64_t epoch,
                       const program::sink& emit) const {
   const int rank = how().rank();
-  for (int source = 0; source < how().world(); ++source) {
-    const bool own = source == rank;
-    const bool waits = !own && number >= 0;
-    emit(step{.what = action::add,
-              .first = source == 0,
-              .rows = 1,
-              .cols = cols.size,
-              .from = own ? given(s, cols.begin) : in_inbox(source, rank, s.row, cols.begin, epoch),
-              .acquire = waits ? slot(source, rank, number, epoch) : room{}});
-  }
+  const auto from = [&](int source) {
+    return source == rank ? given(s, cols.begin) : in_inbox(source, rank, s.row, cols.begin, epoch);
+  };
+  const auto arrival = [&](int source) {
+    return source != rank && number >= 0 ? slot(source, rank, number, epoch) : room{};
+  };
+  how().add(1, cols.size, from, arrival, emit);
 }
 void merge_model::store(const segment& s, const range& cols, const program::sink& emit) const {
   const std::int64_t head = s.head - how().first_head(how().rank());
@@ -178,9 +175,7 @@ void merge_model::store(const segment& s, const range& cols, const program::sink
 
 /// The steps of the last block.
 void merge_model::finish(std::uint64_t epoch, const program::sink& emit) const {
-  for (int hop = 1; hop < how().world(); ++hop)
-    emit(step{.retire = how().slab(source_at_hop(how().rank(), hop, how().world()), how().rank(),
-                                   epoch)});
+  how().retire_slabs(epoch, 0, emit);
 }
 
 schedule::lane_program merge_model::lanes() const {

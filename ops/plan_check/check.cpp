@@ -1,8 +1,11 @@
 #include "ops/plan_check/check.hpp"
 
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
+
+#include "engines/schedule/walk.hpp"
 
 namespace untax::plan_check {
 namespace {
@@ -60,6 +63,33 @@ std::string difference(const comm::sender_program& does, const comm::sender_prog
       }
     }
   }
+  return "";
+}
+
+std::string exchange_difference(const program& lanes, const program& says, bool reserves,
+                                std::uint64_t epochs) {
+  // Epoch, verb, producer, consumer, whether the room has bytes, value.
+  std::set<std::tuple<std::uint64_t, channel_verb, int, int, bool, std::uint64_t>> signals[2];
+  for (const program* steps : {&lanes, &says}) {
+    schedule::each_step(
+        schedule::rank_plan(*steps, {}, epochs), [&](const auto& at, const step& s) {
+          schedule::each_verb(s, [&](channel_verb verb, const room& r) {
+            const bool waits = verb == channel_verb::reserve;
+            const std::uint64_t value = waits ? r.needed_free() : r.use;
+            const bool guards = waits || verb == channel_verb::retire;
+            if (r.producer != r.consumer && value > 0 && (reserves || !guards))
+              signals[steps == &says].emplace(at.epoch, verb, r.producer, r.consumer,
+                                              reserves && r.free >= 0, value);
+          });
+        });
+  }
+  for (const bool protocol : {false, true})
+    for (const auto& signal : signals[protocol])
+      if (const auto [epoch, verb, producer, consumer, has_bytes, value] = signal;
+          !signals[!protocol].contains(signal))
+        return fmt::format("{} of {} from rank {} to rank {} in epoch {}: only in its {}",
+                           schedule::name_of(verb), value, producer, consumer, epoch,
+                           protocol ? "protocol" : "lanes");
   return "";
 }
 

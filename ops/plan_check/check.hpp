@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <untax/core/error.hpp>
+#include <untax/tile/program.hpp>
 
 #include "engines/gpu/comm/transfer_list.hpp"
 #include "ops/common/device_schedule.hpp"
@@ -18,6 +20,18 @@ namespace untax::plan_check {
 /// which a set is used for the first or second time. Empty if there is none.
 [[nodiscard]] std::string difference(const comm::sender_program& does,
                                      const comm::sender_program& says);
+/// The first signal between ranks, or wait for one, that a rank has either in its lanes or in its
+/// protocol, but not in both; empty if there is none. The parts of a slab count as one, since their
+/// sizes are the plan's. Lanes may reserve and retire where the protocol does not.
+[[nodiscard]] std::string exchange_difference(const program& lanes, const program& says,
+                                              bool reserves, std::uint64_t epochs);
+/// The same for a planned sum.
+template <class Model>
+[[nodiscard]] std::string exchange_difference(const Model& m) {
+  const auto& says = m.exchange();
+  return exchange_difference(program(m.lanes()), program(says), says.reserves(),
+                             2 * static_cast<std::uint64_t>(m.sets()));
+}
 /// The number of rectangles that they send in a run.
 [[nodiscard]] std::size_t transfers_of(const comm::sender_program& says);
 
@@ -30,6 +44,7 @@ using sender_change = std::function<void(int sender, std::vector<step>& steps)>;
 ///   says()       the steps of its senders by their program, where they walk lists
 ///   does()       the same by what its kernels get, after `change`
 ///   faults()     faults that show without the other ranks
+///   exchange()   its protocol, if it is a sum
 ///   lanes()      the steps of its kernels; the model and its plan have to outlive them
 ///   operands()   the sizes of its matrices
 ///   sets()       the number of its room sets
@@ -59,6 +74,10 @@ template <class ModelOf>
       if (m.plan.agreed() != models.front().plan.agreed())
         found.faults.push_back(who + " plans otherwise than rank 0");
       for (const std::string& fault : m.faults()) found.faults.push_back(who + ": " + fault);
+      if constexpr (requires { m.exchange(); }) {
+        const std::string fault = found.faults.empty() ? exchange_difference(m) : "";
+        if (!fault.empty()) found.faults.push_back(who + ": " + fault);
+      }
       if constexpr (requires { m.says(); }) found.transfers += transfers_of(m.says());
     }
   } catch (const error& e) {

@@ -25,7 +25,7 @@ class cta_lane {
       begin_work();
       read(of, of.finishes);
       if (!of.finishes) return leave_sums(cta);
-      if (of.begin == 0) return;
+      if (of.begin == 0 || gemm_.k == 0) return;
       const int first = gpu::tile_scheduler(gemm_.plan->schedule)
                             .first_contributor(of.cluster, {of.tile, of.begin, of.end});
       for (int cluster = first; cluster < of.cluster; ++cluster)
@@ -84,7 +84,8 @@ class cta_lane {
 
   void use(const factors& f, std::int64_t& done, std::int64_t to, bool finishes) {
     const std::int64_t depth = to - done;
-    if (depth <= 0 || f.rows == 0 || f.cols == 0) return;
+    if (f.rows == 0 || f.cols == 0 || depth < 0) return;
+    if (depth == 0 && (gemm_.k > 0 || !finishes)) return;  // over no columns products are zero
     step s{.rows = f.rows, .from = f.a};
     s.from.col += done;
     if (finishes) {
@@ -208,6 +209,26 @@ factors operand_space::multiplied(const gpu::cta_read& of, const gpu::matrix_at&
   f.b = rectangle(b, of.b.begin, columns.begin, f.cols, f.depth);
   f.c = rectangle(c, c_row, of.b.begin, f.rows, f.cols);
   return f;
+}
+
+gemm_lanes partial_products(const gpu::gemm_plan& plan, const schedule::operand_extents& operands,
+                            int rank, const gpu::row_rotation& order) {
+  gemm_lanes all;
+  all.plan = &plan;
+  all.k = operands.a.cols;
+  all.read = [=](const gpu::cta_read& of, std::uint64_t, const auto& visit) {
+    const std::int64_t row = order.rotated(static_cast<int>(of.a.begin));
+    const std::int64_t begin = std::int64_t{of.begin} * gpu::block_k;
+    const std::int64_t end = std::min(std::int64_t{of.end} * gpu::block_k, operands.a.cols);
+    visit(factors{.rows = std::clamp<std::int64_t>(operands.a.rows - row, 0, of.a.count),
+                  .cols = std::clamp<std::int64_t>(operands.b.rows - of.b.begin, 0, of.b.count),
+                  .depth = std::max<std::int64_t>(end - begin, 0),
+                  .a = {operand::a, rank, row, begin},
+                  .b = {operand::b, rank, of.b.begin, begin},
+                  .c = {operand::product, rank, 0, 0},
+                  .waits = {}});
+  };
+  return all;
 }
 
 extent tile_extent(const gpu::tile_config& c) {

@@ -12,6 +12,7 @@
 #include "engines/gpu/copy/matrix_at.hpp"
 #include "engines/gpu/copy/moved_operands.hpp"
 #include "engines/gpu/gemm/cta_reads.hpp"
+#include "engines/gpu/gemm/owned_rows.hpp"
 #include "engines/schedule/lanes.hpp"
 
 namespace untax::plan_check {
@@ -102,6 +103,12 @@ struct gemm_lanes {
   /// Rows of A that belong to one rank each; empty: all belong to one.
   std::vector<range> rows_of_ranks;
 };
+
+/// The CTAs of a GEMM over a rank's part of k, which may be nothing. `order`: of the rows of A.
+/// `store` says where products go.
+[[nodiscard]] gemm_lanes partial_products(const gpu::gemm_plan& plan,
+                                          const schedule::operand_extents& operands, int rank,
+                                          const gpu::row_rotation& order);
 
 /// Rows and columns of the result that a CTA computes at a time.
 [[nodiscard]] extent tile_extent(const gpu::tile_config& c);

@@ -6,7 +6,6 @@
 #include "engines/gpu/gemm/cta_reads.hpp"
 #include "engines/timing/reader.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
-#include "ops/gemm_reduce_common/row_schedule.hpp"
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"
 #include "ops/timing/predictor.hpp"

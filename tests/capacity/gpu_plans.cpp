@@ -11,7 +11,6 @@
 #include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/common/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
-#include "ops/gemm_reduce_common/row_schedule.hpp"
 #include "ops/merge_partial_attention/device_schedule.hpp"
 #include "ops/plan_check/gather.hpp"
 #include "ops/plan_check/scatter.hpp"

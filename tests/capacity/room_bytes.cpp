@@ -16,8 +16,6 @@
 #include "ops/collectives_common/planning.hpp"
 #include "ops/common/row_table.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
-#include "ops/gemm_reduce_common/row_plan.hpp"
-
 namespace {
 
 using namespace untax;

@@ -16,7 +16,7 @@
 
 #include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/common/device_schedule.hpp"
-#include "ops/gemm_reduce_common/row_schedule.hpp"
+#include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/plan_check/gather.hpp"
 
 namespace {

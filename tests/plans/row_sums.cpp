@@ -15,7 +15,6 @@
 #include "ops/common/nowhere.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
-#include "ops/gemm_reduce_common/row_schedule.hpp"
 #include "ops/plan_check/check.hpp"
 #include "tests/errors.hpp"
 
@@ -307,11 +306,11 @@ TEST(row_sums, every_signal_is_needed) {
         const auto whole = std::make_shared<schedule::lane_program>(m.lanes());
         schedule::lane_program some({m.plan.rank,
                                      2,
-                                     m.plan.meetings().counters(),
+                                     m.exchange().counters(),
                                      {2 * m.plan.slab_rows, sum.n},
                                      {},
                                      plan_check::tile_extent(m.plan.gemm.config)});
-        for (int flag = whole->counters(); flag > m.plan.meetings().counters(); --flag)
+        for (int flag = whole->counters(); flag > m.exchange().counters(); --flag)
           static_cast<void>(some.add_flag());
         for (int i = 0; i < whole->kernels(); ++i) {
           const kernel about = whole->kernel_at(i);
@@ -335,16 +334,41 @@ TEST(row_sums, every_signal_is_needed) {
     const auto missing = [&](const char* what, const auto& is) {
       EXPECT_FALSE(problems([&](const step& s) { return !is(s); }).empty()) << what;
     };
-    const auto says = [&](const room& r, int output) {
-      return between_ranks(r) &&
-             r.ready ==
-                 models.front().plan.meetings().landing(r.producer, r.consumer, output, 1).ready;
+    const gemm_reduce_protocol& exchange = models.front().exchange();
+    const auto is = [&](const room& r, const room& same) {
+      return between_ranks(r) && r.ready == same.ready;
     };
-    missing("that parts have landed",
-            [&](const step& s) { return says(s.acquire, row_sums_plan::parts_landed); });
-    missing("that sums have landed",
-            [&](const step& s) { return says(s.acquire, row_sums_plan::sums_landed); });
+    missing("that parts have landed", [&](const step& s) {
+      return is(s.acquire, exchange.slab(s.acquire.producer, s.acquire.consumer, 1));
+    });
+    missing("that sums have landed", [&](const step& s) {
+      return is(s.acquire, exchange.landed(s.acquire.producer, s.acquire.consumer, 1));
+    });
     missing("that slabs are open", [&](const step& s) { return between_ranks(s.retire); });
+  }
+}
+
+/// What kernels signal, and wait for, is what their protocol says. Output 1 of a kernel is that
+/// sums have landed, output 0 the rest.
+TEST(row_sums, kernels_signal_as_their_protocol_says) {
+  for (const int phases : {0, 1, 2}) {
+    const auto target = phases == 0 ? reduce_target::owner : reduce_target::everywhere;
+    const device_sum sum = sum_of(130, 72, 200, target, std::max(phases, 1));
+    row_sums_model m(sum, row_sums_plans(sum, 3, 1, as_rows, {few}).front());
+    EXPECT_EQ(plan_check::exchange_difference(m), "") << text_of(sum, 3);
+    const gemm_reduce_protocol& exchange = m.exchange();
+    for (const std::uint64_t epoch : {1U, 2U}) {
+      const room parts = exchange.landing(0, 1, 0, epoch);
+      const room same = exchange.slab(0, 1, epoch);
+      EXPECT_EQ(std::tuple(parts.ready, parts.free, parts.use, parts.credit, parts.readers),
+                std::tuple(same.ready, same.free, same.use, same.credit, same.readers));
+      EXPECT_EQ(exchange.landing(0, 1, 1, epoch).ready, exchange.landed(0, 1, epoch).ready);
+      EXPECT_EQ(exchange.landing(0, 1, 1, epoch).use, exchange.landed(0, 1, epoch).use);
+    }
+    m.plan.passes_on = !m.plan.passes_on;
+    EXPECT_EQ(plan_check::exchange_difference(m),
+              fmt::format("acquire of 1 from rank 0 to rank 1 in epoch 1: only in its {}",
+                          phases == 2 ? "protocol" : "lanes"));
   }
 }
 

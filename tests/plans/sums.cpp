@@ -166,6 +166,24 @@ TEST(sums, ranks_that_receive_from_owners_need_no_reserve) {
   EXPECT_EQ(needed, 7);
 }
 
+/// What kernels signal, and wait for, is what their protocol says.
+TEST(sums, kernels_signal_as_their_protocol_says) {
+  for (const int phases : {0, 1, 2}) {
+    const auto target = phases == 0 ? reduce_target::owner : reduce_target::everywhere;
+    const device_sum sum = sum_of(130, 72, 200, target, std::max(phases, 1));
+    for (const pattern how : own_patterns) {
+      sums_model m(sum, sums_plans(sum, 3, 1, in(how), {few}).front());
+      EXPECT_EQ(plan_check::exchange_difference(m), "") << name_of(how) << ", phases " << phases;
+      m.reserves = false;
+      EXPECT_EQ(
+          plan_check::exchange_difference(m),
+          phases > 0 ? "" : "reserve of 1 from rank 1 to rank 0 in epoch 3: only in its protocol");
+      m.plan.how.everywhere = phases != 1;
+      EXPECT_NE(plan_check::exchange_difference(m), "") << name_of(how) << ", phases " << phases;
+    }
+  }
+}
+
 TEST(sums, mutants_of_plans_are_caught) {
   const device_sum sum = sum_of(300, 264, 328, reduce_target::owner, 1);
   const auto killed = [&](const char* what, const auto& change) {

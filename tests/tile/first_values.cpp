@@ -50,7 +50,7 @@
 #include "ops/common/memory_need.hpp"
 #include "ops/common/model_check.hpp"
 #include "ops/common/planning.hpp"
-#include "ops/gemm_reduce_common/layout.hpp"
+#include "ops/gemm_reduce_common/protocol.hpp"
 #include "src/world/settings.hpp"
 #include "src/world/unix_socket.hpp"
 

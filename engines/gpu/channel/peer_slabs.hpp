@@ -4,6 +4,7 @@
 
 #include <untax/core/host_device.hpp>
 #include <untax/flow/room.hpp>
+#include <untax/tile/owner_exchange.hpp>
 
 namespace untax::gpu {
 
@@ -11,7 +12,7 @@ namespace untax::gpu {
 /// signal: zero means not arrived, no word that is sent is zero, and the owner resets words to zero
 /// when it has taken them. So one counter per pair of ranks and set is enough: the owner raises it
 /// when it has taken all words. Plain arithmetic, the same in kernels and on the host.
-struct peer_slabs {
+struct peer_slabs : owner_exchange<peer_slabs> {
   int own_rank = 0;
   int ranks = 1;
   bool passes_on = false;  ///< owners store their results to all ranks
@@ -26,26 +27,22 @@ struct peer_slabs {
                                                         std::uint64_t epoch) const noexcept {
     return sets().set_of(epoch) * ranks + source;
   }
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room slab(int source, int owner,
-                                                      std::uint64_t epoch) const noexcept {
-    room r;
-    r.producer = source;
-    r.consumer = owner;
-    r.number = slab_of(source, epoch);
-    r.ready = 0;  // never raised: words are their own signal
-    r.free = sets().set_of(epoch) * ranks + owner;
-    r.use = sets().use_of(epoch);
-    return r;
+
+  // See owner_exchange. A slab has the number of its memory; that counter is never raised.
+
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool has_rooms() noexcept { return true; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_of(int set, int source,
+                                                         int /*part*/) const noexcept {
+    return set * ranks + source;
   }
-  /// The flag by which `owner` signals that all its results have been stored at rank `to`.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landed(int owner, int to,
-                                                        std::uint64_t epoch) const noexcept {
-    room r;
-    r.producer = owner;
-    r.consumer = to;
-    r.number = r.ready = sets().sets * ranks + owner;
-    r.use = epoch;
-    return r;
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int free_of(int set, int owner) const noexcept {
+    return set * ranks + owner;
+  }
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int takers() noexcept { return 1; }
+  [[nodiscard]] UNTAX_HOST_DEVICE static constexpr std::uint64_t credit() noexcept { return 1; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int landed_of(int owner,
+                                                          int /*passer*/) const noexcept {
+    return sets().sets * ranks + owner;
   }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int counters() const noexcept {
     return (sets().sets + 1) * ranks;
