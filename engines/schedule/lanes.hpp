@@ -58,6 +58,22 @@ class lane_program {
       if (raised >= 0) emit(raises(rank, raised, epoch));
     });
   }
+  /// Adds `count` lanes `what(number, epoch, emit)`. Each first waits for the flags
+  /// `behind[number]`, if there are any, and raises one at its end. Returns those.
+  template <class What>
+  std::vector<int> add_each(int count, const What& what,
+                            std::vector<std::vector<int>> behind = {}) {
+    behind.resize(static_cast<std::size_t>(count));
+    std::vector<int> raised;
+    for (int number = 0; number < count; ++number) {
+      raised.push_back(add_flag());
+      const auto lane = [=](std::uint64_t epoch, const program::sink& emit) {
+        what(number, epoch, emit);
+      };
+      add(behind[static_cast<std::size_t>(number)], lane, raised.back());
+    }
+    return raised;
+  }
   /// A new flag. All flags that only make wait have to be added before those that order.
   [[nodiscard]] int add_flag(bool orders = true) {
     if (!orders) ++waits_only_;

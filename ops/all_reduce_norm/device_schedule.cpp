@@ -130,19 +130,13 @@ schedule::lane_program norm_model::lanes() const {
                               {},
                               {1, how().hidden}});
   all.begin_kernel(all_reduce_norm_name.data(), 0, schedule::lane_work::adds);
-  std::vector<int> added;
-  for (int block = 0; block < plan.workers(); ++block) {
-    added.push_back(all.add_flag());
-    all.add(
-        {},
-        [this, block](std::uint64_t epoch, const program::sink& emit) {
-          send(block, epoch, emit);
-          for (int row = how().first_row(how().rank()) + block; row < how().end_row(how().rank());
-               row += plan.workers())
-            take(row, epoch, emit);
-        },
-        added.back());
-  }
+  const auto block = [this](int number, std::uint64_t epoch, const program::sink& emit) {
+    send(number, epoch, emit);
+    for (int row = how().first_row(how().rank()) + number; row < how().end_row(how().rank());
+         row += plan.workers())
+      take(row, epoch, emit);
+  };
+  const std::vector<int> added = all.add_each(plan.workers(), block);
   all.add(added, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
   return all;
 }

@@ -274,25 +274,20 @@ schedule::lane_program sums_model::lanes() const {
                      : multiplies && plan.comm_ctas > 0 ? plan.comm_ctas
                                                         : plan.own_grid;
   all.begin_kernel("gemm", 0, schedule::lane_work::multiplies);
-  std::vector<int> multiplied;
-  if (multiplies) multiplied = plan_check::add_gemm(all, gemm());
-  for (int me = 0; !multiplies && me < plan.own_grid; ++me)
-    all.add({}, [this, me](std::uint64_t epoch, const program::sink& emit) {
-      send_zeros(me, plan.own_grid, epoch, emit);
-    });
+  const auto zeros = [this](int me, std::uint64_t epoch, const program::sink& emit) {
+    send_zeros(me, plan.own_grid, epoch, emit);
+  };
+  const std::vector<int> multiplied =
+      multiplies ? plan_check::add_gemm(all, gemm()) : all.add_each(plan.own_grid, zeros);
   all.begin_kernel("add", 0, schedule::lane_work::adds);
-  std::vector<int> added;
-  for (int me = 0; me < adders; ++me) {
-    const auto at = static_cast<std::size_t>(me);
-    added.push_back(all.add_flag());
-    all.add(
-        itself ? std::vector<int>{multiplied[at]} : std::vector<int>{},
-        [this, me, adders, itself](std::uint64_t epoch, const program::sink& emit) {
-          if (itself) return add_own(me, epoch, emit);
-          add_share(me, adders, epoch, emit);
-        },
-        added.back());
-  }
+  std::vector<std::vector<int>> behind;
+  for (const int flag : multiplied)
+    if (itself) behind.push_back({flag});
+  const auto add = [=, this](int me, std::uint64_t epoch, const program::sink& emit) {
+    if (itself) return add_own(me, epoch, emit);
+    add_share(me, adders, epoch, emit);
+  };
+  const std::vector<int> added = all.add_each(adders, add, behind);
   all.begin_kernel("finish", 0, schedule::lane_work::meets);
   all.add(added, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
   return all;
@@ -513,13 +508,8 @@ schedule::lane_program row_sums_model::lanes() const {
   });
   if (plan.adds_behind) {
     all.begin_kernel("add", 1, schedule::lane_work::adds);
-    added.clear();
-    for (int me = 0; me < plan.adding; ++me) {
-      added.push_back(all.add_flag());
-      all.add(
-          {}, [this, me](std::uint64_t /*epoch*/, const program::sink& emit) { add(me, emit); },
-          added.back());
-    }
+    added = all.add_each(
+        plan.adding, [this](int me, std::uint64_t, const program::sink& emit) { add(me, emit); });
   }
   if (plan.passes_on)
     all.add(added,

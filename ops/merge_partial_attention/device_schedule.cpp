@@ -187,17 +187,11 @@ schedule::lane_program merge_model::lanes() const {
                               {},
                               {1, how().row_chunks + 1}});
   all.begin_kernel(merge_partial_attention_name.data(), 0, schedule::lane_work::adds);
-  std::vector<int> merged;
-  for (int block = 0; block < plan.blocks; ++block) {
-    merged.push_back(all.add_flag());
-    all.add(
-        {},
-        [this, block](std::uint64_t epoch, const program::sink& emit) {
-          send(block, epoch, emit);
-          take(block, epoch, emit);
-        },
-        merged.back());
-  }
+  const auto block = [this](int number, std::uint64_t epoch, const program::sink& emit) {
+    send(number, epoch, emit);
+    take(number, epoch, emit);
+  };
+  const std::vector<int> merged = all.add_each(plan.blocks, block);
   all.add(merged, [this](std::uint64_t epoch, const program::sink& emit) { finish(epoch, emit); });
   return all;
 }

@@ -238,25 +238,15 @@ extent tile_extent(const gpu::tile_config& c) {
 
 std::vector<int> add_gemm(schedule::lane_program& all, const gemm_lanes& gemm,
                           std::vector<std::vector<int>> behind) {
-  const auto ctas = static_cast<std::size_t>(gemm.plan->blocks());
-  behind.resize(ctas);
-  std::vector<int> done;
   // All lanes share what they know.
   const auto how = std::make_shared<const gemm_lanes>(gemm);
   const auto sums = std::make_shared<std::vector<int>>();
-  for (std::size_t cta = 0; cta < ctas; ++cta) {
-    sums->push_back(all.add_sums_flag());
-    done.push_back(all.add_flag());
-  }
-  for (std::size_t cta = 0; cta < ctas; ++cta) {
-    all.add(
-        behind[cta],
-        [=, rank = all.rank()](std::uint64_t epoch, const program::sink& emit) {
-          cta_lane(*how, rank, *sums, epoch, emit).run(static_cast<int>(cta));
-        },
-        done[cta]);
-  }
-  return done;
+  for (int cta = 0; cta < gemm.plan->blocks(); ++cta) sums->push_back(all.add_sums_flag());
+  const auto lane = [=, rank = all.rank()](int cta, std::uint64_t epoch,
+                                           const program::sink& emit) {
+    cta_lane(*how, rank, *sums, epoch, emit).run(cta);
+  };
+  return all.add_each(gemm.plan->blocks(), lane, std::move(behind));
 }
 
 }  // namespace untax::plan_check
