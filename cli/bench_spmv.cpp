@@ -132,31 +132,34 @@ class inputs {
     auto made = std::move(made_.front());
     made_.pop_front();
     const std::string name = name_of(profiles_[twins_[twin]]);
-    sparse::csr<double, std::int64_t> matrix;
-    try {
-      matrix = made.get();
-    } catch (const error& e) {
-      if (e.code() != errc::invalid_argument) throw;
-      complain(fmt::format("left out: {}: {}", name, e.what()));
-      return std::nullopt;
-    }
-    return bench::measure_spmv(name, matrix, options);
+    return measure_or_leave(name, [&] { return bench::measure_spmv(name, made.get(), options); });
   }
 
  private:
+  /// The figures of `measure`. If the matrix is wrong or does not fit, says so and returns nothing.
+  template <class Measure>
+  static std::optional<spmv_figures> measure_or_leave(const std::string& origin,
+                                                      const Measure& measure) {
+    try {
+      return measure();
+    } catch (const error& e) {
+      const bool is_of_input = e.code() == errc::invalid_argument ||
+                               e.code() == errc::out_of_memory || e.code() == errc::unsupported;
+      if (!is_of_input) throw;
+      const std::string text = e.what();
+      complain(fmt::format("left out: {}{}", text.starts_with(origin) ? "" : origin + ": ", text));
+    } catch (const std::bad_alloc&) {
+      complain(fmt::format("left out: {}: there is not enough memory for it", origin));
+    }
+    return std::nullopt;
+  }
   static std::optional<spmv_figures> measure_file(const std::string& path,
                                                   const bench::spmv_options& options) {
-    try {
+    return measure_or_leave(path, [&] {
       const sparse::coordinates matrix = sparse::load_matrix_market(path);
       require_room_for(matrix.rows, matrix.cols, static_cast<double>(matrix.row.size()));
       return bench::measure_spmv(name_of(path), matrix, options);
-    } catch (const error& e) {
-      const std::string text = e.what();
-      complain(fmt::format("left out: {}{}", text.starts_with(path) ? "" : path + ": ", text));
-    } catch (const std::bad_alloc&) {
-      complain(fmt::format("left out: {}: there is not enough memory for it", path));
-    }
-    return std::nullopt;
+    });
   }
   /// Throws `out_of_memory` if this machine has not the memory in which kernels convert and
   /// multiply such a matrix. One bad file may say that it has any number of rows.
@@ -172,12 +175,15 @@ class inputs {
                             cols, elements, format_bytes(static_cast<std::size_t>(need)),
                             format_bytes(static_cast<std::size_t>(room.bytes)), room.where));
   }
-  [[nodiscard]] spmv_figures measure_stencil(const sparse::stencil& one,
-                                             const bench::spmv_options& options) const {
-    spmv_figures made = bench::measure_spmv(std::string(one.name),
-                                            sparse::matrix_of(one, request_.most_nnz), options);
-    made.memory_rate = memory_rate_;
-    return made;
+  [[nodiscard]] std::optional<spmv_figures> measure_stencil(
+      const sparse::stencil& grid, const bench::spmv_options& options) const {
+    const std::string name(grid.name);
+    return measure_or_leave(name, [&] {
+      spmv_figures figures =
+          bench::measure_spmv(name, sparse::matrix_of(grid, request_.most_nnz), options);
+      figures.memory_rate = memory_rate_;
+      return figures;
+    });
   }
   static std::string name_of(const std::string& path) {
     return std::filesystem::path(path).filename().string();
@@ -208,14 +214,19 @@ const spmv_figure* quickest(const spmv_figures& figures, bool of_library) {
 void print_best(const std::vector<spmv_figures>& all, bool single) {
   using side = table::align;
   constexpr std::size_t most_rows = 150;
-  table rows({{"matrix"},
-              {"elements", side::right},
-              {"best of untax"},
-              {"us", side::right},
-              {"GB/s", side::right},
-              {"best of cuSPARSE"},
-              {"us", side::right},
-              {"ratio", side::right}});
+  // A host has no cuSPARSE.
+  const bool has_library = std::ranges::any_of(
+      all, [](const spmv_figures& figures) { return quickest(figures, true) != nullptr; });
+  std::vector<table::column> columns = {{"matrix"},
+                                        {"elements", side::right},
+                                        {"best of untax"},
+                                        {"us", side::right},
+                                        {"GB/s", side::right}};
+  if (has_library) {
+    columns.insert(columns.end(),
+                   {{"best of cuSPARSE"}, {"us", side::right}, {"ratio", side::right}});
+  }
+  table rows(columns);
   double logarithms = 0;
   int compared = 0;
   int slower = 0;
@@ -230,12 +241,16 @@ void print_best(const std::vector<spmv_figures>& all, bool single) {
       slower += ratio < 1 ? 1 : 0;
     }
     if (all.size() > most_rows) continue;
-    rows.add({figures.name, std::to_string(figures.profile.nnz), std::string(name_of(own->kernel)),
-              fmt::format("{:.2f}", 1e6 * own->seconds),
-              fmt::format("{:.0f}", 1e-9 * bytes_of(figures, single) / own->seconds),
-              library == nullptr ? "" : std::string(name_of(library->kernel)),
-              library == nullptr ? "" : fmt::format("{:.2f}", 1e6 * library->seconds),
-              library == nullptr ? "" : fmt::format("{:.2f}", ratio)});
+    std::vector<std::string> row = {
+        figures.name, std::to_string(figures.profile.nnz), std::string(name_of(own->kernel)),
+        fmt::format("{:.2f}", 1e6 * own->seconds),
+        fmt::format("{:.0f}", 1e-9 * bytes_of(figures, single) / own->seconds)};
+    if (library != nullptr) {
+      row.emplace_back(name_of(library->kernel));
+      row.push_back(fmt::format("{:.2f}", 1e6 * library->seconds));
+      row.push_back(fmt::format("{:.2f}", ratio));
+    }
+    rows.add(row);
   }
   if (all.size() <= most_rows) show(rows.render(width(stream::out), style(stream::out).utf8));
   const auto rated = std::ranges::find_if(all, [](const auto& f) { return f.memory_rate > 0; });

@@ -30,10 +30,12 @@ constexpr const char* guide =
     "train:    --schema S --table T; --json, --header, --text and --svg take the trees\n"
     "evaluate: --schema S --table T judges by cross-validation; --selector F --table T judges a\n"
     "          selector on records that it has not seen; --json and --svg take the figures\n"
+    "schema:   TABLE; drafts a schema from the columns of a table, on stdout\n"
     "explain:  --selector F NAME=VALUE ...; the way to the choice for one input\n"
     "emit:     --selector F; --header, --text, --svg and --json\n"
     "\n"
     "A schema gives the meaning of columns in a table of run times; docs/select.md describes it.\n"
+    "Several --table are joined by the labels of the schema.\n"
     "\n"
     "  untax select evaluate --schema bench/select/V100.json --table bench/select/V100.csv.gz\n"
     "  untax select train --schema S --table T --json spmv.json --header spmv.hpp\n"
@@ -42,7 +44,7 @@ constexpr const char* guide =
 struct select_options {
   std::string action;
   std::string schema;
-  std::string table;
+  std::vector<std::string> tables;
   std::string selector;
   std::string json;
   std::string header;
@@ -58,7 +60,8 @@ struct select_options {
 /// Refuses options that the action would ignore, and files that would be written twice or are read.
 void check_options(const CLI::App& verb, const select_options& o, const std::string& action) {
   static const std::vector<option_use> uses = {
-      {{"--schema", "--table", "--seed", "--folds", "--depth", "--leaves"}, {"train", "evaluate"}},
+      {{"--schema", "--table", "--seed", "--folds", "--depth", "--leaves", "--tail"},
+       {"train", "evaluate"}},
       {{"--selector"}, {"evaluate", "explain", "emit"}},
       {{"--json", "--svg"}, {"train", "evaluate", "emit"}},
       {{"--header", "--text", "--namespace"}, {"train", "emit"}},
@@ -68,14 +71,12 @@ void check_options(const CLI::App& verb, const select_options& o, const std::str
     throw error(errc::invalid_argument, "--namespace means nothing without --header; leave it out");
   if (action == "evaluate" && !o.selector.empty())
     option_check(verb, "untax select evaluate with --selector")
-        .refuse({"--seed", "--folds", "--depth", "--leaves", "--deal"}, "trains nothing");
-  refuse_same_paths({{"--json", o.json},
-                     {"--header", o.header},
-                     {"--text", o.text},
-                     {"--svg", o.svg},
-                     {"--schema", o.schema},
-                     {"--table", o.table},
-                     {"--selector", o.selector}});
+        .refuse({"--seed", "--folds", "--depth", "--leaves", "--tail", "--deal"}, "trains nothing");
+  std::vector<std::pair<std::string, std::string>> paths = {
+      {"--json", o.json}, {"--header", o.header}, {"--text", o.text},
+      {"--svg", o.svg},   {"--schema", o.schema}, {"--selector", o.selector}};
+  for (const std::string& table : o.tables) paths.emplace_back("--table", table);
+  refuse_same_paths(paths);
 }
 
 const std::string& needed(const std::string& value, const char* option, const char* action) {
@@ -108,14 +109,32 @@ void emit(const select::selector& made, const select_options& options) {
   if (!any) print(select::to_text(made));
 }
 
+/// The records of all tables. Says on stderr which times are left out.
+select::table table_of(const select_options& options, const char* action,
+                       const select::schema& what) {
+  (void)needed(options.tables.empty() ? "" : options.tables.front(), "--table", action);
+  select::table table = select::read_tables(options.tables, what);
+  if (table.zero_times > 0) {
+    complain(fmt::format("{}: {} times are 0, below what its clock can tell; they are left out",
+                         fmt::join(options.tables, ", "), table.zero_times));
+  }
+  return table;
+}
+
+void draft(const select_options& options) {
+  if (options.values.size() != 1) {
+    throw error(errc::invalid_argument,
+                "untax select schema takes the path of a table (untax select --help)");
+  }
+  print(select::to_json(select::draft_schema(options.values.front())));
+}
+
 void train(const select_options& options) {
-  const select::table table =
-      select::read_table(needed(options.table, "--table", "train"), schema_of(options, "train"));
+  const select::table table = table_of(options, "train", schema_of(options, "train"));
   emit(select::train(table, options.training), options);
 }
 
 void evaluate(const select_options& options) {
-  const std::string& path = needed(options.table, "--table", "evaluate");
   if (options.schema.empty() == options.selector.empty()) {
     throw error(errc::invalid_argument,
                 "untax select evaluate needs either --schema, for cross-validation, or --selector, "
@@ -125,13 +144,13 @@ void evaluate(const select_options& options) {
   select::table table;
   std::string title;
   if (options.selector.empty()) {
-    table = select::read_table(path, schema_of(options, "evaluate"));
+    table = table_of(options, "evaluate", schema_of(options, "evaluate"));
     title = table.what.title;
     found = select::cross_validate(table, options.training.folds, options.deal, options.training);
   } else {
     const select::selector chooser = selector_of(options, "evaluate");
     title = chooser.what().title;
-    table = select::read_table(path, chooser.what());
+    table = table_of(options, "evaluate", chooser.what());
     found = select::evaluate(chooser, table, options.training.weights);
   }
   std::vector<select::speedup> over;
@@ -201,11 +220,12 @@ void explain(const select_options& options) {
 
 void carry_out(const CLI::App& verb, const select_options& options) {
   using action = void (*)(const select_options&);
-  const std::vector<std::string> names = {"train", "evaluate", "explain", "emit"};
+  const std::vector<std::string> names = {"train", "evaluate", "schema", "explain", "emit"};
   const std::vector<action> actions = {
-      train, evaluate, explain, [](const select_options& o) { emit(selector_of(o, "emit"), o); }};
+      train, evaluate, draft, explain,
+      [](const select_options& o) { emit(selector_of(o, "emit"), o); }};
   const std::size_t asked = place_in("the action", options.action, names);
-  if (!options.values.empty() && names[asked] != "explain") {
+  if (!options.values.empty() && names[asked] != "explain" && names[asked] != "schema") {
     throw error(errc::invalid_argument, fmt::format("untax select {} takes no \"{}\" (untax select "
                                                     "--help)",
                                                     names[asked], options.values.front()));
@@ -220,12 +240,13 @@ void add_select(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("select", "Train and judge decision trees that choose kernels");
   const auto options = std::make_shared<select_options>();
-  verb->add_option("ACTION", options->action, "train, evaluate, explain or emit")
+  verb->add_option("ACTION", options->action, "train, evaluate, schema, explain or emit")
       ->required()
-      ->check(words({"train", "evaluate", "explain", "emit"}));
-  verb->add_option("VALUES", options->values, "of explain: NAME=NUMBER");
+      ->check(words({"train", "evaluate", "schema", "explain", "emit"}));
+  verb->add_option("VALUES", options->values, "of explain: NAME=NUMBER; of schema: a table");
   verb->add_option("--schema", options->schema, "JSON with the meaning of columns");
-  verb->add_option("--table", options->table, "run times: .csv, .json, or either with .gz");
+  verb->add_option("--table", options->tables, "run times: .csv, .json, or either with .gz")
+      ->take_all();
   verb->add_option("--selector", options->selector, "a file that train wrote with --json");
   for (const auto& [name, to, what] :
        {std::tuple{"--json", &options->json, "write the selector, or the figures, as JSON"},
@@ -249,6 +270,10 @@ void add_select(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--leaves", options->training.largest.leaves, "of a tree, at most")
       ->check(between(1, 1000))
+      ->capture_default_str();
+  verb->add_option("--tail", options->training.weights.tail,
+                   "of training: the weight of large errors of single inputs")
+      ->check(not_negative())
       ->capture_default_str();
   verb->footer(guide);
   verb->callback([verb, options] { carry_out(*verb, *options); });

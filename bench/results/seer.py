@@ -14,6 +14,8 @@ TAIL_BAR, SELECTOR_BAR = 1.6, 1.01
 # Of own trees: regret where gathering is free, its tail; the selector over the library's best, each matrix of it.
 OWN_MEAN_BAR, OWN_TAIL_BAR, FASTER_BAR, LEAST_BAR = 1.03, 1.25, 1.10, 0.95
 OWN_SETS = {"twins": "twins, five-fold", "real": "real matrices, held out"}
+PAID_SETS = {"H200, twins, five-fold": "H200/twins-evaluation.json", "H200, real, held out": "H200/real-evaluation.json",
+             "V100, Ginkgo, five-fold": "V100-evaluation.json", "V100, loops, five-fold": "loops-V100-evaluation.json"}
 WITHIN_BAR = 0.95
 REGULAR_BAR = 0.85  # of the rate at which memory is read
 LEAVES_BAR = 60
@@ -48,6 +50,26 @@ def public_tables(folder):
                      met(free["seconds"] < best["seconds"])])
     return table(["device", "matrices", "mean", "", "p99", "", "total", "best single format", "its mean", "its total",
                   "total is less"], rows)
+
+
+def paid(folder):
+    """What choosing costs in one run, gathering paid for, beside the best single kernel: means, tails and totals."""
+    rows = []
+    for text, path in PAID_SETS.items():
+        figures = json.loads((folder / path).read_text(encoding="utf-8"))
+        chosen, free = of(figures, "selector", 1), of(figures, "gathered for free", 1)
+        singles = [f for f in figures if f["way"].startswith("always ") and f["iterations"] == 1]
+        mean, tail = (min(singles, key=lambda f: f[key]) for key in ("mean_ratio", "p99_ratio"))
+        least = single(figures, 1)
+        rows.append([text, str(chosen["records"]), f"{chosen['mean_ratio']:.3f}",
+                     f"{mean['mean_ratio']:.3f} ({mean['way'].removeprefix('always ')})",
+                     met(chosen["mean_ratio"] <= mean["mean_ratio"]), f"{free['p99_ratio']:.2f}", f"{chosen['p99_ratio']:.2f}",
+                     f"{tail['p99_ratio']:.2f} ({tail['way'].removeprefix('always ')})",
+                     met(chosen["p99_ratio"] <= tail["p99_ratio"]), f"{chosen['seconds'] / chosen['oracle_seconds']:.3f}",
+                     f"{least['seconds'] / least['oracle_seconds']:.3f} ({least['way'].removeprefix('always ')})",
+                     f"{mean['mean_ratio'] / chosen['mean_ratio']:.2f}", f"{least['seconds'] / chosen['seconds']:.2f}"])
+    return table(["matrices", "number", "mean", "best single", "", "p99, unpaid", "p99, paid", "best single", "", "total",
+                  "best single", "gain in means", "in totals"], rows)
 
 
 def selectors(folder):
@@ -188,7 +210,7 @@ def texts(root, checks):
         return {}
     text = page.read_text(encoding="utf-8")
     folder = root / "bench" / "select"
-    parts = {"public": public_tables(folder), "selectors": selectors(folder),
+    parts = {"public": public_tables(folder), "paid": paid(folder), "selectors": selectors(folder),
              "own-trees": own_trees(folder / "H200"), "own-ways": own_ways(folder / "H200"),
              "own-regular": own_regular(folder / "H200"), "own-coo": own_coo(folder / "H200"), "trees": trees(folder / "H200"),
              "choosers": choosers(root / "bench" / "choosers" / "choosers.json"), "timed": timed(checks),

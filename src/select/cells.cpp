@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +16,7 @@
 #include <untax/core/error.hpp>
 
 #include "src/core/json.hpp"
+#include "src/core/text_file.hpp"
 
 namespace untax::select {
 namespace {
@@ -48,8 +51,13 @@ void refuse_control_characters(const std::vector<std::string>& texts, std::strin
 std::size_t cells::column(std::string_view name) const {
   const auto found = std::ranges::find(columns, name);
   if (found == columns.end()) {
-    refuse_text(origin, fmt::format("there is no column \"{}\"; there are {}", name,
-                                    fmt::join(columns, ", ")));
+    const bool may_be_long = std::ranges::find(columns, "kernel") != columns.end();
+    refuse_text(
+        origin,
+        fmt::format("there is no column \"{}\"; there are {}{}", name, fmt::join(columns, ", "),
+                    may_be_long ? "; a table with a line for each kernel needs \"long\" in "
+                                  "its schema (docs/select.md)"
+                                : ""));
   }
   return static_cast<std::size_t>(found - columns.begin());
 }
@@ -65,8 +73,10 @@ double cells::number(std::size_t row, std::size_t column) const {
                             text, columns[column]));
   }
   if (wrong != std::errc{} || end != text.data() + text.size()) {
-    refuse(row, fmt::format("\"{}\" in column \"{}\" is no number", text.substr(0, 40),
-                            columns[column]));
+    const bool has_comma = text.find(',') != std::string::npos;
+    refuse(row,
+           fmt::format("\"{}\" in column \"{}\" is no number{}", text.substr(0, 40),
+                       columns[column], has_comma ? "; a decimal point has to be a point" : ""));
   }
   return value;
 }
@@ -75,11 +85,125 @@ void cells::refuse(std::size_t row, const std::string& what) const {
   throw error(errc::invalid_argument, fmt::format("{}, line {}: {}", origin, lines[row], what));
 }
 
+namespace {
+
+/// The character between cells, by the line of names: a comma, or else a semicolon or a tab.
+unsigned char separator_of(std::string_view text) {
+  const std::string_view names = text.substr(0, text.find('\n'));
+  if (names.find(',') != std::string_view::npos) return ',';
+  if (names.find(';') != std::string_view::npos) return ';';
+  return names.find('\t') != std::string_view::npos ? '\t' : ',';
+}
+
+/// The labels of a row as one text.
+std::string key_of(const cells& from, const std::vector<std::size_t>& labels, std::size_t row) {
+  std::string key;
+  for (const std::size_t column : labels) key += from.rows[row][column] + '\n';
+  return key;
+}
+
+std::vector<std::size_t> columns_of(const cells& from, const std::vector<std::string>& names) {
+  std::vector<std::size_t> columns;
+  for (const std::string& name : names) columns.push_back(from.column(name));
+  return columns;
+}
+
+}  // namespace
+
+cells widened(const cells& long_cells, const schema& what) {
+  const std::size_t kernel = long_cells.column(what.kernel_column);
+  const std::size_t time = long_cells.column(what.time_column);
+  const std::vector<std::size_t> labels = columns_of(long_cells, what.labels);
+  cells wide;
+  wide.origin = long_cells.origin;
+  std::vector<std::size_t> kept;
+  for (std::size_t c = 0; c < long_cells.columns.size(); ++c) {
+    if (c == kernel || c == time) continue;
+    kept.push_back(c);
+    wide.columns.push_back(long_cells.columns[c]);
+  }
+  std::map<std::string, std::size_t> column_of;
+  for (const candidate& c : what.candidates) {
+    if (!column_of.try_emplace(c.time, wide.columns.size()).second) continue;
+    wide.columns.push_back(c.time);
+  }
+  std::map<std::string, std::size_t> row_of;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < long_cells.rows.size(); ++i) {
+    const std::string& name = long_cells.rows[i][kernel];
+    seen.insert(name);
+    const auto column = column_of.find(name);
+    if (column == column_of.end()) continue;
+    const auto [at, is_new] = row_of.try_emplace(key_of(long_cells, labels, i), wide.rows.size());
+    if (is_new) {
+      wide.lines.push_back(long_cells.lines[i]);
+      auto& row = wide.rows.emplace_back(wide.columns.size());
+      for (std::size_t c = 0; c < kept.size(); ++c) row[c] = long_cells.rows[i][kept[c]];
+    }
+    std::string& cell = wide.rows[at->second][column->second];
+    const std::string& next = long_cells.rows[i][time];
+    // Of several times of a kernel for one input, the least counts.
+    if (cell.empty()) {
+      cell = next;
+    } else if (!next.empty()) {
+      const double before = wide.number(at->second, column->second);
+      if (long_cells.number(i, time) < before) cell = next;
+    }
+  }
+  for (const candidate& c : what.candidates) {
+    if (seen.contains(c.time)) continue;
+    refuse_text(long_cells.origin, fmt::format("no line has \"{}\" in column \"{}\"; there are {}",
+                                               c.time, what.kernel_column, fmt::join(seen, ", ")));
+  }
+  return wide;
+}
+
+cells joined(const std::vector<cells>& parts, const std::vector<std::string>& labels) {
+  cells all = parts.front();
+  const std::vector<std::size_t> own = columns_of(all, labels);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const cells& more = parts[i];
+    if (labels.empty())
+      refuse_text(more.origin, "several tables are joined by \"labels\", and there are none");
+    const std::vector<std::size_t> its = columns_of(more, labels);
+    std::map<std::string, std::size_t> row_of;
+    for (std::size_t row = 0; row < more.rows.size(); ++row)
+      row_of.try_emplace(key_of(more, its, row), row);
+    std::vector<std::size_t> added;
+    for (std::size_t c = 0; c < more.columns.size(); ++c) {
+      if (std::ranges::find(all.columns, more.columns[c]) != all.columns.end()) continue;
+      added.push_back(c);
+      all.columns.push_back(more.columns[c]);
+    }
+    std::vector<std::vector<std::string>> rows;
+    std::vector<std::size_t> lines;
+    for (std::size_t row = 0; row < all.rows.size(); ++row) {
+      const auto other = row_of.find(key_of(all, own, row));
+      if (other == row_of.end()) continue;
+      rows.push_back(std::move(all.rows[row]));
+      lines.push_back(all.lines[row]);
+      for (const std::size_t c : added) rows.back().push_back(more.rows[other->second][c]);
+    }
+    if (rows.empty())
+      refuse_text(more.origin, fmt::format("no line has the labels of one in {}", all.origin));
+    all.rows = std::move(rows);
+    all.lines = std::move(lines);
+  }
+  return all;
+}
+
+cells cells_of_file(const std::string& path) {
+  const std::string text = text_of_file(path, {.bytes = most_bytes});
+  const bool is_json = path.ends_with(".json") || path.ends_with(".json.gz");
+  return is_json ? cells_of_json(text, path) : cells_of_csv(text, path);
+}
+
 cells cells_of_csv(std::string_view text, std::string_view origin) {
   text = utf8_text(text, origin);
   csv_parser parser{};
   if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0)
     throw error(errc::out_of_memory, fmt::format("{}: there is no memory to read it", origin));
+  csv_set_delim(&parser, separator_of(text));
   const std::unique_ptr<csv_parser, void (*)(csv_parser*)> freed(&parser, csv_free);
   csv_rows read;
   const auto parsed =

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <untax/select/schema.hpp>
+
 namespace untax::select {
 
 /// Of a table, as CSV or JSON.
@@ -24,6 +26,14 @@ struct cells {
   /// Throws `invalid_argument`: "<origin>, line 3: <what>".
   [[noreturn]] void refuse(std::size_t row, const std::string& what) const;
 };
+
+/// The cells of a long table with one row for each of its inputs, and a column for each kernel.
+[[nodiscard]] cells widened(const cells& long_cells, const schema& what);
+/// The rows of the first cells, each with those of the others that have the same labels. Rows
+/// without such are left out.
+[[nodiscard]] cells joined(const std::vector<cells>& parts, const std::vector<std::string>& labels);
+/// The cells of a file, JSON or CSV by its name.
+[[nodiscard]] cells cells_of_file(const std::string& path);
 
 /// Reads CSV. Throws `invalid_argument` if a row has another number of cells than the first.
 [[nodiscard]] cells cells_of_csv(std::string_view text, std::string_view origin);

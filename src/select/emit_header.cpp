@@ -27,8 +27,9 @@ void write_branch(const named_tree& t, int at, int depth, const std::string& kin
   const std::string space(static_cast<std::size_t>(2 * depth + 2), ' ');
   if (n.feature < 0) {
     const std::string& choice = t.choices[static_cast<std::size_t>(n.choice)];
-    const std::string value = kind == "bool" ? (choice == "yes" ? "true" : "false")
-                                             : fmt::format("candidate::{}", choice);
+    const std::string value =
+        kind == "bool" ? (choice == "yes" ? "true" : "false")
+                       : fmt::format("candidate::{}", identifier_of({choice, "", "", "", ""}));
     text += fmt::format("{}return {};\n", space, value);
     return;
   }
@@ -53,7 +54,7 @@ class header_writer {
         what.title.empty() ? "" : " for " + one_line(what.title), space_);
     text_ += "enum class candidate : int {";
     for (std::size_t i = 0; i < what.candidates.size(); ++i)
-      text_ += fmt::format("{}{}", i == 0 ? " " : ", ", what.candidates[i].name);
+      text_ += fmt::format("{}{}", i == 0 ? " " : ", ", identifier_of(what.candidates[i]));
     text_ += " };\ninline constexpr const char* candidate_names[] = {";
     for (std::size_t i = 0; i < what.candidates.size(); ++i)
       text_ += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", what.candidates[i].name);
@@ -118,7 +119,8 @@ class header_writer {
     text_ += fmt::format("  const candidate chosen = by_{}_tree(known, {}iterations);\n", t.name,
                          gathered ? "gathered, " : "");
     const schema& what = s_.what();
-    const std::string fallback = what.candidates[static_cast<std::size_t>(s_.fallback())].name;
+    const std::string fallback =
+        identifier_of(what.candidates[static_cast<std::size_t>(s_.fallback())]);
     for (std::size_t c = 0; c < what.candidates.size(); ++c) {
       const candidate& one = what.candidates[c];
       if (one.guard.empty()) continue;
@@ -128,7 +130,7 @@ class header_writer {
       const std::string holds =
           guard.empty() ? std::string("false") : expression::parse(guard, names_).cpp(names_);
       text_ += fmt::format("  if (chosen == candidate::{} && !{}) return candidate::{};\n",
-                           one.name, holds, fallback);
+                           identifier_of(one), holds, fallback);
     }
     text_ += "  return chosen;\n}\n\n";
   }

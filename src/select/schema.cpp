@@ -100,6 +100,13 @@ bool is_identifier(const std::string& name) {
 
 }  // namespace
 
+std::string identifier_of(const candidate& c) {
+  std::string name = c.name;
+  std::ranges::replace_if(
+      name, [](char letter) { return letter == '-' || letter == '.'; }, '_');
+  return name;
+}
+
 void require_usable(const schema& s) {
   const auto wrong = [](const std::string& what) {
     throw error(errc::invalid_argument, "what the columns mean: " + what);
@@ -117,12 +124,14 @@ void require_usable(const schema& s) {
     wrong("there has to be a feature that costs nothing to know, before those that do");
   if (!std::ranges::is_sorted(s.features, {}, &feature::gathered))
     wrong("features that cost nothing have to come before those that are gathered");
+  if (!s.kernel_column.empty() && s.labels.empty())
+    wrong("a long table needs \"labels\", which say which lines are of one input");
   names.clear();
   for (const candidate& c : s.candidates) {
-    if (!is_identifier(c.name))
-      wrong(fmt::format("candidate \"{}\" has to be named as a variable is: letters, digits and _",
-                        c.name));
-    if (!names.insert(c.name).second) wrong(fmt::format("there are two candidates \"{}\"", c.name));
+    if (!is_identifier(identifier_of(c)))
+      wrong(fmt::format("candidate \"{}\" has to be named by letters, digits, _, - and .", c.name));
+    if (!names.insert(identifier_of(c)).second)
+      wrong(fmt::format("there are two candidates \"{}\", if - and . are _", identifier_of(c)));
   }
   if (s.candidates.size() < 2)
     wrong(fmt::format("there is nothing to choose from with {} candidates; it takes two",
@@ -137,9 +146,9 @@ schema read_schema(std::string_view text, std::string_view origin) {
 }
 
 schema schema_of(const json& document, std::string_view origin) {
-  const object_reader whole(
-      document, origin, "the description of a table",
-      {"title", "labels", "known", "gathered", "candidates", "gathering", "unit", "iterations"});
+  const object_reader whole(document, origin, "the description of a table",
+                            {"title", "labels", "known", "gathered", "candidates", "gathering",
+                             "unit", "iterations", "long"});
   schema s;
   s.title = whole.text("title", "");
   if (whole.has("labels")) {
@@ -155,6 +164,11 @@ schema schema_of(const json& document, std::string_view origin) {
                             {"name", "time", "setup", "guard", "known_guard"});
     s.candidates.push_back({one.text("name"), one.text("time"), one.text("setup", "0"),
                             one.text("guard", ""), one.text("known_guard", "")});
+  }
+  if (whole.has("long")) {
+    const object_reader columns(whole.at("long"), origin, "\"long\"", {"kernel", "time"});
+    s.kernel_column = columns.text("kernel");
+    s.time_column = columns.text("time");
   }
   s.gathering = whole.text("gathering", "0");
   if (whole.has("unit")) s.unit = whole.positive(whole.at("unit"), "unit");
@@ -182,6 +196,8 @@ json json_of(const schema& s) {
                 {"gathering", s.gathering},
                 {"unit", s.unit},
                 {"iterations", s.iterations}};
+  if (!s.kernel_column.empty())
+    whole["long"] = {{"kernel", s.kernel_column}, {"time", s.time_column}};
   for (const feature& f : s.features)
     whole[f.gathered ? "gathered" : "known"].push_back(
         {{"name", f.name}, {f.given ? "column" : "is", f.is}});

@@ -1,5 +1,6 @@
 #include <untax/select/table.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -7,7 +8,6 @@
 #include <untax/core/error.hpp>
 #include <untax/select/features.hpp>
 
-#include "src/core/text_file.hpp"
 #include "src/select/cells.hpp"
 
 namespace untax::select {
@@ -48,11 +48,17 @@ class table_reader {
     bool any = false;
     for (std::size_t c = 0; c < times_.size(); ++c) {
       times.push_back(from_.number(row, times_[c]) * what_.unit);
+      if (times[c] == 0) {
+        // A clock that is too coarse.
+        times[c] = std::nan("");
+        ++made.zero_times;
+      }
       any = any || !std::isnan(times[c]);
       if (!std::isnan(times[c]) && !(times[c] > 0 && std::isfinite(times[c]))) {
-        from_.refuse(row, fmt::format("the time of {} is {}; it has to be above 0, or empty where "
-                                      "the candidate failed",
-                                      what_.candidates[c].name, from_.rows[row][times_[c]]));
+        from_.refuse(row,
+                     fmt::format("the time of {} is {}; it has to be 0 or more, or empty where "
+                                 "the candidate failed",
+                                 what_.candidates[c].name, from_.rows[row][times_[c]]));
       }
     }
     if (!any) return;
@@ -117,20 +123,32 @@ class table_reader {
 
 }  // namespace
 
+namespace {
+
+/// The table of cells, which are widened before if they are long.
+table table_of(const cells& from, const schema& what) { return table_reader(from, what).read(); }
+cells wide_cells(cells from, const schema& what) {
+  const bool is_long = !what.kernel_column.empty() &&
+                       std::ranges::find(from.columns, what.kernel_column) != from.columns.end();
+  return is_long ? widened(from, what) : std::move(from);
+}
+
+}  // namespace
+
 table read_csv(std::string_view text, std::string_view origin, const schema& what) {
-  const cells read = cells_of_csv(text, origin);
-  return table_reader(read, what).read();
+  return table_of(wide_cells(cells_of_csv(text, origin), what), what);
 }
 
 table read_json(std::string_view text, std::string_view origin, const schema& what) {
-  const cells read = cells_of_json(text, origin);
-  return table_reader(read, what).read();
+  return table_of(wide_cells(cells_of_json(text, origin), what), what);
 }
 
-table read_table(const std::string& path, const schema& what) {
-  const std::string text = text_of_file(path, {.bytes = most_bytes});
-  const bool is_json = path.ends_with(".json") || path.ends_with(".json.gz");
-  return is_json ? read_json(text, path, what) : read_csv(text, path, what);
+table read_table(const std::string& path, const schema& what) { return read_tables({path}, what); }
+
+table read_tables(const std::vector<std::string>& paths, const schema& what) {
+  std::vector<cells> parts;
+  for (const std::string& path : paths) parts.push_back(wide_cells(cells_of_file(path), what));
+  return table_of(parts.size() == 1 ? parts.front() : joined(parts, what.labels), what);
 }
 
 table records_of(const table& all, std::span<const std::size_t> records) {

@@ -29,7 +29,41 @@ says "$out" '^Which candidate, by what'
 expect 0 select emit --selector "$file"
 says "$out" '^Does gathering pay'
 
+# A long table, with names of kernels that have hyphens, tabs, and a time of 0; a schema is drafted from it.
+printf 'kernel\tname\trows\telapsed\n' > "$folder/long.csv"
+for i in $(seq 1 40); do
+  printf 'merge-path\tm%s\t%s\t%s\n' "$i" "$((i * 100))" "$((50 + i))" >> "$folder/long.csv"
+  printf 'row.wise\tm%s\t%s\t%s\n' "$i" "$((i * 100))" "$((i * i * i / 50))" >> "$folder/long.csv"
+done
+expect 0 select schema "$folder/long.csv"
+cp "$out" "$folder/long.json"
+expect 0 select train --schema "$folder/long.json" --table "$folder/long.csv" --folds 2 --header "$folder/long.hpp" --namespace long_table \
+  --json "$folder/long-selector.json"
+says "$err" ': 3 times are 0, below what its clock can tell; they are left out$'
+says "$folder/long.hpp" 'enum class candidate : int \{ merge_path, row_wise \};'
+expect 0 select explain --selector "$folder/long-selector.json" rows=1000
+says "$out" '^  row.wise$'
+expect 0 select explain --selector "$folder/long-selector.json" rows=4000
+says "$out" '^  merge-path$'
+# Seer's three tables: times, features, costs.
+python3 - "$folder" <<'PYTHON'
+import sys
+folder = sys.argv[1]
+lines = [(f"m{i}", i * 100, i % 7, 50 + i, i * i) for i in range(1, 41)]
+open(folder + "/times.csv", "w").write("name;t_a;t_b\n" + "".join(f"{n};{a};{b}\n" for n, _, _, a, b in lines))
+open(folder + "/features.csv", "w").write("name,rows,row_max\n" + "".join(f"{n},{r},{m}\n" for n, r, m, _, _ in lines[::-1]))
+open(folder + "/costs.csv", "w").write("name,collect\n" + "".join(f"{n},0.01\n" for n, *_ in lines[:30]))
+open(folder + "/three.json", "w").write('{"labels": ["name"], "known": ["rows"], "gathered": ["row_max"], "gathering": "collect", '
+                                        '"candidates": [{"name": "a", "time": "t_a"}, {"name": "b", "time": "t_b"}]}')
+PYTHON
+expect 0 select evaluate --schema "$folder/three.json" --table "$folder/times.csv" --table "$folder/features.csv" \
+  --table "$folder/costs.csv" --folds 2 --json "$folder/three-figures.json"
+python3 -c 'import json, sys; assert all(f["records"] == 30 for f in json.load(open(sys.argv[1])))' "$folder/three-figures.json" ||
+  wrong "select: three tables are not joined by their labels"
+
 expect 2 select guess
+expect 2 select schema
+expect 2 select schema "$folder/three.json"
 expect 2 select train --schema $schema
 expect 2 select train --schema /etc --table $table
 expect 2 select train --schema $schema --table /nonexistent.csv

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -51,6 +52,61 @@ TEST(tables, in_json_are_the_same) {
     EXPECT_NE(refusal([&] { (void)read_json(wrong, "t.json", sample_schema()); }), "") << wrong;
 }
 
+TEST(tables, may_have_other_separators) {
+  for (const char separator : {';', '\t'}) {
+    std::string text = head + "a,10,4,1,2,3\n";
+    std::ranges::replace(text, ',', separator);
+    EXPECT_EQ(read_csv(text, "t.csv", sample_schema()).times(0, 2), 3);
+  }
+  EXPECT_NE(said_of("name;n;longest;t_plain;t_wide;t_padded\na;10;4;1,5;2;3\n")
+                .find("a decimal point has to be a point"),
+            std::string::npos);
+}
+
+TEST(tables, have_no_times_of_0) {
+  const table t = read_csv(head + "a,10,4,0,2,3\nb,10,4,0,,\n", "t.csv", sample_schema());
+  EXPECT_EQ(t.records(), 1U);
+  EXPECT_TRUE(std::isnan(t.times(0, 0)));
+  EXPECT_EQ(t.zero_times, 2U);
+}
+
+TEST(tables, may_be_long) {
+  schema what = sample_schema();
+  what.labels = {"name"};
+  what.kernel_column = "kernel";
+  what.time_column = "elapsed";
+  for (candidate& c : what.candidates) c.time = c.name;
+  const std::string lines =
+      "kernel,name,n,longest,elapsed\nplain,a,10,4,3\nwide,a,10,4,2\nplain,b,20,9,5\n"
+      "plain,a,10,4,1\npadded,b,20,9,\nother,b,20,9,7\n";
+  const table t = read_csv(lines, "t.csv", what);
+  ASSERT_EQ(t.records(), 2U);
+  EXPECT_EQ(t.labels[1], "b");
+  EXPECT_EQ(t.times(0, 0), 1);  // the least of two
+  EXPECT_EQ(t.times(0, 1), 2);
+  EXPECT_TRUE(std::isnan(t.times(0, 2)));
+  EXPECT_EQ(t.times(1, 0), 5);
+  EXPECT_EQ(read_schema(to_json(what), "s.json").time_column, "elapsed");
+  EXPECT_NE(said_of("kernel,name,n,longest,elapsed\nplain,a,10,4,3\n", what)
+                .find("no line has \"wide\" in column \"kernel\"; there are plain"),
+            std::string::npos);
+  EXPECT_NE(said_of(lines).find("needs \"long\" in its schema"), std::string::npos);
+  what.labels.clear();
+  EXPECT_NE(said_of(lines, what).find("needs \"labels\""), std::string::npos);
+}
+
+TEST(tables, name_candidates_with_hyphens) {
+  schema what = sample_schema();
+  what.candidates[0].name = "row-wise.v2";
+  EXPECT_EQ(refusal([&] { require_usable(what); }), "");
+  EXPECT_EQ(identifier_of(what.candidates[0]), "row_wise_v2");
+  what.candidates[1].name = "row_wise_v2";
+  EXPECT_NE(refusal([&] { require_usable(what); }).find("two candidates"), std::string::npos);
+  what.candidates[1].name = "row wise";
+  EXPECT_NE(refusal([&] { require_usable(what); }).find("letters, digits, _, - and ."),
+            std::string::npos);
+}
+
 TEST(tables, that_are_wrong_are_refused_with_the_line) {
   const auto expect = [](const std::string& csv, const std::string& words) {
     const std::string said = said_of(csv);
@@ -64,7 +120,7 @@ TEST(tables, that_are_wrong_are_refused_with_the_line) {
   expect(head + "x,1,1,1,1,1\ny,many,1,1,1,1\n", "line 3: \"many\" in column \"n\"");
   expect(head + "x,1,1,fast,1,1\n", "\"fast\" in column \"t_plain\"");
   expect(head + "x,1,1,-1,1,1\n", "the time of plain is -1");
-  expect(head + "x,1,1,1,0,1\n", "the time of wide is 0");
+  expect(head + "x,1,1,1,-1,1\n", "the time of wide is -1");
   expect(head + "x,1,1,1,1,inf\n",
          "line 2: \"inf\" in column \"t_padded\" is no finite number; leave it");
   expect(head + "x,1,1,nan,1,1\n",

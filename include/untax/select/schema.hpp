@@ -16,8 +16,10 @@ struct feature {
 
 /// A kernel that can be chosen.
 struct candidate {
-  std::string name;
-  std::string time;  ///< the column of the time of one iteration; empty cells are failures
+  std::string name;  ///< letters, digits, _, - and .; a header has _ in place of the last two
+  /// The column of the time of one iteration, whose empty cells are failures; of a long table, the
+  /// cell that names the kernel.
+  std::string time;
   /// an expression over columns and features: the cost before the first iteration
   std::string setup;
   /// A condition on features without which the candidate may fail or be very slow; empty: none. The
@@ -37,6 +39,10 @@ struct schema {
   double unit = 1;                    ///< the unit of times, setups and gathering, in seconds
   std::vector<double> iterations{1};  ///< numbers of iterations to train for, a known feature
   std::string title;                  ///< the source of the table
+  /// Of a long table, each line of which has the time of one kernel for one input: the columns of
+  /// the kernel's name and of its time. Lines with the same labels are one record.
+  std::string kernel_column;
+  std::string time_column;
 };
 
 /// Reads a schema from a JSON text, which docs/select.md describes. `origin` names it in errors.
@@ -49,6 +55,13 @@ struct schema {
 /// ones, there are at least two candidates, of which one has no guard, no name occurs twice, and
 /// names are identifiers.
 void require_usable(const schema& s);
+
+/// A schema to begin with for the table in a file: a guess, from names and cells, of which columns
+/// are labels, features and times, and whether the table is long. Throws `invalid_argument`.
+[[nodiscard]] schema draft_schema(const std::string& path);
+
+/// The name of a candidate in C++.
+[[nodiscard]] std::string identifier_of(const candidate& c);
 
 /// The names of all features, in their order.
 [[nodiscard]] std::vector<std::string> feature_names(const schema& s);

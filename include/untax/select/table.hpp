@@ -48,6 +48,7 @@ struct table {
   grid setups;                      ///< records by candidates
   std::vector<double> gathering;    ///< the cost of gathering features, by record
   grid allowed;                     ///< records by candidates: 1 if the guard holds
+  std::size_t zero_times = 0;       ///< times of 0 in the file, taken as failures
 
   [[nodiscard]] std::size_t records() const noexcept { return labels.size(); }
   /// Seconds of `iterations` iterations, with setup; NaN if the candidate fails.
@@ -58,14 +59,17 @@ struct table {
 
 /// Reads comma-separated values whose first line has the names. Records for which no candidate has
 /// a time are left out. Throws `invalid_argument` with origin and line for a column that is
-/// missing, a feature that is not a finite number, a time that is neither empty nor above 0, and if
-/// no record is left.
+/// missing, a feature that is not a finite number, a time that is neither empty nor 0 or more, and
+/// if no record is left. Cells may be separated by semicolons or tabs, too.
 [[nodiscard]] table read_csv(std::string_view text, std::string_view origin, const schema& what);
 /// The same from JSON: a list of objects, whose fields are the columns; null is an empty cell.
 [[nodiscard]] table read_json(std::string_view text, std::string_view origin, const schema& what);
 /// The same from a file: JSON if its name ends with .json or .json.gz, else comma-separated values.
 /// It is decompressed if it was compressed by gzip.
 [[nodiscard]] table read_table(const std::string& path, const schema& what);
+/// The same from several files, such as run times, features and costs. A record has the cells of
+/// all lines with its labels; one that a file does not have is left out.
+[[nodiscard]] table read_tables(const std::vector<std::string>& paths, const schema& what);
 
 /// The table of the records with these indices.
 [[nodiscard]] table records_of(const table& all, std::span<const std::size_t> records);
