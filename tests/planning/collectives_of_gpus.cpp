@@ -158,8 +158,7 @@ TEST(collectives_of_gpus, take_more_blocks_for_more_bytes) {
           << bytes;
       const std::int64_t words = std::int64_t{16} * gpu::reduction_threads;
       const std::int64_t combined = std::min<std::int64_t>((bytes + words - 1) / words, most);
-      EXPECT_EQ(blocks(scatter(bytes), packets, sharing),
-                static_cast<int>(std::max(few, combined)))
+      EXPECT_EQ(blocks(scatter(bytes), packets, sharing), static_cast<int>(std::max(few, combined)))
           << bytes;
     }
   }

@@ -27,8 +27,10 @@ namespace untax::gpu {
 /// the packets of two epochs ago. If the partner sends packets back in each epoch, no signal is
 /// needed: before it sent the packets of the last epoch it had ended the epoch before. If it sends
 /// nothing back (a broadcast, unequal parts), it raises a counter at the start of its next epoch:
-/// it may wait there anyway, and its reads of the last epoch are complete. Counters are also used
-/// if runs may have any count, since a block may have no packets in one of the runs.
+/// it may wait there anyway, and its reads of the last epoch are complete. If runs may have any
+/// count, a block may have no packets in one of them: then exchanges and broadcasts use counters,
+/// and a block of a reduction exchanges a packet that stands for nothing. In reductions, messages
+/// between all ranks have the same size.
 struct packet_layout {
   message_table messages;
   std::int64_t capacity = 0;  ///< packets of the largest message
