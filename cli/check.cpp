@@ -15,6 +15,7 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
+#include "ops/checks.hpp"
 #include "ops/common/device_schedule.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/operators.hpp"
@@ -167,8 +168,8 @@ device_findings check_as(const gemm_problem& p, int ranks, const operator_option
   return spec_of<Operator>::check_on_gpus(problem, ranks, options, multiprocessors);
 }
 
-/// An operator whose plans for GPUs can be checked.
-operator_entry entry_on_gpus(const check_options& options) {
+/// An operator whose plans for GPUs can be checked, and their check.
+std::pair<operator_entry, gpu_plan_check> entry_on_gpus(const check_options& options) {
   std::vector<std::string> known;
   for (const auto& entry : operators()) known.push_back(entry.name);
   for (auto& name : names_checked([](const auto&) { return true; }))
@@ -185,17 +186,25 @@ operator_entry entry_on_gpus(const check_options& options) {
     throw error(errc::invalid_argument, fmt::format("--own-heads means nothing to {}; it is for {}",
                                                     name, alternatives(with_heads)));
   }
-  if (place < operators().size()) return operators()[place];
+  if (place < operators().size()) {
+    const operator_entry& entry = operators()[place];
+    if (!has_gemm_plans(entry)) return {entry, nullptr};
+    return {entry, [&entry](const gemm_problem& p, int ranks, const operator_options& o,
+                            int multiprocessors) {
+              return check_gemm_plans(entry, p, ranks, o, multiprocessors);
+            }};
+  }
   operator_entry entry;
+  gpu_plan_check check;
   entry.name = known[place];
   for_each_checked([&]<class Operator>() {
     if (spec<Operator>.name != entry.name) return;
-    entry.check_on_gpus = [own_heads = options.own_heads](const gemm_problem& p, int ranks,
-                                                          const operator_options& o, int places) {
-      return check_as<Operator>(p, ranks, o, places, own_heads);
+    check = [own_heads = options.own_heads](const gemm_problem& p, int ranks,
+                                            const operator_options& o, int multiprocessors) {
+      return check_as<Operator>(p, ranks, o, multiprocessors, own_heads);
     };
   });
-  return entry;
+  return {entry, check};
 }
 
 int carry_out_on_gpus(const check_options& options) {
@@ -209,9 +218,10 @@ int carry_out_on_gpus(const check_options& options) {
     if (done > 0) bar->advance();
     bar->relabel(way);
   };
+  const auto [entry, check] = entry_on_gpus(options);
   const gpu_check_report report =
-      check_gpu_plans({entry_on_gpus(options), options.problem, options.effort.ranks.front(),
-                       *options.gpu, options.how, options.gather, options.move, options.partials},
+      check_gpu_plans({entry, check, options.problem, options.effort.ranks.front(), *options.gpu,
+                       options.how, options.gather, options.move, options.partials},
                       progress);
   bar.reset();
   if (options.json != "-") show(table_of(report, width(stream::out), style(stream::out)));

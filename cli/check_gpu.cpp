@@ -36,7 +36,7 @@ std::vector<std::string> names_of_patterns() {
 
 void require_possible(const gpu_check_request& r) {
   const std::string& name = r.entry.name;
-  if (!r.entry.check_on_gpus) {
+  if (!r.check) {
     throw error(errc::invalid_argument, fmt::format("{} has no kernels of its own for GPUs", name));
   }
   constexpr int most_ranks = 16;
@@ -142,9 +142,8 @@ gpu_check_report check_gpu_plans(const gpu_check_request& request,
                 "can");
   for (const gpu_plan& plan : plans) {
     if (progress) progress(plan.way, report.rows.size(), plans.size());
-    report.rows.push_back(
-        {plan.way, request.entry.check_on_gpus(plan.problem, request.ranks, plan.options,
-                                               report.multiprocessors)});
+    report.rows.push_back({plan.way, request.check(plan.problem, request.ranks, plan.options,
+                                                   report.multiprocessors)});
   }
   return report;
 }

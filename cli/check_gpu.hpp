@@ -6,14 +6,19 @@
 #include <vector>
 
 #include "ops/common/device_schedule.hpp"
-#include "ops/common/workload.hpp"
+#include "ops/common/operator_entry.hpp"
 #include "terminal.hpp"
 
 namespace untax::cli {
 
+/// The findings about the plans of an operator for GPUs with so many multiprocessors.
+using gpu_plan_check = std::function<device_findings(const gemm_problem&, int ranks,
+                                                     const operator_options&, int multiprocessors)>;
+
 /// The request of `untax check OPERATOR --gpu`.
 struct gpu_check_request {
   operator_entry entry;
+  gpu_plan_check check;  ///< empty: the operator has no kernels of its own
   gemm_problem problem;
   int ranks = 1;
   std::string gpu;                      ///< name of the GPU

@@ -11,6 +11,7 @@
 
 #include "json_parts.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/trial.hpp"
 
 namespace untax::cli {
 

@@ -5,7 +5,9 @@
 #include <untax/core/error.hpp>
 
 #include "ops/collectives_common/registry.hpp"
+#include "ops/collectives_common/workload.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "ops/operators.hpp"
 
 // How `untax run` gets a subject from a problem and options, and whether GPUs have a kernel for

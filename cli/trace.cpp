@@ -12,7 +12,7 @@
 #include "arguments.hpp"
 #include "engines/gpu/trace/launch_trace.hpp"
 #include "output.hpp"
-#include "src/core/text_file.hpp"
+#include "src/select/packed_file.hpp"
 #include "src/taxes/time_text.hpp"
 #include "src/trace/json_format.hpp"
 #include "src/trace/trace_file.hpp"
@@ -58,7 +58,7 @@ trace_record trace_recording::finish() {
 }
 
 trace_record read_trace(const std::string& path) {
-  return trace_from_json(text_of_file(path, {.bytes = trace_format::most_bytes}));
+  return trace_from_json(unpacked_text_of_file(path, {.bytes = trace_format::most_bytes}));
 }
 
 std::string text_of(const std::vector<operator_account>& accounts, int width, text_style style) {

@@ -4,7 +4,7 @@
 # shellcheck disable=SC2034  # used by those who source this
 untax_build_packages=(
   g++ cmake ninja-build ccache git python3
-  libfmt-dev libcli11-dev nlohmann-json3-dev libhwloc-dev libopenblas-pthread-dev libgtest-dev relacy-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libopenblas-pthread-dev libgtest-dev relacy-dev
   libcsv-dev zlib1g-dev
 )
 

@@ -10,7 +10,6 @@
 #include "ops/all_reduce_norm/spec.hpp"
 #include "ops/all_to_all/spec.hpp"
 #include "ops/broadcast/spec.hpp"
-#include "ops/common/protocol_variant.hpp"
 #include "ops/common/spec.hpp"
 #include "ops/flash_attention/spec.hpp"
 #include "ops/flash_decode/spec.hpp"
@@ -53,9 +52,5 @@ template <class Entry>
 
 /// The specs of the library's operators, in the same order.
 [[nodiscard]] std::span<const operator_spec> operator_specs();
-
-/// The protocols of an operator of the library, each with the problems on which it is checked. None
-/// of one that sends nothing.
-[[nodiscard]] std::vector<protocol_variant> variants_of(const operator_spec& operation);
 
 }  // namespace untax

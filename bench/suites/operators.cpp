@@ -3,6 +3,7 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 
 namespace untax::bench {
 namespace {

@@ -3,7 +3,6 @@
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/runnable_operator.hpp"
-#include "ops/plan_check/gather.hpp"
 
 namespace untax {
 namespace {
@@ -44,11 +43,7 @@ operator_entry all_gather_gemm_entry() {
               [](const gemm_problem& p, const protocol_plan& plan) {
                 return program(all_gather_gemm_protocol(problem_of(p), plan));
               },
-          .bytes_sent = bytes_sent,
-          .check_on_gpus =
-              [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
-                return plan_check::check_gather(problem_of(p), ranks, o, places);
-              }};
+          .bytes_sent = bytes_sent};
 }
 
 }  // namespace untax

@@ -4,27 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <untax/ops/all_reduce_norm.hpp>
-#include <untax/ops/options.hpp>
-
-#include "engines/gpu/norm/norm_rows.hpp"
+#include "ops/all_reduce_norm/device_plan.hpp"
 #include "ops/common/device_schedule.hpp"
 
 namespace untax {
-
-/// How a rank sums and normalises rows on its GPU.
-struct norm_plan {
-  gpu::norm_rows how;
-  int blocks = 1;
-
-  /// Blocks, or clusters of blocks that share a row: the checker takes a cluster as one worker.
-  [[nodiscard]] int workers() const { return blocks / how.spread; }
-  [[nodiscard]] std::string text() const;
-  /// The parts of the plan in which all ranks have to agree.
-  [[nodiscard]] std::vector<std::string> agreed() const;
-};
-[[nodiscard]] norm_plan norm_plan_of(const all_reduce_norm_problem& problem, int world, int rank,
-                                     int phases, int multiprocessors);
 
 /// A planned all_reduce_norm of one rank: see `plan_check::prove`. For the checker c has both
 /// results side by side, as on the host.

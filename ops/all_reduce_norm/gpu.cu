@@ -9,7 +9,7 @@
 #include "engines/gpu/norm/norm_rows.hpp"
 #include "engines/gpu/rooms/operator_host.hpp"
 #include "ops/all_reduce_norm/device.hpp"
-#include "ops/all_reduce_norm/device_schedule.hpp"
+#include "ops/all_reduce_norm/device_plan.hpp"
 #include "ops/all_reduce_norm/planning.hpp"
 
 namespace untax {

@@ -1,3 +1,4 @@
+#include "ops/checks.hpp"
 #include "ops/common/protocol_test.hpp"
 #include "ops/operators.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ops/choice/make_chosen.hpp"
-#include "ops/common/workload.hpp"
+#include "ops/common/operator_entry.hpp"
 
 namespace untax {
 

@@ -12,7 +12,7 @@
 
 #include "ops/choice/make_chosen.hpp"
 #include "ops/common/device_runner.hpp"
-#include "ops/common/workload.hpp"
+#include "ops/common/operator_entry.hpp"
 
 namespace untax {
 

@@ -86,7 +86,10 @@ struct collective_grid {
     options.direct = direct;
     if (pushes) options.inputs = input_path::rooms;
     if (keeps_apart) options.keepers = by.workers;
-    return entry->schedule(c.problem, entry->plan(c.problem, by.world, by.rank, options), c.epochs);
+    const std::int64_t in = entry->in_count(c.problem, by.world, by.rank);
+    const std::int64_t out = entry->out_count(c.problem, by.world, by.rank);
+    const collective_plan plan = entry->plan(c.problem, by.world, by.rank, options);
+    return {entry->program_of(c.problem, plan), {{1, in}, {}, {1, out}}, c.epochs};
   }
   [[nodiscard]] model::scenario values(const collective_case& c) const {
     // The input of a rank is a row of numbers.

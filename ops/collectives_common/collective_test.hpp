@@ -10,6 +10,7 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/collectives_common/registry.hpp"
+#include "ops/collectives_common/workload.hpp"
 #include "ops/common/epochs_test.hpp"
 
 namespace untax::testing {

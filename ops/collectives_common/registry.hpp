@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/collectives_common/workload.hpp"
+#include "ops/collectives_common/entry.hpp"
 
 namespace untax {
 

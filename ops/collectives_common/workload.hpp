@@ -2,99 +2,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <untax/core/array_view.hpp>
 #include <untax/core/stream_ref.hpp>
-#include <untax/ops/collective_problems.hpp>
-#include <untax/tile/program.hpp>
 #include <untax/world/world.hpp>
 
-#include "engines/schedule/plan.hpp"
-#include "ops/collectives_common/planning.hpp"
+#include "ops/collectives_common/entry.hpp"
 #include "ops/common/operator_trial.hpp"
 #include "ops/common/protocol_variant.hpp"
 
 namespace untax {
-
-/// A problem for any of the collectives; each uses the fields it knows.
-struct collective_problem {
-  std::int64_t count = 0;
-  dtype type = dtype::f32;
-  reduction how = reduction::sum;
-  int root = 0;
-  bool uneven = false;  ///< all_to_all: parts of different sizes, some empty
-};
-
-/// Where an element of a result comes from: element `index` of rank `from`, or of all ranks,
-/// combined, if `from` is negative.
-struct origin {
-  int from = 0;
-  std::int64_t index = 0;
-};
-
-/// A collective behind an interface that is the same for all.
-class runnable_collective {
- public:
-  runnable_collective() = default;
-  runnable_collective(const runnable_collective&) = delete;
-  runnable_collective& operator=(const runnable_collective&) = delete;
-  virtual ~runnable_collective() = default;
-
-  virtual void run(const const_array_view& in, const array_view& out, stream_ref stream) = 0;
-  [[nodiscard]] virtual const collective_plan& plan() const = 0;
-  [[nodiscard]] virtual const std::string& explain() const = 0;
-};
-
-/// The traffic of a ring: bytes out of its busiest rank, and the hops of the last of them.
-struct ring_traffic {
-  double sent = 0;
-  int hops = 1;
-};
-
-/// The description of a collective for the command and the tests. A collective adds itself to
-/// `collectives()`.
-struct collective_entry {
-  std::string name;
-  std::string summary;
-  bool combines = false;
-  bool has_root = false;
-  bool has_phases = false;
-  bool has_uneven = false;  ///< each rank has parts for the others, of any size
-
-  std::function<std::unique_ptr<runnable_collective>(world&, const collective_problem&,
-                                                     const collective_options&)>
-      make;
-  std::function<std::int64_t(const collective_problem&, int world, int rank)> in_count;
-  std::function<std::int64_t(const collective_problem&, int world, int rank)> out_count;
-  std::function<origin(const collective_problem&, int world, int rank, std::int64_t element)>
-      origin_of;
-  std::function<collective_plan(const collective_problem&, int world, int rank,
-                                const collective_options&)>
-      plan;
-  /// All steps of a rank in `epochs` epochs.
-  std::function<schedule::rank_plan(const collective_problem&, const collective_plan&,
-                                    std::uint64_t epochs)>
-      schedule;
-  /// A rank's plan on GPUs, and the programs of a plan.
-  std::function<collective_plan(const collective_problem&, int world, int rank,
-                                const collective_options&)>
-      device_plan;
-  std::function<program(const collective_problem&, const collective_plan&)> program_of;
-  /// The least bytes that have to cross the busiest link. Rates are computed from them.
-  std::function<double(const collective_problem&, int world)> bytes;
-  /// The traffic of a ring algorithm that moves `bytes` bytes in all.
-  std::function<ring_traffic(double bytes, int world)> ring = [](double all, int world) {
-    return ring_traffic{all * (world - 1.0) / world, world - 1};
-  };
-};
-
-/// Patterns that collectives have.
-inline constexpr pattern collective_patterns[] = {
-    pattern::bulk_synchronous, pattern::fused_sequential, pattern::fused_specialized};
 
 /// The operands of a collective at a rank, as `operator_trial` takes them: elements from N(0, 1).
 /// If peers touch them, they lie in symmetric memory. Values are made and results checked on the

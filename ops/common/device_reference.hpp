@@ -7,20 +7,9 @@
 
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/bulk/scratch.hpp"
-#include "ops/common/random_matrix.hpp"
-#include "ops/common/workload.hpp"
+#include "ops/common/operator_entry.hpp"
 
 namespace untax {
-
-/// The whole A of a problem, of which each rank has its part.
-[[nodiscard]] random_matrix whole_a(std::uint64_t seed) noexcept;
-/// The whole B of a rank with such a part.
-[[nodiscard]] random_matrix whole_b(std::uint64_t seed, const gemm_share& share) noexcept;
-
-/// Fills a rank's part of the inputs of a problem with N(0, 1), the same for the same seed at any
-/// rank. Asynchronous on a stream of the current device.
-void fill_device_inputs(const gemm_share& share, std::uint64_t seed, const matrix& a,
-                        const matrix& weights, stream_ref stream);
 
 /// The reference for a rank's part of C, in fp32, on the current device: by a plain loop or, where
 /// that would take too long, by cuBLASLt with fp32 results. All memory is allocated at the

@@ -1,5 +1,6 @@
 #include "ops/common/protocol_test.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 
 namespace untax::testing {
 namespace {

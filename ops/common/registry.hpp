@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/common/workload.hpp"
+#include "ops/common/operator_entry.hpp"
 
 namespace untax {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "ops/common/workload.hpp"
+#include "ops/common/operator_entry.hpp"
 
 namespace untax {
 

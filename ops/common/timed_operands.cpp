@@ -5,7 +5,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "engines/gpu/matrix/matrix.hpp"
-#include "ops/common/device_reference.hpp"
+#include "ops/common/gemm_inputs.hpp"
 #include "ops/common/own_stream.hpp"
 
 namespace untax {

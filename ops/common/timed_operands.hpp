@@ -5,7 +5,7 @@
 #include <untax/core/matrix.hpp>
 
 #include "engines/bulk/scratch.hpp"
-#include "ops/common/workload.hpp"
+#include "ops/common/operator_entry.hpp"
 
 namespace untax {
 

@@ -11,6 +11,8 @@
 #include "engines/host/openblas.hpp"
 #include "ops/common/deviation.hpp"
 #include "ops/common/device_reference.hpp"
+#include "ops/common/gemm_inputs.hpp"
+#include "ops/common/random_matrix.hpp"
 #include "ops/common/summing_layout.hpp"
 
 namespace untax {

@@ -3,7 +3,6 @@
 #include "ops/common/runnable_operator.hpp"
 #include "ops/gemm_all_reduce/protocol.hpp"
 #include "ops/gemm_all_reduce/spec.hpp"
-#include "ops/gemm_reduce_common/device_schedule.hpp"
 
 namespace untax {
 namespace {
@@ -53,18 +52,6 @@ operator_entry gemm_all_reduce_entry() {
                 return program(protocol_for(problem_of(p), plan));
               },
           .bytes_sent = bytes_sent,
-          .check_on_gpus =
-              [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
-                const device_sum sum{"gemm_all_reduce",
-                                     p.m,
-                                     p.n,
-                                     p.k,
-                                     p.type,
-                                     partials_type(p),
-                                     reduce_target::everywhere,
-                                     o.phases > 0 ? o.phases : phases(p, ranks, memory_kind::cuda)};
-                return check_on_gpus(sum, ranks, o, places);
-              },
           .phases = phases};
 }
 

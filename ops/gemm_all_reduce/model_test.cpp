@@ -1,5 +1,6 @@
 #include "ops/common/protocol_test.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "ops/gemm_all_reduce/spec.hpp"
 
 namespace untax::testing {

@@ -3,7 +3,6 @@
 #include "ops/common/runnable_operator.hpp"
 #include "ops/gemm_all_scatter/protocol.hpp"
 #include "ops/gemm_all_scatter/spec.hpp"
-#include "ops/plan_check/scatter.hpp"
 
 namespace untax {
 namespace {
@@ -42,11 +41,7 @@ operator_entry gemm_all_scatter_entry() {
               [](const gemm_problem& p, const protocol_plan& plan) {
                 return program(gemm_all_scatter_protocol(problem_of(p), plan));
               },
-          .bytes_sent = bytes_sent,
-          .check_on_gpus =
-              [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
-                return plan_check::check_scatter(problem_of(p), ranks, o, places);
-              }};
+          .bytes_sent = bytes_sent};
 }
 
 }  // namespace untax

@@ -1,7 +1,6 @@
 #include <untax/ops/gemm_reduce_scatter.hpp>
 
 #include "ops/common/runnable_operator.hpp"
-#include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/gemm_reduce_scatter/protocol.hpp"
 #include "ops/gemm_reduce_scatter/spec.hpp"
 
@@ -42,13 +41,7 @@ operator_entry gemm_reduce_scatter_entry() {
               [](const gemm_problem& p, const protocol_plan& plan) {
                 return program(protocol_for(problem_of(p), plan));
               },
-          .bytes_sent = bytes_sent,
-          .check_on_gpus =
-              [](const gemm_problem& p, int ranks, const operator_options& o, int places) {
-                const device_sum sum{"gemm_reduce_scatter", p.m, p.n, p.k, p.type, partials_type(p),
-                                     reduce_target::owner,  1};
-                return check_on_gpus(sum, ranks, o, places);
-              }};
+          .bytes_sent = bytes_sent};
 }
 
 }  // namespace untax

@@ -4,25 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <untax/ops/merge_partial_attention.hpp>
-
-#include "engines/gpu/merge/merge_rows.hpp"
 #include "ops/common/device_schedule.hpp"
+#include "ops/merge_partial_attention/device_plan.hpp"
 
 namespace untax {
-
-/// How a rank merges rows on its GPU.
-struct merge_grid {
-  gpu::merge_rows how;
-  int blocks = 1;
-
-  [[nodiscard]] std::string text() const;
-  /// The parts of the plan in which all ranks have to agree.
-  [[nodiscard]] std::vector<std::string> agreed() const;
-};
-/// `blocks`: the number asked for; 0: as many as there is work for, one a multiprocessor at most.
-[[nodiscard]] merge_grid merge_grid_of(const merge_partial_attention_problem& problem, int world,
-                                       int rank, int blocks, int multiprocessors);
 
 /// A planned merge of one rank: see `plan_check::prove`. For the checker a token is a row. Each
 /// head has a column for each chunk, and then one for its statistic. To merge is to add in rank

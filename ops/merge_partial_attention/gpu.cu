@@ -13,7 +13,7 @@
 #include "ops/common/device_arguments.hpp"
 #include "ops/common/device_runner.hpp"
 #include "ops/merge_partial_attention/backend.hpp"
-#include "ops/merge_partial_attention/device_schedule.hpp"
+#include "ops/merge_partial_attention/device_plan.hpp"
 #include "ops/merge_partial_attention/planning.hpp"
 
 namespace untax {

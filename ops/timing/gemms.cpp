@@ -5,9 +5,9 @@
 #include "engines/gpu/comm/placement.hpp"
 #include "engines/gpu/gemm/cta_reads.hpp"
 #include "engines/timing/reader.hpp"
+#include "ops/all_gather_gemm/device_schedule.hpp"
+#include "ops/gemm_all_scatter/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
-#include "ops/plan_check/gather.hpp"
-#include "ops/plan_check/scatter.hpp"
 #include "ops/timing/predictor.hpp"
 
 namespace untax {

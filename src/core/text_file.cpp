@@ -3,11 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -29,51 +27,49 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
+/// A descriptor that is closed when it goes.
+class descriptor {
+ public:
+  explicit descriptor(int number) noexcept : number_(number) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  [[nodiscard]] int number() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+}  // namespace
+
 std::string size_text(std::size_t bytes) {
   constexpr std::size_t mega = std::size_t{1} << 20;
   return bytes % mega == 0 ? fmt::format("{} MiB", bytes / mega) : fmt::format("{} bytes", bytes);
 }
 
-}  // namespace
-
 std::string text_of_file(const std::string& path, const file_limits& limits) {
   // A pipe without a writer blocks an open that waits.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) {
+  const descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number() < 0)
     refuse(path, fmt::format("cannot be opened ({})", std::generic_category().message(errno)));
-  }
   struct stat status {};
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor);
+  if (fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode))
     refuse(path, fmt::format("is {}, not a regular file", kind_of(status.st_mode)));
-  }
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzdopen(descriptor, "rb"), gzclose);
-  if (!file) {
-    close(descriptor);
-    throw error(errc::out_of_memory, fmt::format("{}: there is no memory to read it", path));
-  }
-  const std::size_t packed = static_cast<std::size_t>(status.st_size);
-  const bool is_packed = gzdirect(file.get()) == 0;
-  const std::size_t most =
-      is_packed
-          ? std::min(limits.bytes, std::max(file_limits::bytes_at_once, packed * limits.ratio))
-          : limits.bytes;
   std::string text;
   std::vector<char> buffer(std::size_t{1} << 16);
   for (;;) {
-    const int bytes = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
-    if (bytes < 0) refuse(path, "cannot be read; it may be damaged");
-    if (bytes == 0) break;
-    if (text.size() + static_cast<std::size_t>(bytes) > most) {
-      refuse(path, fmt::format("{} more than {}; such a file has at most that",
-                               is_packed ? "unpacks to" : "has", size_text(most)));
-    }
+    const ssize_t bytes = read(file.number(), buffer.data(), buffer.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0)
+      refuse(path, fmt::format("cannot be read ({})", std::generic_category().message(errno)));
+    if (bytes == 0) return text;
+    if (text.size() + static_cast<std::size_t>(bytes) > limits.bytes)
+      refuse(path, fmt::format("has more than {}; such a file has at most that",
+                               size_text(limits.bytes)));
     text.append(buffer.data(), static_cast<std::size_t>(bytes));
   }
-  int code = Z_OK;
-  (void)gzerror(file.get(), &code);
-  if (code != Z_OK) refuse(path, "its compressed data end too early");
-  return text;
 }
 
 std::string_view utf8_text(std::string_view text, std::string_view origin) {

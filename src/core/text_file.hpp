@@ -8,18 +8,15 @@ namespace untax {
 
 /// Bounds of a file that is read whole.
 struct file_limits {
-  /// Of the text, after gzip has unpacked it.
   std::size_t bytes = std::size_t{32} << 20;
-  /// A gzip file that unpacks to more than `bytes_at_once` may not unpack to more than so many
-  /// times its own size. Real tables and matrices reach about 50.
-  std::size_t ratio = 200;
-  static constexpr std::size_t bytes_at_once = std::size_t{64} << 20;
 };
 
-/// The text of a regular file, unpacked if it is compressed by gzip. Throws `invalid_argument` with
-/// the path if there is no such file, if it is a folder, a pipe or a device, if it is longer than
-/// `limits`, and if it is damaged.
+/// The text of a regular file. Throws `invalid_argument` with the path if there is no such file, if
+/// it is a folder, a pipe or a device, and if it is longer than `limits`.
 [[nodiscard]] std::string text_of_file(const std::string& path, const file_limits& limits = {});
+
+/// "32 MiB", or "1000 bytes".
+[[nodiscard]] std::string size_text(std::size_t bytes);
 
 /// `text` without the byte order mark that programs of Windows write. Throws `invalid_argument`
 /// with `origin` if the text is UTF-16.

@@ -192,12 +192,6 @@ cells joined(const std::vector<cells>& parts, const std::vector<std::string>& la
   return all;
 }
 
-cells cells_of_file(const std::string& path) {
-  const std::string text = text_of_file(path, {.bytes = most_bytes});
-  const bool is_json = path.ends_with(".json") || path.ends_with(".json.gz");
-  return is_json ? cells_of_json(text, path) : cells_of_csv(text, path);
-}
-
 cells cells_of_csv(std::string_view text, std::string_view origin) {
   text = utf8_text(text, origin);
   csv_parser parser{};

@@ -9,6 +9,7 @@
 #include <untax/select/features.hpp>
 
 #include "src/select/cells.hpp"
+#include "src/select/table_of.hpp"
 
 namespace untax::select {
 namespace {
@@ -123,17 +124,13 @@ class table_reader {
 
 }  // namespace
 
-namespace {
-
-/// The table of cells, which are widened before if they are long.
 table table_of(const cells& from, const schema& what) { return table_reader(from, what).read(); }
+
 cells wide_cells(cells from, const schema& what) {
   const bool is_long = !what.kernel_column.empty() &&
                        std::ranges::find(from.columns, what.kernel_column) != from.columns.end();
   return is_long ? widened(from, what) : std::move(from);
 }
-
-}  // namespace
 
 table read_csv(std::string_view text, std::string_view origin, const schema& what) {
   return table_of(wide_cells(cells_of_csv(text, origin), what), what);
@@ -141,14 +138,6 @@ table read_csv(std::string_view text, std::string_view origin, const schema& wha
 
 table read_json(std::string_view text, std::string_view origin, const schema& what) {
   return table_of(wide_cells(cells_of_json(text, origin), what), what);
-}
-
-table read_table(const std::string& path, const schema& what) { return read_tables({path}, what); }
-
-table read_tables(const std::vector<std::string>& paths, const schema& what) {
-  std::vector<cells> parts;
-  for (const std::string& path : paths) parts.push_back(wide_cells(cells_of_file(path), what));
-  return table_of(parts.size() == 1 ? parts.front() : joined(parts, what.labels), what);
 }
 
 table records_of(const table& all, std::span<const std::size_t> records) {

@@ -11,7 +11,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "src/core/text_file.hpp"
+#include "src/select/packed_file.hpp"
 
 namespace untax::sparse {
 namespace {
@@ -247,7 +247,7 @@ coordinates read_matrix_market(std::string_view text, std::string_view origin) {
 }
 
 coordinates load_matrix_market(const std::string& path) {
-  return read_matrix_market(text_of_file(path, {.bytes = most_bytes}), path);
+  return read_matrix_market(unpacked_text_of_file(path, {.bytes = most_bytes}), path);
 }
 
 }  // namespace untax::sparse

@@ -6,6 +6,7 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "src/taxes/backends.hpp"
 #include "src/taxes/multiplication_alone.hpp"
 #include "src/taxes/timed_row.hpp"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "ops/flash_decode/planning.hpp"
 #include "src/taxes/backends.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <chrono>
 #include <cstdio>
@@ -35,15 +34,6 @@ void write(const std::string& path, const std::string& text) {
   std::fclose(out);
 }
 
-/// Compresses so many zeros.
-void write_packed_zeros(const std::string& path, std::size_t megabytes) {
-  const std::string zeros(std::size_t{1} << 20, '0');
-  gzFile out = gzopen(path.c_str(), "wb1");
-  for (std::size_t i = 0; i < megabytes; ++i)
-    gzwrite(out, zeros.data(), static_cast<unsigned>(zeros.size()));
-  gzclose(out);
-}
-
 TEST(text_files, are_read_up_to_their_limit) {
   const untax_test::temporary_file file;
   write(file.path(), "12345");
@@ -51,18 +41,6 @@ TEST(text_files, are_read_up_to_their_limit) {
   EXPECT_EQ(text_of_file(file.path(), {.bytes = 5}), "12345");
   EXPECT_EQ(refusal(file.path(), {.bytes = 4}),
             "has more than 4 bytes; such a file has at most that");
-}
-
-TEST(text_files, of_gzip_are_unpacked_up_to_their_limits) {
-  const untax_test::temporary_file file;
-  write_packed_zeros(file.path(), 1);
-  EXPECT_EQ(text_of_file(file.path()).size(), std::size_t{1} << 20);
-  EXPECT_EQ(refusal(file.path(), {.bytes = 1000}),
-            "unpacks to more than 1000 bytes; such a file has at most that");
-  // Below the limit of the kind of file, and still far more than real files unpack to.
-  write_packed_zeros(file.path(), 100);
-  EXPECT_NE(refusal(file.path(), {.bytes = std::size_t{1} << 40}).find("unpacks to more than"),
-            std::string::npos);
 }
 
 TEST(text_files, that_are_no_regular_files_are_refused_at_once) {

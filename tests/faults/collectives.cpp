@@ -15,6 +15,7 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/collectives_common/registry.hpp"
+#include "ops/collectives_common/workload.hpp"
 
 namespace untax::testing {
 namespace {

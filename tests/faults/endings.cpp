@@ -20,6 +20,7 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/collectives_common/registry.hpp"
+#include "ops/collectives_common/workload.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/common/workload.hpp"
 #include "ops/flash_decode/workload.hpp"

@@ -12,7 +12,7 @@
 
 #include "gpus.hpp"
 #include "operator_runs.hpp"
-#include "tests/capacity/known_collectives.hpp"
+#include "tests/plans/known_collectives.hpp"
 
 namespace {
 

@@ -13,6 +13,7 @@
 #include "gpus.hpp"
 #include "operator_runs.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 
 namespace {
 

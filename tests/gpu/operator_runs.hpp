@@ -10,6 +10,7 @@
 
 #include "gpus.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 
 namespace gpu_test {
 

@@ -21,6 +21,7 @@
 #include "operator_runs.hpp"
 #include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "ops/gemm_all_reduce/spec.hpp"
 #include "ops/gemm_all_scatter/spec.hpp"
 #include "ops/gemm_reduce_scatter/spec.hpp"

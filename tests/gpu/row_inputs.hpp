@@ -17,7 +17,9 @@
 #include "gpus.hpp"
 #include "operator_runs.hpp"
 #include "ops/common/device_reference.hpp"
+#include "ops/common/gemm_inputs.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 
 namespace gpu_test {
 

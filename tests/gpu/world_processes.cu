@@ -17,6 +17,7 @@
 #include "gpus.hpp"
 #include "ops/all_gather_gemm/spec.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "ops/gemm_all_scatter/spec.hpp"
 #include "tests/multi/ranks.hpp"
 

@@ -15,6 +15,10 @@ done
 [ "$(find models -name '*.json' | wc -l)" -eq "$(find "$folder/installed/share/untax/models" -name '*.json' | wc -l)" ] ||
   wrong "not every model is installed"
 
+installed=$(cd "$folder/installed/include" && find . -type f | sort)
+public=$(cd include && find . -name '*.h' -o -name '*.hpp' -o -name '*.cuh' | sort)
+[ "$installed" = "$public" ] || wrong "other headers are installed than the public ones: $(diff <(echo "$public") <(echo "$installed"))"
+
 cat >"$folder/program.cpp" <<'TEXT'
 #include <cstdio>
 
@@ -55,6 +59,9 @@ if command -v pkg-config >/dev/null; then
     head -20 "$folder/log"
     wrong "pkg-config --libs does not link"
   fi
+  read -r -a libs <<<"$(pkg-config --libs untax_select)"
+  "$compiler" -std=c++20 "${flags[@]}" "${cflags[@]}" examples/09_selector/selector.cpp "${libs[@]}" -o "$folder/selector" \
+    2>"$folder/log" || wrong "pkg-config --libs untax_select does not link: $(head -5 "$folder/log")"
   for level in -O2 -O3; do
     as_system=("${cflags[@]/#-I/-isystem}")
     "$compiler" -std=c++20 "$level" -Wall -Wextra "${as_system[@]}" -c "$folder/headers.cpp" -o "$folder/headers.o" \
@@ -81,13 +88,20 @@ else
 fi
 
 mkdir "$folder/project"
-cp "$folder/program.cpp" "$folder/project"
+cp "$folder/program.cpp" examples/09_selector/selector.cpp "$folder/project"
 cat >"$folder/project/CMakeLists.txt" <<'TEXT'
 cmake_minimum_required(VERSION 3.22)
 project(outside LANGUAGES CXX)
 find_package(untax REQUIRED)
 add_executable(outside program.cpp)
 target_link_libraries(outside PRIVATE untax::untax)
+add_executable(selector selector.cpp)
+target_link_libraries(selector PRIVATE untax::untax_select)
+foreach(library files locality measure sparse)
+  if(NOT TARGET untax::untax_${library})
+    message(FATAL_ERROR "untax::untax_${library} is not installed")
+  endif()
+endforeach()
 TEXT
 if cmake -S "$folder/project" -B "$folder/project/build" -D "CMAKE_PREFIX_PATH=$folder/installed" \
   -D "CMAKE_CXX_COMPILER=$compiler" -D "CMAKE_CXX_FLAGS=${flags[*]-}" >"$folder/log" 2>&1 &&

@@ -15,7 +15,9 @@
 #include <gtest/gtest.h>
 
 #include "engines/schedule/check.hpp"
+#include "ops/checks.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "ops/operators.hpp"
 #include "tests/schedule/broken.hpp"
 #include "tests/wanted_lines.hpp"

@@ -9,8 +9,11 @@
 
 #include "engines/schedule/check.hpp"
 #include "engines/schedule/walk.hpp"
+#include "ops/checks.hpp"
 #include "ops/collectives_common/registry.hpp"
+#include "ops/collectives_common/workload.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "ops/operators.hpp"
 #include "tests/schedule/broken.hpp"
 

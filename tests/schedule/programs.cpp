@@ -15,6 +15,7 @@
 
 #include "engines/schedule/plan.hpp"
 #include "engines/schedule/walk.hpp"
+#include "ops/checks.hpp"
 #include "ops/operators.hpp"
 #include "tests/wanted_lines.hpp"
 

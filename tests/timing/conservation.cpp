@@ -8,7 +8,9 @@
 
 #include "checker.hpp"
 #include "engines/timing/reader.hpp"
+#include "ops/checks.hpp"
 #include "ops/collectives_common/registry.hpp"
+#include "ops/collectives_common/workload.hpp"
 #include "ops/operators.hpp"
 #include "ops/plan_check/gemm_lanes.hpp"
 #include "ops/timing/predictor.hpp"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "src/taxes/cuda/overlap_measurement.hpp"
 #include "src/taxes/cuda/peak_rates.hpp"
 

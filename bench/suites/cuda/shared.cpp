@@ -17,6 +17,7 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "src/symmetric/cuda/stopwatch.hpp"
 
 namespace untax::bench {

@@ -18,6 +18,7 @@
 
 #include "ops/choice/kernel_sources.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "src/taxes/cuda/overlap_measurement.hpp"
 #include "src/taxes/cuda/peak_rates.hpp"
 

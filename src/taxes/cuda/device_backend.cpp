@@ -10,6 +10,7 @@
 #include <untax/world/devices.hpp>
 
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "src/taxes/backends.hpp"
 #include "src/taxes/cuda/attention_benchmark.hpp"
 #include "src/taxes/cuda/overlap_measurement.hpp"

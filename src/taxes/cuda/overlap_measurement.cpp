@@ -7,6 +7,7 @@
 
 #include "engines/bulk/quickest.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 
 namespace untax {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/plan_check/gather.hpp"
+#include "ops/all_gather_gemm/device_schedule.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "ops/plan_check/scatter.hpp"
+#include "ops/gemm_all_scatter/device_schedule.hpp"
 
 #include <algorithm>
 #include <set>

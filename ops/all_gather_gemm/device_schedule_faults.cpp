@@ -6,7 +6,7 @@
 
 #include "engines/gpu/comm/packet_panel.hpp"
 #include "engines/gpu/comm/placement.hpp"
-#include "ops/plan_check/gather.hpp"
+#include "ops/all_gather_gemm/device_schedule.hpp"
 
 namespace untax::plan_check {
 namespace {

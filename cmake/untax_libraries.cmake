@@ -1,0 +1,32 @@
+# untax_library(name expression uses...) makes a static library of the sources in UNTAX_SOURCES whose path in the checkout
+# matches, and takes them off that list; it links the libraries that it uses. tests/style/layers.py reads the calls, too:
+# a file includes only headers of its own library and of those that it uses.
+set(UNTAX_LIBRARIES "")
+
+function(untax_library name expression)
+  set(sources "")
+  set(others "")
+  foreach(source IN LISTS UNTAX_SOURCES)
+    string(REPLACE "${PROJECT_SOURCE_DIR}/" "" path ${source})
+    string(REPLACE "${PROJECT_BINARY_DIR}/" "" path ${path})
+    if(path MATCHES "${expression}")
+      list(APPEND sources ${source})
+    else()
+      list(APPEND others ${source})
+    endif()
+  endforeach()
+  set(UNTAX_SOURCES ${others} PARENT_SCOPE)
+  list(APPEND UNTAX_LIBRARIES ${name})
+  set(UNTAX_LIBRARIES ${UNTAX_LIBRARIES} PARENT_SCOPE)
+
+  untax_add_library(${name} ${sources})
+  add_library(untax::${name} ALIAS ${name})
+  untax_unity(${name})
+  target_link_libraries(${name} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:OpenBLAS::headers>)
+  if(UNTAX_HAS_CUDA)
+    target_link_libraries(${name} PRIVATE CUDA::cudart_static)
+  endif()
+  if(UNTAX_NCCL_INCLUDE)
+    target_include_directories(${name} SYSTEM PRIVATE ${UNTAX_NCCL_INCLUDE})
+  endif()
+endfunction()
