@@ -26,7 +26,7 @@ The last line says how many tests passed, failed and were skipped in all builds 
 TEXT
 }
 
-configuration=(-D UNTAX_GPU_TESTS=ON)  # a build folder remembers
+configuration=(-D UNTAX_GPU_TESTS=ON -D UNTAX_UNITY=OFF)  # a build folder remembers
 release=release
 if has_nvcc; then release=cuda; fi
 
@@ -154,7 +154,7 @@ test_python() {
 # Gates look at sources, which do not depend on the build, so they run once, in the build that has most sources.
 gates=${presets[0]}
 if [[ "$quick" == yes && "$release" == cuda ]]; then
-  configuration=(-D UNTAX_GPU_TESTS=OFF -D UNTAX_CUDA_SHARE=6)
+  configuration=(-D UNTAX_GPU_TESTS=OFF -D UNTAX_UNITY=OFF -D UNTAX_CUDA_SHARE=6)
   build cuda --target untax_cuda_objects && passed=$((passed + 1))
   gates=cuda
 fi

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <untax/core/error.hpp>
 #include <untax/core/memory_kind.hpp>
 
 #include "bench_suites.hpp"
@@ -18,7 +17,7 @@
 namespace untax::cli {
 namespace {
 
-constexpr const char* footer =
+constexpr const char* bench_footer =
     "untax bench SUITE --help explains a suite, and has its options. Where figures have bars, the "
     "exit status is 1 if one is missed; suites between GPUs take two or more.\n"
     "\n"
@@ -95,14 +94,8 @@ std::vector<std::string> suite_first(const CLI::App& app, std::vector<std::strin
 void add_bench(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("bench", "Measure a suite, beside bounds and libraries");
   const auto options = std::make_shared<bench_options>();
-  verb->footer(footer);
-  verb->require_subcommand(0, 1);
-  verb->callback([verb] {
-    if (!verb->get_subcommands().empty()) return;
-    throw error(errc::invalid_argument,
-                fmt::format("the SUITE is missing; it can be {} (untax bench --help)",
-                            alternatives(names_of_subcommands(*verb))));
-  });
+  verb->footer(bench_footer);
+  expect_subcommand(*verb, "the SUITE");
   for (const bench_suite& suite : bench_suites()) {
     CLI::App* own =
         verb->add_subcommand(suite.name, fmt::format("{}\n\n{}", suite.summary, suite.description));

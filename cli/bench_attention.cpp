@@ -27,7 +27,7 @@ constexpr measured_column measured[] = {{"fused_sequential", "fused"},
                                         {"bulk_library", "library"},
                                         {"bulk_library eager", "eager"}};
 
-std::string microseconds(double seconds) {
+std::string attention_time(double seconds) {
   if (!(seconds > 0)) return "-";
   return seconds < 1e-3 ? fmt::format("{:.1f}", 1e6 * seconds)
                         : fmt::format("{:.0f}", 1e6 * seconds);
@@ -59,10 +59,10 @@ std::string text_of(const attention_report& report, int columns, text_style how)
                                       std::to_string(row.problem.batch),
                                       std::to_string(row.problem.keys),
                                       fmt::format("{:.0f}", 1e-6 * row.bytes()),
-                                      microseconds(report.bound(row)),
-                                      microseconds(local),
+                                      attention_time(report.bound(row)),
+                                      attention_time(local),
                                       fmt::format("{:.2f}", local / report.bound(row))};
-    for (const auto& c : measured) cells.push_back(microseconds(row.seconds_of(c.by)));
+    for (const auto& c : measured) cells.push_back(attention_time(row.seconds_of(c.by)));
     const double fused = row.seconds_of("fused_sequential");
     cells.push_back(fused > 0 ? fmt::format("{:.2f}", row.seconds_of("bulk_library") / fused)
                               : "-");

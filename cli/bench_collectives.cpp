@@ -61,7 +61,7 @@ std::string bar_text(const collective_row& row) {
 }
 
 /// Microseconds with about four digits.
-std::string microseconds(double seconds) {
+std::string collective_time(double seconds) {
   const double us = 1e6 * seconds;
   return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 1000 ? 1 : 0);
 }
@@ -70,8 +70,8 @@ void add_row(table& rows, const collective_report& report, const collective_row&
              const collective_figure& f) {
   const spread& time = *f.time;
   const bool judged = !f.library;
-  rows.add({size_text(row.bytes), f.variant, microseconds(time.median), microseconds(time.p10),
-            microseconds(time.p90),
+  rows.add({size_text(row.bytes), f.variant, collective_time(time.median),
+            collective_time(time.p10), collective_time(time.p90),
             fmt::format("{:.1f}", 1e-9 * row.sent_bytes(report.ranks) / time.median),
             judged && row.library() != nullptr ? fmt::format("{:.2f}x", speedup(row, f)) : "",
             judged ? bar_text(row) + (met(row, f) ? " met" : " MISSED") : ""});

@@ -13,14 +13,13 @@
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
+#include "time_text.hpp"
 #include "trace.hpp"
 
 namespace untax::cli {
 namespace {
 
 using side = table::align;
-
-std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
 
 /// Whether a row is judged with those of few rows of A.
 bool is_of_few(const bench::gemm_report& report, const bench::gemm_row& row) {

@@ -11,16 +11,13 @@
 #include "json_output.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
+#include "time_text.hpp"
 
 namespace untax::cli {
 namespace {
 
 using bench::norm_report;
 using bench::norm_row;
-
-std::string microseconds(double seconds) {
-  return seconds > 0 ? fmt::format("{:.1f}", 1e6 * seconds) : "-";
-}
 
 /// The largest error of the row's results, marked if it is too large.
 std::string error_text(const norm_row& row) {
@@ -50,14 +47,14 @@ std::string text_of(const norm_report& report, int columns, text_style how) {
     const double fused = row.seconds_of(bench::norm_fused);
     const double sum = row.sum_seconds();
     const double library = row.seconds_of(library_graph);
-    rows.add({std::to_string(row.hidden), std::to_string(row.tokens), microseconds(fused),
-              microseconds(row.seconds_of(bench::norm_one_phase)),
-              microseconds(row.seconds_of(bench::norm_two_phases)), microseconds(sum),
-              fused > 0 && sum > 0 ? fmt::format("{:.1f}", 1e6 * (fused - sum)) : "-",
-              microseconds(library), microseconds(row.seconds_of(library_eager)),
-              microseconds(row.seconds_of(bench::library_sum_alone)),
-              fused > 0 && library > 0 ? fmt::format("{:.2f}", library / fused) : "-",
-              error_text(row)});
+    rows.add(
+        {std::to_string(row.hidden), std::to_string(row.tokens), microseconds_or("-", fused),
+         microseconds_or("-", row.seconds_of(bench::norm_one_phase)),
+         microseconds_or("-", row.seconds_of(bench::norm_two_phases)), microseconds_or("-", sum),
+         fused > 0 && sum > 0 ? fmt::format("{:.1f}", 1e6 * (fused - sum)) : "-",
+         microseconds_or("-", library), microseconds_or("-", row.seconds_of(library_eager)),
+         microseconds_or("-", row.seconds_of(bench::library_sum_alone)),
+         fused > 0 && library > 0 ? fmt::format("{:.2f}", library / fused) : "-", error_text(row)});
   }
   std::string text = fmt::format(
       "{}, {} x {}, {}, us of one run in a graph, beside {}\n"

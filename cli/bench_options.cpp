@@ -11,7 +11,7 @@
 namespace untax::cli {
 namespace {
 
-constexpr int most_ranks = 64;
+constexpr int most_bench_ranks = 64;
 
 }  // namespace
 
@@ -46,14 +46,14 @@ void add_ranks_option(CLI::App& suite, bench_options& options, int least) {
           },
           "GPUs; all of them by default")
       ->allow_extra_args(false)
-      ->check(between(1, most_ranks))
+      ->check(between(1, most_bench_ranks))
       ->check(CLI::Validator(enough, ""));
 }
 
 void add_rank_counts_option(CLI::App& suite, bench_options& options, const std::string& meaning) {
   suite.add_option("--ranks", options.rank_counts, meaning)
       ->allow_extra_args(false)
-      ->check(between(1, most_ranks));
+      ->check(between(1, most_bench_ranks));
 }
 
 void add_sizes_option(CLI::App& suite, bench_options& options, const std::string& meaning) {

@@ -16,16 +16,13 @@
 #include "ops/common/registry.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
+#include "time_text.hpp"
 
 namespace untax::cli {
 namespace {
 
 using bench::overlap_report;
 using bench::overlap_row;
-
-std::string microseconds(double seconds) {
-  return seconds > 0 ? fmt::format("{:.1f}", 1e6 * seconds) : "";
-}
 
 std::string ratio(double numerator, double denominator) {
   return numerator > 0 && denominator > 0 ? fmt::format("{:.2f}", numerator / denominator) : "";
@@ -63,8 +60,8 @@ std::string patterns_of(const overlap_report& report, int columns, text_style ho
         if (std::ranges::find(refusals, f.refusal) == refusals.end()) refusals.push_back(f.refusal);
         continue;
       }
-      rows.add({"  " + f.by, microseconds(f.time->median), microseconds(f.time->p10),
-                microseconds(f.time->p90), f.how ? ratio(f.time->median, row.bound()) : "",
+      rows.add({"  " + f.by, microseconds_or("", f.time->median), microseconds_or("", f.time->p10),
+                microseconds_or("", f.time->p90), f.how ? ratio(f.time->median, row.bound()) : "",
                 !f.how         ? ""
                 : row.right(f) ? fmt::format("{:.1e}", f.error)
                                : fmt::format("{:.1e} WRONG", f.error)});
@@ -91,14 +88,14 @@ std::string summary_of(const overlap_report& report, int columns, text_style how
   for (const overlap_row& row : report.rows) {
     const pattern_figure* best = row.best();
     const double time = best != nullptr ? best->time->median : 0;
-    rows.add({shape_text(report, row), best != nullptr ? best->by : "-", microseconds(time),
-              microseconds(row.bound()), ratio(time, row.bound()),
+    rows.add({shape_text(report, row), best != nullptr ? best->by : "-", microseconds_or("", time),
+              microseconds_or("", row.bound()), ratio(time, row.bound()),
               ratio(row.seconds_of("bulk_library eager"), time),
               ratio(row.seconds_of("bulk_library graph"), time),
               row.link_bound > row.compute_bound ? "link" : "compute",
-              microseconds(row.seconds_of("GEMM alone")),
-              microseconds(row.seconds_of("cuBLASLt alone")),
-              microseconds(row.seconds_of("NCCL alone"))});
+              microseconds_or("", row.seconds_of("GEMM alone")),
+              microseconds_or("", row.seconds_of("cuBLASLt alone")),
+              microseconds_or("", row.seconds_of("NCCL alone"))});
   }
   return rows.render(columns, how.utf8);
 }

@@ -15,11 +15,10 @@
 #include "names.hpp"
 #include "ops/common/registry.hpp"
 #include "output.hpp"
+#include "time_text.hpp"
 
 namespace untax::cli {
 namespace {
-
-std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
 
 std::vector<tuned_problem> problems_of(const bench_options& asked, const std::vector<int>& ranks) {
   const tune_request& request = asked.tune;

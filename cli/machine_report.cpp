@@ -10,6 +10,8 @@
 
 #include <untax/taxes/text_table.hpp>
 
+#include "time_text.hpp"
+
 namespace untax::cli {
 namespace {
 
@@ -17,7 +19,6 @@ constexpr std::size_t shown = 20;  // number of the worst figures
 constexpr std::size_t source_indent = 17;
 
 std::string percent(double share) { return fmt::format("{:+.0f} %", 100 * share); }
-std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
 
 struct bar {
   std::string what;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -84,6 +85,16 @@ std::vector<std::string> names_of_subcommands(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(verb->get_name());
   return names;
+}
+
+void expect_subcommand(CLI::App& verb, std::string what) {
+  verb.require_subcommand(0, 1);
+  verb.callback([&verb, what = std::move(what)] {
+    if (!verb.get_subcommands().empty()) return;
+    throw error(errc::invalid_argument,
+                fmt::format("{} is missing; it can be {} (untax {} --help)", what,
+                            alternatives(names_of_subcommands(verb)), verb.get_name()));
+  });
 }
 
 }  // namespace untax::cli

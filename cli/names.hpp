@@ -21,6 +21,10 @@ namespace untax::cli {
 /// The names of the subcommands of `app`, in their order.
 [[nodiscard]] std::vector<std::string> names_of_subcommands(const CLI::App& app);
 
+/// Has `verb`, a subcommand of the command, take one of its own subcommands. Without one it throws
+/// `invalid_argument`, which lists them; `what` is how its arguments name it: "the operator".
+void expect_subcommand(CLI::App& verb, std::string what);
+
 /// The place of `text` in `known`. Throws `invalid_argument` that names `what`, `text`, what would
 /// be right and the nearest name.
 [[nodiscard]] std::size_t place_in(std::string_view what, std::string_view text,

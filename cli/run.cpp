@@ -136,13 +136,7 @@ void add_run(CLI::App& app, int& status, const std::vector<std::string>& argumen
   const auto options = std::make_shared<run_options>();
   add_options(*verb, *options);
   verb->footer(run_footer());
-  verb->require_subcommand(0, 1);
-  verb->callback([verb] {
-    if (!verb->get_subcommands().empty()) return;
-    throw error(errc::invalid_argument,
-                fmt::format("the operator is missing; it can be {} (untax run --help)",
-                            alternatives(names_of_subcommands(*verb))));
-  });
+  expect_subcommand(*verb, "the operator");
   for (const auto& entry : run_operators()) {
     CLI::App* own = verb->add_subcommand(entry->name(), entry->summary());
     own->fallthrough();

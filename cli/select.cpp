@@ -26,7 +26,7 @@
 namespace untax::cli {
 namespace {
 
-constexpr const char* guide =
+constexpr const char* select_guide =
     "train:    --schema S --table T; --json, --header, --text and --svg take the trees\n"
     "evaluate: --schema S --table T judges by cross-validation; --selector F --table T judges a\n"
     "          selector on records that it has not seen; --json and --svg take the figures\n"
@@ -58,7 +58,7 @@ struct select_options {
 };
 
 /// Refuses options that the action would ignore, and files that would be written twice or are read.
-void check_options(const CLI::App& verb, const select_options& o, const std::string& action) {
+void require_fitting(const CLI::App& verb, const select_options& o, const std::string& action) {
   static const std::vector<option_use> uses = {
       {{"--schema", "--table", "--seed", "--folds", "--depth", "--leaves", "--tail"},
        {"train", "evaluate"}},
@@ -95,16 +95,16 @@ select::selector selector_of(const select_options& options, const char* action) 
   return select::read_selector(text_of_file(path), path);
 }
 
-void write_file(const std::string& path, const std::string& text) {
+void write_if_asked(const std::string& path, const std::string& text) {
   if (!path.empty()) write_text(path, text);
 }
 
 /// Writes all requested forms of a selector; prints its text if there is no request.
 void emit(const select::selector& made, const select_options& options) {
-  write_file(options.json, select::to_json(made));
+  write_if_asked(options.json, select::to_json(made));
   if (!options.header.empty()) write_text(options.header, select::to_header(made, options.space));
-  write_file(options.svg, select::to_svg(made));
-  write_file(options.text, select::to_text(made));
+  write_if_asked(options.svg, select::to_svg(made));
+  write_if_asked(options.text, select::to_text(made));
   const bool any = !(options.json + options.header + options.svg + options.text).empty();
   if (!any) print(select::to_text(made));
 }
@@ -155,8 +155,8 @@ void evaluate(const select_options& options) {
   }
   std::vector<select::speedup> over;
   if (!options.against.empty()) over = select::speedups_over(options.against, found, table);
-  write_file(options.json, select::json_of(found, over));
-  write_file(options.svg, select::svg_of(found, title));
+  write_if_asked(options.json, select::json_of(found, over));
+  write_if_asked(options.svg, select::svg_of(found, title));
   if (options.json == "-" || options.svg == "-") return;
   show(select::text_of(found));
   for (const select::speedup& one : over) {
@@ -230,7 +230,7 @@ void carry_out(const CLI::App& verb, const select_options& options) {
                                                     "--help)",
                                                     names[asked], options.values.front()));
   }
-  check_options(verb, options, names[asked]);
+  require_fitting(verb, options, names[asked]);
   actions[asked](options);
 }
 
@@ -275,7 +275,7 @@ void add_select(CLI::App& app) {
                    "of training: the weight of large errors of single inputs")
       ->check(not_negative())
       ->capture_default_str();
-  verb->footer(guide);
+  verb->footer(select_guide);
   verb->callback([verb, options] { carry_out(*verb, *options); });
 }
 

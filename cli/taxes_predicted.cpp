@@ -11,13 +11,10 @@
 
 #include "machine_files.hpp"
 #include "src/taxes/predicted_backend.hpp"
+#include "time_text.hpp"
 
 namespace untax::cli {
-namespace {
-
-std::string microseconds(double seconds) { return fmt::format("{:.1f}", 1e6 * seconds); }
-
-}  // namespace
+namespace {}  // namespace
 
 prediction_source load_source(const std::string& file) {
   prediction_source source;

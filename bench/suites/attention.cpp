@@ -19,7 +19,7 @@ constexpr double least_random_bytes = 2e6;
 constexpr double most_random_bytes = 2e9;
 
 /// The geometric mean and the least of some ratios.
-struct ratios {
+struct ratio_summary {
   double logarithms = 0;
   double least = std::numeric_limits<double>::infinity();
   int count = 0;
@@ -114,9 +114,9 @@ std::vector<attention_row> attention_problems(const attention_suite_options& opt
 }
 
 std::vector<attention_bar> attention_report::bars() const {
-  ratios large;
-  ratios small;
-  ratios all;
+  ratio_summary large;
+  ratio_summary small;
+  ratio_summary all;
   double over_local = 0;
   double over_bound = 0;
   for (const attention_row& row : rows) {

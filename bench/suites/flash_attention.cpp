@@ -8,9 +8,9 @@ namespace {
 
 /// Limits of problems, beyond which one run takes too long.
 constexpr double most_flops = 2e13;
-constexpr double most_bytes = 4e9;
+constexpr double most_tensor_bytes = 4e9;
 
-std::vector<flash_problem> grid() {
+std::vector<flash_problem> flash_grid() {
   std::vector<flash_problem> all;
   const auto both = [&](flash_problem p) {
     for (const bool causal : {false, true}) {
@@ -47,7 +47,7 @@ double flash_problem::flops() const noexcept {
 }
 
 std::vector<flash_problem> flash_problems(const flash_suite_options& options) {
-  if (options.problems == 0) return grid();
+  if (options.problems == 0) return flash_grid();
   std::mt19937_64 random(options.seed);
   const auto pick = [&](const std::vector<int>& from) { return from[random() % from.size()]; };
   std::vector<flash_problem> all;
@@ -62,7 +62,7 @@ std::vector<flash_problem> flash_problems(const flash_suite_options& options) {
     p.keys = random() % 4 == 0 ? p.queries + static_cast<int>(random() % 4096) : p.queries;
     p.causal = random() % 2 == 0;
     // Shorter runs would measure how kernels start.
-    if (p.flops() > most_flops || p.flops() < 5e10 || bytes_of(p) > most_bytes) continue;
+    if (p.flops() > most_flops || p.flops() < 5e10 || bytes_of(p) > most_tensor_bytes) continue;
     all.push_back(p);
   }
   return all;

@@ -18,6 +18,7 @@
 #include <untax/taxes/timing.hpp>
 #include <untax/world/block.hpp>
 
+#include "bench/suites/seconds_of.hpp"
 #include "bench/suites/sleeping_ranks.hpp"
 #include "engines/host/openblas.hpp"
 #include "ops/common/random_matrix.hpp"
@@ -45,13 +46,6 @@ void require_threads(int count) {
     throw;
   }
   join_all();
-}
-
-template <class Work>
-double seconds_of(Work&& work) {
-  const std::uint64_t begin = host_memory::now();
-  work();
-  return static_cast<double>(host_memory::now() - begin) * 1e-9;
 }
 
 /// Fills in the times of a comparison. Both functions return the seconds of one run.

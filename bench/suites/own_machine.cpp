@@ -17,6 +17,7 @@
 
 #include "bench/suites/gpu_need.hpp"
 #include "bench/suites/host.hpp"
+#include "bench/suites/seconds_of.hpp"
 #include "bench/suites/sleeping_ranks.hpp"
 #include "engines/host/team.hpp"
 
@@ -36,13 +37,6 @@ void set(timing::machine& m, double machine_numbers::*what, double value, std::s
   const auto kind = std::ranges::find(timing::number_kinds, what, &timing::number_kind::value);
   m.numbers.*what = std::clamp(value, kind->least, kind->most);
   m.sources.insert_or_assign(std::string(kind->key), std::move(from));
-}
-
-template <class Work>
-double seconds_of(Work&& work) {
-  const std::uint64_t begin = host_memory::now();
-  work();
-  return static_cast<double>(host_memory::now() - begin) * 1e-9;
 }
 
 /// The median of the results of `once`, after a first call that does not count.

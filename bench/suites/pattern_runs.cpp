@@ -11,7 +11,7 @@
 namespace untax::bench {
 namespace {
 
-constexpr int warmups = 1;
+constexpr int untimed_runs = 1;
 constexpr int checks = 3;
 
 /// The larger one, or NaN if either is.
@@ -67,7 +67,7 @@ class pattern_runner {
 
   void time_all() {
     timed_variants timed;
-    timed.warmups = warmups;
+    timed.warmups = untimed_runs;
     timed.repeats = request_.repeats;
     timed.after_run = [this] { advance(); };
     for (const auto& load : loads_) timed.run.emplace_back([&load] { load->run(); });
@@ -128,7 +128,7 @@ std::vector<pattern_result> run_patterns(world& w, const pattern_request& reques
 }
 
 int steps_of(const pattern_request& request) {
-  const int each = warmups + request.repeats + (request.verify ? checks : 0);
+  const int each = untimed_runs + request.repeats + (request.verify ? checks : 0);
   return each * static_cast<int>(request.patterns.size());
 }
 

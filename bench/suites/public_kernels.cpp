@@ -12,19 +12,17 @@
 namespace untax::bench {
 namespace {
 
-using json = nlohmann::json;
-
 [[noreturn]] void refuse(const std::string& text) {
   throw error(errc::invalid_argument, "public kernels: " + text);
 }
 
 /// A text; null means that it is not on record.
-std::string recorded(const json& in, const char* key) {
-  const json& value = in.at(key);
+std::string recorded(const nlohmann::json& in, const char* key) {
+  const nlohmann::json& value = in.at(key);
   return value.is_null() ? std::string() : value.get<std::string>();
 }
 
-public_time time_of(const json& in) {
+public_time time_of(const nlohmann::json& in) {
   const public_time time{in.at("ranks"), in.at("m"), in.at("n"), in.at("k"),
                          1e-6 * in.at("microseconds").get<double>()};
   if (time.ranks < 1 || time.m < 1 || time.n < 1 || time.k < 1 || !(time.seconds > 0)) {
@@ -34,7 +32,7 @@ public_time time_of(const json& in) {
   return time;
 }
 
-public_kernel kernel_of(const json& in) {
+public_kernel kernel_of(const nlohmann::json& in) {
   public_kernel kernel;
   in.at("operator").get_to(kernel.operator_name);
   if (in.at("gather") == name_of(gather_axis::k)) kernel.gather = gather_axis::k;
@@ -47,7 +45,7 @@ public_kernel kernel_of(const json& in) {
   for (const std::string* text : {&kernel.label, &kernel.machine, &kernel.how}) {
     if (text->empty()) refuse("label, machine or how is empty; they have to say something");
   }
-  for (const json& one : in.at("times")) kernel.times.push_back(time_of(one));
+  for (const nlohmann::json& one : in.at("times")) kernel.times.push_back(time_of(one));
   return kernel;
 }
 
@@ -62,12 +60,12 @@ double public_kernel::seconds(const gemm_problem& problem, int world) const noex
 
 std::vector<public_kernel> parse_public_kernels(std::string_view text) {
   try {
-    const json in = parse_json(text, "public kernels");
+    const nlohmann::json in = parse_json(text, "public kernels");
     if (in.at("format") != "untax-public-kernels") refuse("the format is another one");
     std::vector<public_kernel> all;
-    for (const json& one : in.at("kernels")) all.push_back(kernel_of(one));
+    for (const nlohmann::json& one : in.at("kernels")) all.push_back(kernel_of(one));
     return all;
-  } catch (const json::exception& wrong) {
+  } catch (const nlohmann::json::exception& wrong) {
     refuse(wrong.what());
   }
 }

@@ -1,7 +1,6 @@
 #include "bench/suites/spmv.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <random>
 
@@ -12,6 +11,7 @@
 #include <untax/taxes/timing.hpp>
 
 #include "bench/suites/gpu_spmv.hpp"
+#include "bench/suites/seconds_of.hpp"
 #include "src/core/json.hpp"
 
 namespace untax::bench {
@@ -24,13 +24,6 @@ constexpr const char* known_names[] = {"rows", "cols", "nnz"};
 constexpr const char* gathered_names[] = {"row_min", "row_q1",       "row_median", "row_q3",
                                           "row_max", "row_variance", "padded"};
 constexpr const char* bounds_names[] = {"row_min", "row_max", "row_variance", "padded"};
-
-template <class Work>
-double seconds_of(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 template <class Value>
 std::vector<Value> random_values(std::int64_t count, std::uint64_t seed) {

@@ -44,7 +44,7 @@ assert found["format"] == "untax-bench-rma" and found["ranks"] >= 2
 assert {f["table"] for f in found["figures"]} == {"blocks", "sizes", "pairs", "all", "latency"}
 PYTHON
 else
-  says "$err" 'needs 2 GPUs|this build has none'
+  says "$err" 'needs 2 GPUs|this build has no CUDA'
   (($(wc -l <"$err") == 1)) || wrong "bench rma: more than one line about what is missing"
 fi
 finish
