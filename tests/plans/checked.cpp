@@ -1,7 +1,7 @@
 // The arguments of planned kernels match their programs, for many plans. For small worlds the
 // schedules of all ranks' kernels are proved, lane by lane: they end, do not race and complete all
 // of C, wherever the senders are. Ranks with the same GPUs plan the same;
-// tests/planning/agreement.cpp has the errors of ranks that do not.
+// tests/plans/agreement.cpp has the errors of ranks that do not.
 #include <set>
 #include <string>
 
@@ -10,8 +10,8 @@
 
 #include <untax/flow/control.hpp>
 
-#include "ops/plan_check/gather.hpp"
-#include "ops/plan_check/scatter.hpp"
+#include "ops/all_gather_gemm/device_schedule.hpp"
+#include "ops/gemm_all_scatter/device_schedule.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {

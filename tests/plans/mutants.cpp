@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ops/plan_check/gather.hpp"
-#include "ops/plan_check/scatter.hpp"
+#include "ops/all_gather_gemm/device_schedule.hpp"
+#include "ops/gemm_all_scatter/device_schedule.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {

@@ -1,7 +1,8 @@
 // All choices and refusals of plans on the host, the memory that they need, and the plans of
-// collectives between GPUs. A change has to be intended; then chosen.txt is written anew with
+// collectives between GPUs. A change has to be intended; then chosen_by_hosts.txt is written anew
+// with
 //
-//     UNTAX_WRITE_PLANS=1 build/release/tests/planning_test --gtest_filter='chosen_by_hosts.*'
+//     UNTAX_WRITE_PLANS=1 build/release/tests/plans_test --gtest_filter='chosen_by_hosts.*'
 //
 // Plans must not depend on the number of cores, so the options always name the workers.
 #include <cstdint>
@@ -30,7 +31,7 @@
 namespace untax {
 namespace {
 
-constexpr std::string_view file = "tests/planning/chosen.txt";
+constexpr std::string_view file = "tests/plans/chosen_by_hosts.txt";
 
 using lines = std::vector<std::string>;
 

@@ -13,9 +13,9 @@
 #include <untax/tile/shard.hpp>
 #include <untax/world/launch.hpp>
 
-#include "tests/capacity/allocations.hpp"
-#include "tests/capacity/known_collectives.hpp"
 #include "tests/errors.hpp"
+#include "tests/plans/allocations.hpp"
+#include "tests/plans/known_collectives.hpp"
 
 namespace untax::testing {
 namespace {

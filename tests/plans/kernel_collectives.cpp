@@ -17,7 +17,7 @@
 #include "ops/all_to_all/protocol.hpp"
 #include "ops/broadcast/protocol.hpp"
 #include "ops/reduce_scatter/protocol.hpp"
-#include "tests/capacity/known_collectives.hpp"
+#include "tests/plans/known_collectives.hpp"
 
 namespace untax::testing {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "ops/common/random_matrix.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/workload.hpp"
 #include "tests/batches.hpp"
 
 namespace untax::testing {

@@ -1,4 +1,4 @@
-#include "tests/capacity/allocations.hpp"
+#include "tests/plans/allocations.hpp"
 
 #include <atomic>
 #include <cstdlib>

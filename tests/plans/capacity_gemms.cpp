@@ -15,7 +15,8 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/common/registry.hpp"
-#include "tests/capacity/allocations.hpp"
+#include "ops/common/workload.hpp"
+#include "tests/plans/allocations.hpp"
 
 namespace untax::testing {
 namespace {

@@ -14,10 +14,10 @@
 
 #include <untax/tile/order.hpp>
 
+#include "ops/all_gather_gemm/device_schedule.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/common/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
-#include "ops/plan_check/gather.hpp"
 
 namespace {
 

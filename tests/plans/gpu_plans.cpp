@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "ops/all_gather_gemm/device_schedule.hpp"
 #include "ops/all_reduce_norm/device_schedule.hpp"
 #include "ops/common/device_schedule.hpp"
+#include "ops/gemm_all_scatter/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/merge_partial_attention/device_schedule.hpp"
-#include "ops/plan_check/gather.hpp"
-#include "ops/plan_check/scatter.hpp"
 #include "tests/plans/cases.hpp"
 
 namespace {

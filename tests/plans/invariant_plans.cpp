@@ -1,7 +1,7 @@
 // With `invariant` plans for any number of rows add the products of an element in the same order.
 // invariant_plans.txt has the cost by the model of the GEMM. It is written anew with
 //
-//     UNTAX_WRITE_PLANS=1 build/release/tests/capacity_test --gtest_filter=invariant_plans.*
+//     UNTAX_WRITE_PLANS=1 build/release/tests/plans_test --gtest_filter=invariant_plans.*
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -18,9 +18,9 @@
 #include "engines/gpu/gemm/kernels.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
-#include "tests/capacity/sum_order.hpp"
 #include "tests/errors.hpp"
 #include "tests/plans/cases.hpp"
+#include "tests/plans/sum_order.hpp"
 #include "tests/wanted_lines.hpp"
 
 namespace {
@@ -31,7 +31,7 @@ using plans_test::numbers;
 using plans_test::order_of_ranges;
 using plans_test::sum_orders;
 
-constexpr std::string_view file = "tests/capacity/invariant_plans.txt";
+constexpr std::string_view file = "tests/plans/invariant_plans.txt";
 
 /// The order in which the products of an element are added, in all the ways that tiles have: of
 /// rows of k elements.
