@@ -28,7 +28,7 @@ HOST = ["src/symmetric/*.*pp", "src/flow/*.*pp", "src/world/*.*pp", "include/unt
         "ops/merge_partial_attention/host.cpp", "ops/merge_partial_attention/packing.cpp", "ops/attention_common/*.*pp"]  # fmt: skip
 PLANS = ["engines/gpu/gemm/*.hpp", "engines/gpu/gemm/*.cpp", "engines/gpu/gemm_alone/*.cpp", "engines/gpu/channel/*.hpp", "engines/gpu/copy/*.hpp", "engines/gpu/comm/*.hpp",
          "engines/gpu/collectives/*.hpp", "engines/gpu/packets/*.hpp", "engines/gpu/comm/sources/*.hpp",
-         "ops/*/device_plan*", "ops/all_gather_gemm/chunking.cpp",
+         "ops/*/device_plan*", "ops/all_gather_gemm/chunking.cpp", "ops/plan_check/check.cpp",
          "ops/collectives_common/device_choice.cpp"]  # fmt: skip
 # Files without behaviour that a test should hold, files that only scripts of the command reach, and code that never
 # runs without a GPU: calls of CUDA, and arguments of kernels, whose headers do not compile without CUDA.

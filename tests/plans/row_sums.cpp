@@ -358,12 +358,12 @@ TEST(row_sums, kernels_signal_as_their_protocol_says) {
     EXPECT_EQ(plan_check::exchange_difference(m), "") << text_of(sum, 3);
     const gemm_reduce_protocol& exchange = m.exchange();
     for (const std::uint64_t epoch : {1U, 2U}) {
-      const room parts = exchange.landing(0, 1, 0, epoch);
-      const room same = exchange.slab(0, 1, epoch);
+      const room parts = exchange.landing(2, 1, 0, epoch);
+      const room same = exchange.slab(2, 1, epoch);
       EXPECT_EQ(std::tuple(parts.ready, parts.free, parts.use, parts.credit, parts.readers),
                 std::tuple(same.ready, same.free, same.use, same.credit, same.readers));
-      EXPECT_EQ(exchange.landing(0, 1, 1, epoch).ready, exchange.landed(0, 1, epoch).ready);
-      EXPECT_EQ(exchange.landing(0, 1, 1, epoch).use, exchange.landed(0, 1, epoch).use);
+      EXPECT_EQ(exchange.landing(2, 1, 1, epoch).ready, exchange.landed(2, 1, epoch).ready);
+      EXPECT_EQ(exchange.landing(2, 1, 1, epoch).use, exchange.landed(2, 1, epoch).use);
     }
     m.plan.passes_on = !m.plan.passes_on;
     EXPECT_EQ(plan_check::exchange_difference(m),
