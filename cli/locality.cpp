@@ -49,6 +49,7 @@ constexpr const char* guide =
     "  untax locality gemm --show > mine.txt      # a text to begin with\n"
     "  untax locality mine.txt --device h200 --search --cpp order.hpp --triton order.py\n"
     "  untax locality published                   # figures of others beside the simulation\n"
+    "  untax locality sweeps                      # the figures 12 to 16 of arXiv 2511.02132\n"
     "\n"
     "docs/locality.md explains the model and its limits, and how to describe a kernel.";
 
@@ -60,6 +61,7 @@ struct locality_options {
   std::string order = "as numbered";
   bool is_search = false;
   bool is_orders = false;
+  int seeds = 5;
   bool is_show = false;
   std::string json;
   std::string svg;
@@ -197,6 +199,12 @@ std::optional<locality::order_formula> own_order(const locality_options& options
                                        options.order, k, d.domains);
 }
 
+locality::assumptions assumed(const locality_options& options) {
+  locality::assumptions how;
+  how.seeds = options.seeds;
+  return how;
+}
+
 /// Simulates what an order of one's own does that is no bijection.
 void judge_wrong(const locality_options& options, const locality::order_formula& own,
                  const locality::kernel& k, const locality::device& d) {
@@ -209,7 +217,7 @@ void judge_wrong(const locality_options& options, const locality::order_formula&
                                  verdict.text().substr(1));
   if (verdict.outside == 0) {
     const std::vector<int> blocks(own.numbers().begin(), own.numbers().end());
-    const locality::outcome result = locality::simulate(k, d, {blocks, {}});
+    const locality::outcome result = locality::simulate(k, d, {blocks, {}}, {}, assumed(options));
     write_file(options.json, options.json.empty()
                                  ? ""
                                  : locality::json_of(result, k, d, options.order, &verdict));
@@ -234,10 +242,17 @@ void carry_out(const CLI::App& verb, const locality_options& options, int& statu
     const std::string patterns = locality::markdown_of(locality::published_patterns(only));
     return print(figures + (figures.empty() || patterns.empty() ? "" : "\n") + patterns);
   }
+  if (options.kernel == "sweeps") {
+    refuse_ignored(verb, options, "sweeps", "--seeds", 0);
+    progress_bar bar("locality sweeps", locality::sweep_simulations());
+    const std::string text = locality::sweeps(options.seeds, [&bar] { bar.advance(); });
+    bar.clear();
+    return print(text);
+  }
   std::vector<locality::named_text> kernels = locality::built_in_kernels();
   for (locality::named_text& text : locality::swizzleperf_kernels())
     kernels.push_back(std::move(text));
-  require_known("kernel", options.kernel, kernels, {"list", "published"});
+  require_known("kernel", options.kernel, kernels, {"list", "published", "sweeps"});
   if (options.is_show) {
     refuse_ignored(verb, options, "--show", "--show", 0);
     return print(locality::kernel_text(options.kernel));
@@ -271,6 +286,7 @@ void carry_out(const CLI::App& verb, const locality_options& options, int& statu
   if (options.is_search) {
     locality::search_options asked;
     asked.baseline = order;
+    asked.how = assumed(options);
     std::optional<progress_bar> bar;
     asked.begin = [&bar](int steps) { bar.emplace("locality", steps); };
     asked.progress = [&bar] { bar->advance(); };
@@ -280,7 +296,8 @@ void carry_out(const CLI::App& verb, const locality_options& options, int& statu
     if (prints_text(options)) show(locality::text_of(found, k, d));
     return emit(options, found.best.front().order, k, d);
   }
-  const locality::outcome found = locality::simulate(k, d, {order.table(k.blocks()), order.way});
+  const locality::outcome found =
+      locality::simulate(k, d, {order.table(k.blocks()), order.way}, {}, assumed(options));
   write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d, order.name));
   if (prints_text(options)) {
     show(fmt::format("{}\n{}: {} blocks, {}\n\n{}", k.title(), d.title, k.blocks(), order.name,
@@ -295,7 +312,8 @@ void add_locality(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand(
       "locality", "Simulate the cache hits of an order of blocks, and search the best order");
   const auto options = std::make_shared<locality_options>();
-  verb->add_option("KERNEL", options->kernel, "a name, a path, list or published")->required();
+  verb->add_option("KERNEL", options->kernel, "a name, a path, list, published or sweeps")
+      ->required();
   verb->add_option("SIZES", options->values, "of the kernel: NAME=NUMBER");
   verb->add_option("--device", options->device, "a name, or the path of a .json");
   verb->add_option("--order", options->order,
@@ -303,6 +321,10 @@ void add_locality(CLI::App& app, int& status) {
       ->capture_default_str();
   verb->add_flag("--orders", options->is_orders, "list the names of all orders");
   verb->add_flag("--search", options->is_search, "try all orders");
+  verb->add_option("--seeds", options->seeds,
+                   "simulations whose mean and spread are shown, where blocks drift")
+      ->check(between(1, 64))
+      ->capture_default_str();
   verb->add_flag("--show", options->is_show, "print the text that describes the kernel");
   static constexpr std::tuple<const char*, const char*> named[] = {
       {"-m", "m"},          {"-n", "n"},

@@ -125,7 +125,8 @@ def main():
         output(untax, "locality", *arguments, "--device", "mi300x", "--svg", str(ROOT / "docs" / name))
     table, missed = searched(untax)
     text = DOCUMENT.read_text(encoding="utf-8")
-    for name, part in {"published": output(untax, "locality", "published"), "searched": table, "counted": counted(),
+    for name, part in {"published": output(untax, "locality", "published"),
+                       "sweeps": output(untax, "locality", "sweeps", "--seeds", "3"), "searched": table, "counted": counted(),
                        "sides": sides(), "rasters": rasters()}.items():
         text = replaced(text, name, part)
     DOCUMENT.write_text(text, encoding="utf-8")

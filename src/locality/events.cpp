@@ -57,7 +57,7 @@ class events {
         p.domain = domain;
         p.number = static_cast<int>(places_.size());
         p.side = caches_[static_cast<std::size_t>(domain)].side_of(static_cast<std::size_t>(slot));
-        p.slowness = 1 + how_.speed_spread * normal(static_cast<std::uint64_t>(p.number));
+        p.slowness = 1 + how_.speed_spread * normal(seeded(static_cast<std::uint64_t>(p.number)));
         places_.push_back(p);
       }
     }
@@ -84,6 +84,10 @@ class events {
   }
 
  private:
+  /// A number for `normal` that differs by seed.
+  [[nodiscard]] std::uint64_t seeded(std::uint64_t number) const {
+    return how_.seed == 0 ? number : number ^ scattered(static_cast<std::int64_t>(how_.seed));
+  }
   struct place {
     int domain = 0;
     int side = 0;
@@ -174,7 +178,7 @@ class events {
     }
     for (const auto& [piece, piece_bytes] : brought_) bring(p, piece, piece_bytes, now);
     brought_.clear();
-    const double noise = normal((static_cast<std::uint64_t>(p.number) << 40) ^ ++drawn_);
+    const double noise = normal(seeded((static_cast<std::uint64_t>(p.number) << 40) ^ ++drawn_));
     const double work =
         std::max(step_seconds_, bytes / processor_rate_) * (p.slowness + how_.step_spread * noise);
     found_.compute_seconds += work / static_cast<double>(places_.size());

@@ -1,6 +1,7 @@
 #include <untax/locality/published.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <utility>
@@ -25,16 +26,34 @@ constexpr const char* own = "measured for this project: attention, one H200, 128
 constexpr const char* own_others =
     "measured for this project: attention, one H200, time block-first / head-first";
 
+constexpr int seeds = 3;
+
+/// A mean over seeds.
+struct simulated_value {
+  double mean = 0;
+  double spread = 0;
+};
+
+simulated_value hits_of(const outcome& o) { return {100 * o.all.rate(), 100 * o.rate_spread}; }
+
+simulated_value time_ratio(const outcome& a, const outcome& b) {
+  const double ratio = a.seconds / b.seconds;
+  return {ratio, ratio * std::hypot(a.seconds_spread / a.seconds, b.seconds_spread / b.seconds)};
+}
+
 /// Simulates the case of each figure, and each case once.
 class simulations {
  public:
   explicit simulations(std::string only) : only_(std::move(only)) {}
 
   void add(const char* source, std::string what, const char* unit, double from, double to,
-           double allowed, const std::function<double()>& simulated) {
+           double allowed, const std::function<simulated_value()>& simulate_value) {
     const bool is_asked = only_.empty() || std::string(source).find(only_) != std::string::npos ||
                           what.find(only_) != std::string::npos;
-    if (is_asked) found_.push_back({source, std::move(what), unit, from, to, simulated(), allowed});
+    if (!is_asked) return;
+    const simulated_value simulated = simulate_value();
+    found_.push_back(
+        {source, std::move(what), unit, from, to, simulated.mean, simulated.spread, allowed});
   }
 
   const outcome& gemm(int size, int band, int chunk) {
@@ -62,7 +81,9 @@ class simulations {
       const kernel k = kernel_named(which, sizes);
       const device d = device_named(name);
       const block_order one = order_named(k, d.domains, order);
-      return simulate(k, d, {one.table(k.blocks()), one.way});
+      assumptions how;
+      how.seeds = seeds;
+      return simulate(k, d, {one.table(k.blocks()), one.way}, {}, how);
     });
   }
 
@@ -92,20 +113,21 @@ void add_gemm(simulations& all) {
                                           : fmt::format("m = n = k = {}, bands of {}, chunks of {}",
                                                         l.size, l.band, l.chunk);
     all.add(gemm_paper, what + ": hits in L2", "%", l.hits, l.hits, 6,
-            [&] { return 100 * all.gemm(l.size, l.band, l.chunk).all.rate(); });
-    all.add(gemm_paper, what + ": hits in the last level", "%", l.last, l.last, 6,
-            [&] { return 100 * all.gemm(l.size, l.band, l.chunk).last_level.rate(); });
+            [&] { return hits_of(all.gemm(l.size, l.band, l.chunk)); });
+    all.add(gemm_paper, what + ": hits in the last level", "%", l.last, l.last, 6, [&] {
+      return simulated_value{100 * all.gemm(l.size, l.band, l.chunk).last_level.rate(), 0};
+    });
   }
 }
 
 void add_attention(simulations& all) {
   const kernel::sizes paper{{"heads", 128}, {"keys", 131072}};
   const auto hits = [&](const char* device, const kernel::sizes& sizes, const char* order) {
-    return 100 * all.attention(device, sizes, order).all.rate();
+    return hits_of(all.attention(device, sizes, order));
   };
   const auto ratio = [&](const char* device, const kernel::sizes& sizes, const char* one,
                          const char* other) {
-    return all.attention(device, sizes, one).seconds / all.attention(device, sizes, other).seconds;
+    return time_ratio(all.attention(device, sizes, one), all.attention(device, sizes, other));
   };
   all.add(head_first_paper, "naive block-first: hits in L2", "%", 0, 1, 4,
           [&] { return hits("mi300x", paper, "naive block-first"); });
@@ -117,8 +139,8 @@ void add_attention(simulations& all) {
           [&] { return hits("mi300x", paper, "swizzled head-first"); });
   all.add(head_first_paper, "time, swizzled head-first / naive block-first", "", 0.64, 0.70, 0.05,
           [&] { return ratio("mi300x", paper, "swizzled head-first", "naive block-first"); });
-  const auto backward = [&](const char* order) {
-    return all.attention("mi300x", paper, order, "attention_backward").seconds;
+  const auto backward = [&](const char* order) -> const outcome& {
+    return all.attention("mi300x", paper, order, "attention_backward");
   };
   struct quicker {
     const char* order;
@@ -129,7 +151,7 @@ void add_attention(simulations& all) {
         quicker{"naive head-first", 0.91}}) {
     all.add(head_first_backward, fmt::format("time, swizzled head-first / {}", than.order), "",
             than.measured, than.measured, 0.05,
-            [&] { return backward("swizzled head-first") / backward(than.order); });
+            [&] { return time_ratio(backward("swizzled head-first"), backward(than.order)); });
   }
   const kernel::sizes library{{"heads", 64}, {"keys", 65536}};
   all.add(library_change, "before, block-first: hits in L2", "%", 2.36, 2.36, 12,
@@ -141,10 +163,12 @@ void add_attention(simulations& all) {
           [&] { return hits("h200", here, "naive block-first"); });
   all.add(own, "head-first: hits of L2", "%", 99.1, 99.1, 6,
           [&] { return hits("h200", here, "naive head-first"); });
-  all.add(own, "block-first: GB from memory", "", 550.8, 550.8, 28,
-          [&] { return all.attention("h200", here, "naive block-first").memory_bytes * 1e-9; });
-  all.add(own, "head-first: GB from memory", "", 3.93, 3.93, 0.6,
-          [&] { return all.attention("h200", here, "naive head-first").memory_bytes * 1e-9; });
+  all.add(own, "block-first: GB from memory", "", 550.8, 550.8, 28, [&] {
+    return simulated_value{all.attention("h200", here, "naive block-first").memory_bytes * 1e-9, 0};
+  });
+  all.add(own, "head-first: GB from memory", "", 3.93, 3.93, 0.6, [&] {
+    return simulated_value{all.attention("h200", here, "naive head-first").memory_bytes * 1e-9, 0};
+  });
   struct line {
     double batches, heads, kv_heads, keys, causal, measured;
   };
@@ -200,9 +224,10 @@ std::string markdown_of(const std::vector<published_figure>& figures) {
     const std::string measured = f.measured_from == f.measured_to
                                      ? number(f.measured_from)
                                      : number(f.measured_from) + " to " + number(f.measured_to);
-    text += fmt::format("| {} | {}{} | {}{} | {} | {} |\n", f.what, measured,
-                        f.unit.empty() ? "" : " " + f.unit, number(f.simulated),
-                        f.unit.empty() ? "" : " " + f.unit, number(f.off()),
+    const std::string unit = f.unit.empty() ? "" : " " + f.unit;
+    const std::string spread = f.spread >= 0.005 ? " +- " + number(f.spread) : "";
+    text += fmt::format("| {} | {}{} | {}{}{} | {} | {} |\n", f.what, measured, unit,
+                        number(f.simulated), spread, unit, number(f.off()),
                         f.is_reproduced() ? "" : "**not reproduced**");
     if (f.source == gemm_paper) {
       gemm_off += f.off();

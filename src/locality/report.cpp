@@ -40,6 +40,11 @@ json of(const outcome& o, const kernel& k) {
   made["seconds"] = o.seconds;
   made["compute_seconds"] = o.compute_seconds;
   made["simulated_blocks"] = o.blocks;
+  if (o.seeds > 1) {
+    made["seeds"] = o.seeds;
+    made["hit_rate_spread"] = o.rate_spread;
+    made["seconds_spread"] = o.seconds_spread;
+  }
   return made;
 }
 
@@ -78,6 +83,11 @@ std::string text_of(const outcome& o, const kernel& k, const device& d) {
     text += fmt::format("from the other side of the cache {}\n", size_text(o.far_bytes));
   text += fmt::format("from the next level {}, from memory {}\n", size_text(o.next_bytes),
                       size_text(o.memory_bytes));
+  if (o.seeds > 1) {
+    text += fmt::format("over {} seeds: hits {} +- {:.1f} points, time {} +- {:.1f} %\n", o.seeds,
+                        percent(o.all), 100 * o.rate_spread, time_text(o.seconds),
+                        100 * o.seconds_spread / o.seconds);
+  }
   text += fmt::format("time {}, without waiting for memory {}\n", time_text(o.seconds),
                       time_text(o.compute_seconds));
   if (o.blocks < k.blocks())
@@ -106,6 +116,14 @@ std::string text_of(const search_result& r, const kernel& k, const device& d) {
                       "next level", "memory", "order");
   for (const ranked& one : r.best) text += row(one);
   text += "\n";
+  if (r.best.front().found.seeds > 1) {
+    for (const ranked* order : {&r.baseline, &r.best.front()}) {
+      text += fmt::format("Over {} seeds {}: hits {} +- {:.1f} points, time {} +- {:.1f} %.\n",
+                          order->found.seeds, order->order.name, percent(order->found.all),
+                          100 * order->found.rate_spread, time_text(order->found.seconds),
+                          100 * order->found.seconds_spread / order->found.seconds);
+    }
+  }
   text += fmt::format("No order of these blocks hits more than {:.1f} %: {}.\n",
                       100 * r.limit.limit, r.limit.because);
   text += fmt::format("The best one is {:.1f} points below that, that with the most hits {:.1f}.\n",

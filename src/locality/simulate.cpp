@@ -1,7 +1,12 @@
 #include <untax/locality/simulate.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <future>
+#include <numeric>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -54,6 +59,77 @@ effort affordable(const kernel& k, const device& d, const effort& asked, const a
   return much;
 }
 
+/// Twice the standard deviation.
+double spread_of(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return count > 1 ? 2 * std::sqrt(squares / (count - 1)) : 0;
+}
+
+/// The mean of simulations that differ by seed.
+outcome mean_of(const std::vector<outcome>& runs) {
+  outcome mean = runs.front();
+  mean.seeds = static_cast<int>(runs.size());
+  const double part = 1.0 / mean.seeds;
+  const auto average = [&](auto member) {
+    double sum = 0;
+    for (const outcome& run : runs) sum += member(run);
+    return sum * part;
+  };
+  const auto average_traffic = [&](traffic& to, auto member) {
+    to.requested = average([&](const outcome& run) { return member(run).requested; });
+    to.hit = average([&](const outcome& run) { return member(run).hit; });
+  };
+  for (std::size_t i = 0; i < mean.operands.size(); ++i)
+    average_traffic(mean.operands[i], [i](const outcome& run) { return run.operands[i]; });
+  for (std::size_t i = 0; i < mean.domains.size(); ++i)
+    average_traffic(mean.domains[i], [i](const outcome& run) { return run.domains[i]; });
+  average_traffic(mean.all, [](const outcome& run) { return run.all; });
+  average_traffic(mean.near_reads, [](const outcome& run) { return run.near_reads; });
+  average_traffic(mean.last_level, [](const outcome& run) { return run.last_level; });
+  for (double outcome::*member : {&outcome::memory_bytes, &outcome::far_bytes, &outcome::next_bytes,
+                                  &outcome::seconds, &outcome::compute_seconds})
+    mean.*member = average([member](const outcome& run) { return run.*member; });
+  std::vector<double> rates;
+  std::vector<double> seconds;
+  for (const outcome& run : runs) {
+    rates.push_back(run.all.rate());
+    seconds.push_back(run.seconds);
+  }
+  mean.rate_spread = spread_of(rates);
+  mean.seconds_spread = spread_of(seconds);
+  return mean;
+}
+
+/// Simulates with each seed, on as many threads as there are processors.
+outcome simulate_seeds(const kernel& k, const device& d, const schedule& s, const effort& much,
+                       const assumptions& how) {
+  // Blocks and their accesses are computed once.
+  const kernel known = k.remembered();
+  std::vector<outcome> runs(static_cast<std::size_t>(how.seeds));
+  std::vector<std::future<void>> running;
+  std::atomic<std::size_t> next = 0;
+  const auto take_part = [&] {
+    for (std::size_t i = next++; i < runs.size(); i = next++) {
+      assumptions single = how;
+      single.seeds = 1;
+      single.seed = how.seed + i;
+      single.steps = how.steps / how.seeds;
+      runs[i] = simulate(known, d, s, much, single);
+    }
+  };
+  const auto others = std::min(std::max(1U, std::thread::hardware_concurrency()),
+                               static_cast<unsigned>(how.seeds)) -
+                      1;
+  for (unsigned i = 0; i < others; ++i)
+    running.push_back(std::async(std::launch::async, take_part));
+  take_part();
+  for (std::future<void>& thread : running) thread.get();
+  return mean_of(runs);
+}
+
 }  // namespace
 
 outcome simulate(const kernel& k, const device& d, const schedule& s, const effort& much,
@@ -63,6 +139,7 @@ outcome simulate(const kernel& k, const device& d, const schedule& s, const effo
                 fmt::format("an order of {} blocks does not fit a kernel of {}", s.blocks.size(),
                             k.blocks()));
   }
+  if (k.drifts() && how.seeds > 1) return simulate_seeds(k, d, s, much, how);
   outcome o = k.drifts() ? simulate_events(k, d, s, affordable(k, d, much, how), how)
                          : simulate_waves(k, d, s, much, how);
   const double domains = static_cast<double>(o.domains.size());

@@ -9,6 +9,10 @@ expect 0 locality gemm --device mi300x -m 2048 -n 2048 -k 2048 --json "$folder/o
 says "$out" '^all .* %$'
 expect 0 locality attention --device h200 --heads 8 --keys 4096 --causal 1 --order "naive block-first"
 says "$out" '^K .* %$'
+says "$out" '^over 5 seeds: hits [0-9.]+ % \+- [0-9.]+ points, time .* %$'
+expect 0 locality attention --device mi300x --heads 16 --keys 4096 --seeds 2 --search --json "$folder/seeds.json"
+says "$out" '^Over 2 seeds as numbered: hits '
+python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["best"][0]["seeds"] == 2' "$folder/seeds.json" || wrong "locality: no seeds in JSON"
 expect 0 locality black_scholes --device mi300x n=1048576 --search
 says "$out" '^Nothing is to be gained: no order can hit more than 0.0 %'
 
@@ -117,6 +121,7 @@ refused 'the size m is there twice' gemm m=100 m=100
 refused '"extra" means nothing to untax locality list' list extra
 refused 'json means nothing to untax locality list' list --json -
 refused '-m means nothing to untax locality published' published -m 3
+refused '-m means nothing to untax locality sweeps' sweeps -m 3
 refused 'device means nothing to untax locality --show' gemm --show --device h200
 refused 'svg and --cpp are both' gemm --device h200 --svg "$folder/x" --cpp "$folder/x"
 refused 'svg and --cpp are both -' gemm --device h200 --svg - --cpp -

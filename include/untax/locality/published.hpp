@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct published_figure {
   double measured_from = 0;
   double measured_to = 0;  ///< the same as `measured_from` if one number was published
   double simulated = 0;
+  double spread = 0;   ///< of the simulated value, over seeds
   double allowed = 0;  ///< the largest error that counts as reproduced
 
   /// The distance of the simulated value from the measured range.
@@ -44,6 +46,12 @@ struct published_pattern {
 
 /// A table in Markdown, with how many baselines are reproduced, and how many ranks.
 [[nodiscard]] std::string markdown_of(const std::vector<published_pattern>& patterns);
+
+/// The sweeps of arXiv 2511.02132's figures over heads, keys and batches, simulated with so many
+/// seeds, beside what its text says: a table in Markdown. Calls `progress` after each of
+/// `sweep_simulations`.
+[[nodiscard]] std::string sweeps(int seeds, const std::function<void()>& progress = {});
+[[nodiscard]] int sweep_simulations();
 
 /// A table in Markdown. It includes the mean error of the 12 hit rates of GEMM.
 [[nodiscard]] std::string markdown_of(const std::vector<published_figure>& figures);

@@ -34,6 +34,7 @@ struct search_options {
   double touches = 3e5;  ///< cache accesses that are simulated in the first pass over each order
   double drifting_steps = 5e5;  ///< steps that are simulated in it, if blocks drift
   block_order baseline{"as numbered", {}, order::direction::forward};
+  /// With several seeds, the baseline and the best order are simulated with each in the end.
   assumptions how;
   std::function<void(int)> begin;  ///< called with the number of simulations before the first
   std::function<void()> progress;  ///< called after each, by any thread

@@ -29,6 +29,10 @@ struct assumptions {
   /// the most steps that are simulated if blocks drift, unless `waves` needs more
   double steps = 4e6;
   int waves = 28;  ///< the fewest waves of blocks that are simulated if blocks drift
+  /// If blocks drift, small differences of speed decide how many hit: simulations that are repeated
+  /// with other ones, and the first of them.
+  int seeds = 1;
+  std::uint64_t seed = 0;
 };
 
 /// The part of a kernel that is simulated.
@@ -58,6 +62,10 @@ struct outcome {
   int blocks = 0;         ///< blocks that were simulated
   double steps = 0;  ///< steps that were simulated; the other steps are assumed to be like these
   double compute_seconds = 0;  ///< seconds of the kernel if reads took no time
+  int seeds = 1;               ///< simulations of which this is the mean
+  /// Twice the standard deviation over these, of the hit rate and of the time.
+  double rate_spread = 0;
+  double seconds_spread = 0;
 };
 
 /// Simulates a kernel whose blocks are ordered by `s`. If blocks drift, it simulates events in the
