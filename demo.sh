@@ -32,9 +32,9 @@ cores=$(nproc)
 if [[ -x $untax ]]; then
   echo "This takes about two minutes: $untax is there, and only what has changed is built."
 elif [[ $preset == cuda ]]; then
-  echo "This takes about $((120 / cores)) minutes on $cores cores, nearly all of it for the kernels; ./demo.sh --host takes $((26 / cores + 2))."
+  echo "This takes about $((120 / cores)) minutes on $cores cores, nearly all of it for the kernels; ./demo.sh --host takes $((6 / cores + 2))."
 else
-  echo "This takes about $((26 / cores + 2)) minutes on $cores cores: the build most of it, then one second for a prediction and" \
+  echo "This takes about $((6 / cores + 2)) minutes on $cores cores: the build most of it, then one second for a prediction and" \
     "a minute for a measurement."
 fi
 

@@ -9,12 +9,12 @@
 
 #include "bench/suites/gpu_need.hpp"
 #include "bench_options.hpp"
+#include "cell_text.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
-#include "size_text.hpp"
 
 namespace untax::cli {
 namespace {

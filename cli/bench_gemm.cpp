@@ -10,10 +10,10 @@
 #include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
 #include "bench_options.hpp"
+#include "cell_text.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
-#include "time_text.hpp"
 #include "trace.hpp"
 
 namespace untax::cli {

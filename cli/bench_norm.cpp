@@ -7,11 +7,11 @@
 #include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
 #include "bench_options.hpp"
+#include "cell_text.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
-#include "time_text.hpp"
 
 namespace untax::cli {
 namespace {

@@ -5,10 +5,10 @@
 #include <untax/core/error.hpp>
 
 #include "bench_options.hpp"
+#include "cell_text.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "output.hpp"
-#include "size_text.hpp"
 #include "src/taxes/time_text.hpp"
 
 namespace untax::cli {

@@ -10,12 +10,12 @@
 
 #include "arguments.hpp"
 #include "bench_options.hpp"
+#include "cell_text.hpp"
 #include "files.hpp"
 #include "json_output.hpp"
 #include "names.hpp"
 #include "ops/common/registry.hpp"
 #include "output.hpp"
-#include "time_text.hpp"
 
 namespace untax::cli {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <untax/taxes/text_table.hpp>
 
-#include "time_text.hpp"
+#include "cell_text.hpp"
 
 namespace untax::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/text_table.hpp>
 
+#include "cell_text.hpp"
 #include "machine_files.hpp"
 #include "src/taxes/predicted_backend.hpp"
-#include "time_text.hpp"
 
 namespace untax::cli {
 namespace {}  // namespace

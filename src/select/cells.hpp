@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <untax/select/schema.hpp>
+#include <untax/select/table.hpp>
 
 namespace untax::select {
 
@@ -29,6 +30,10 @@ struct cells {
 
 /// The cells of a long table with one row for each of its inputs, and a column for each kernel.
 [[nodiscard]] cells widened(const cells& long_cells, const schema& what);
+/// `from`, widened if they are those of a long table.
+[[nodiscard]] cells wide_cells(cells from, const schema& what);
+/// The table of cells with one row for each input.
+[[nodiscard]] table table_of(const cells& from, const schema& what);
 /// The rows of the first cells, each with those of the others that have the same labels. Rows
 /// without such are left out.
 [[nodiscard]] cells joined(const std::vector<cells>& parts, const std::vector<std::string>& labels);

@@ -9,7 +9,6 @@
 #include <untax/select/features.hpp>
 
 #include "src/select/cells.hpp"
-#include "src/select/table_of.hpp"
 
 namespace untax::select {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "src/select/cells.hpp"
 #include "src/select/packed_file.hpp"
-#include "src/select/table_of.hpp"
 
 namespace untax::select {
 
