@@ -342,7 +342,8 @@ void add_locality(CLI::App& app, int& status) {
        {std::tuple{"--json", &options->json, "write the figures as JSON"},
         std::tuple{"--svg", &options->svg, "write a picture of which block runs where"},
         std::tuple{"--cpp", &options->cpp, "write the order as C++, with untax/order"},
-        std::tuple{"--hip", &options->hip, "write it as a function of HIP or CUDA"},
+        std::tuple{"--hip,--cuda", &options->hip,
+                   "write it as a function of HIP, CUDA and plain C++"},
         std::tuple{"--triton", &options->triton, "write it as a function of Triton"}}) {
     verb->add_option(name, *to, fmt::format("{}; - for stdout", what))->check(writable_file());
   }

@@ -427,6 +427,7 @@ order_formula order_formula::read(std::string_view text, std::string_view origin
       give(name, static_cast<std::int64_t>(value));
   }
   formula_program program = formula_reader(content, origin, names, axes).read();
+  program.values = values;
   values.resize(program.names.size());
   const std::vector<std::int64_t> at_start = values;
   const auto at_axis = [&](std::size_t axis) {

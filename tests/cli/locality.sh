@@ -40,7 +40,6 @@ write() {  # NAME OF ORDER, KERNEL AND SIZES
 #include <cstdio>
 #include <cstdlib>
 #include "order.hpp"
-#define __device__
 namespace hip {
 #include "order.hip"
 }
@@ -57,9 +56,14 @@ language = types.ModuleType("triton.language")
 language.where = lambda condition, yes, no: yes if condition else no
 triton = types.ModuleType("triton")
 triton.language, triton.jit = language, lambda f: f
-sys.modules.update({"triton": triton, "triton.language": language})
+torch = types.ModuleType("torch")
+sys.modules.update({"triton": triton, "triton.language": language, "torch": torch})
 space = {}
 exec(open(folder + "/order.py").read(), space)
+if "BLOCKS" in space:  # what order_table makes a tensor of
+    language.load = lambda place: space["BLOCKS"][place]
+    by_table = space["block_of"]
+    space["block_of"] = lambda p: by_table(p, 0)
 lines = subprocess.run([folder + "/try", str(blocks)], capture_output=True, text=True, check=True).stdout.splitlines()
 of_cpp, of_hip = zip(*(map(int, line.split()) for line in lines))
 assert sorted(of_cpp) == list(range(blocks))
@@ -70,6 +74,30 @@ write "remap by 8, snake of 3 along y" gemm m=3328 n=2560
 write "full remap, 4 x 2 rectangles, bands of 2" gemm m=3328 n=2560
 write "swizzled block-first" attention heads=12 keys=1280 batches=2
 write "full remap, axes i kv, i last first" attention heads=6 keys=1280 causal=1
+write "full remap, steps joined" attention heads=6 keys=1280
+says "$folder/order.hip" 'int first_step\(int latest, int steps\)'
+says "$folder/order.py" '^def first_step\(latest, steps\):'
+write "remap by 8, Hilbert curve" gemm m=3328 n=2560
+seq 129 -1 0 > "$folder/reversed.txt"
+write "$folder/reversed.txt" gemm m=3328 n=2560
+write "r = p % domains * 16 + p // domains; int = where(p < 128, r, p); y = int // x_blocks; x = max(int % x_blocks, 0)" gemm m=3328 n=2560
+# Sizes are arguments: code for some sizes is right for others.
+for name in "remap by 8, snake of 3 along y" "full remap, 4 x 2 rectangles, bands of 2" "p % 2 * (blocks // 2) + p // 2"; do
+  expect 0 locality gemm --device mi300x m=5120 n=3072 --order "$name" --triton "$folder/large.py"
+  expect 0 locality gemm --device mi300x m=3584 n=2560 --order "$name" --triton "$folder/small.py"
+  python3 - "$folder" <<'PYTHON' || wrong "$name: the code for other sizes differs"
+import sys, types
+language = types.ModuleType("triton.language")
+language.where = lambda condition, yes, no: yes if condition else no
+triton = types.ModuleType("triton")
+triton.language, triton.jit = language, lambda f: f
+sys.modules.update({"triton": triton, "triton.language": language})
+large, small = {}, {}
+exec(open(sys.argv[1] + "/large.py").read(), large)
+exec(open(sys.argv[1] + "/small.py").read(), small)
+assert [large["block_of"](p, y_blocks=14, x_blocks=10) for p in range(140)] == [small["block_of"](p) for p in range(140)]
+PYTHON
+done
 
 # Orders of one's own: a formula, a file with one, a list of blocks; to judge, and to compare a search with.
 expect 0 locality gemm --device mi300x --orders

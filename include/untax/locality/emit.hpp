@@ -10,10 +10,12 @@
 
 namespace untax::locality {
 
-/// The order as C++: a value of untax/order, for kernels and hosts that include it.
+/// The order as C++: a value of untax/order, for kernels and hosts that include it; as `to_hip` for
+/// a formula or a list.
 [[nodiscard]] std::string to_cpp(const block_order& order, const kernel& k);
-/// The order as a `__device__` function of plain C that needs nothing else. For orders along curves
-/// and diagonals it looks the block up in a table, which is `block_order::table`.
+/// The order as a function for HIP, CUDA and C++ that needs nothing else. Lengths of axes are
+/// arguments, whose defaults are those of `k`. Orders along curves and diagonals, and lists, have
+/// a table. Throws `invalid_argument` if it would have more than a million blocks.
 [[nodiscard]] std::string to_hip(const block_order& order, const kernel& k);
 /// The same as a `triton.jit` function.
 [[nodiscard]] std::string to_triton(const block_order& order, const kernel& k);

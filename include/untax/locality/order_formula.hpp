@@ -61,7 +61,8 @@ struct formula_program {
     std::vector<instruction> code;
   };
 
-  std::vector<std::string> names;  ///< given ones first, then those that statements declare
+  std::vector<std::string> names;    ///< given ones first, then those that statements declare
+  std::vector<std::int64_t> values;  ///< of the given names
   std::vector<statement> statements;
   int given = 0;   ///< how many names are given
   int result = 0;  ///< the index of the name that has the block in the end
