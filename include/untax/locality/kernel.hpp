@@ -131,7 +131,8 @@ class kernel {
     std::int64_t end = 0;
     /// How many units of `bytes` bytes it touches.
     [[nodiscard]] double units(int bytes) const {
-      return static_cast<double>(rows * ((end + bytes - 1) / bytes - begin / bytes));
+      const std::int64_t of_row = (end + bytes - 1) / bytes - begin / bytes;
+      return static_cast<double>(rows * of_row);
     }
   };
 
