@@ -18,6 +18,7 @@
 #include "ops/all_reduce/spec.hpp"
 #include "ops/all_to_all/spec.hpp"
 #include "ops/broadcast/spec.hpp"
+#include "ops/collectives_common/workload.hpp"
 #include "ops/reduce_scatter/spec.hpp"
 
 namespace {
