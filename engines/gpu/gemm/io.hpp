@@ -29,10 +29,10 @@ struct gemm_matrices {
   CUtensorMap a;  ///< TMA tiles of `a_tma_tile_rows` rows, 64 elements deep
   CUtensorMap b;  ///< TMA tiles of `b_tma_tile_rows` rows, 64 elements deep
   CUtensorMap c;  ///< TMA tiles of `c_tma_tile_rows` rows, `c_tma_tile_columns` elements wide
-  /// Tiles that are not full, of operands that are ready from the start, and of the own shard of
-  /// an A that is gathered. TMA takes several times as
-  /// long for a row that does not exist as for one that does. The part of a stage that is not
-  /// loaded keeps its old contents, which affect no element of C.
+  /// Tiles that are not full, of operands that are ready from the start, and of the own shard of an
+  /// A that is gathered. TMA takes several times as long for a row that does not exist as for one
+  /// that does. The part of a stage that is not loaded keeps its old contents, which affect no
+  /// element of C.
   operand_tail m_tail;
   operand_tail n_tail;
 };
