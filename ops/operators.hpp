@@ -16,6 +16,7 @@
 #include "ops/gemm_all_reduce/spec.hpp"
 #include "ops/gemm_all_scatter/spec.hpp"
 #include "ops/gemm_reduce_scatter/spec.hpp"
+#include "ops/linear/spec.hpp"
 #include "ops/merge_partial_attention/spec.hpp"
 #include "ops/reduce_scatter/spec.hpp"
 
@@ -35,7 +36,7 @@ struct operator_types {
 using library_operators =
     operator_types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, gemm_all_reduce,
                    all_gather, reduce_scatter, all_reduce, all_to_all, broadcast, flash_decode,
-                   all_reduce_norm, merge_partial_attention, flash_attention>;
+                   all_reduce_norm, merge_partial_attention, flash_attention, linear>;
 
 /// The entries of the library's specs whose `entry()` is of this kind.
 template <class Entry>

@@ -18,6 +18,7 @@
 #include <untax/ops/gemm_all_reduce.hpp>          // IWYU pragma: export
 #include <untax/ops/gemm_all_scatter.hpp>         // IWYU pragma: export
 #include <untax/ops/gemm_reduce_scatter.hpp>      // IWYU pragma: export
+#include <untax/ops/linear.hpp>                   // IWYU pragma: export
 #include <untax/ops/merge_partial_attention.hpp>  // IWYU pragma: export
 #include <untax/ops/run_order.hpp>                // IWYU pragma: export
 #include <untax/rma/atomic.hpp>                   // IWYU pragma: export
