@@ -55,8 +55,8 @@ def seconds_of(row, backend, repeats, heads_first=False):
 
     def rows(count, heads):
         shape = (row["batch"], heads, count) if heads_first else (row["batch"], count, heads)
-        made = torch.randn(*shape, row["head_dim"], device="cuda", dtype=kind)
-        return made if heads_first else made.transpose(1, 2)
+        tensor = torch.randn(*shape, row["head_dim"], device="cuda", dtype=kind)
+        return tensor if heads_first else tensor.transpose(1, 2)
 
     kv_bytes = 4 * row["batch"] * row["keys"] * row["kv_heads"] * row["head_dim"]
     places = max(2, min(16, ROTATED_BYTES // kv_bytes + 1)) if decode else 1
@@ -84,8 +84,8 @@ def seconds_of(row, backend, repeats, heads_first=False):
 
 
 def best_of_layouts(row, backend, repeats):
-    found = [seconds_of(row, backend, repeats, first) for first in ([False, True] if "decode" in row else [False])]
-    return min((f for f in found if f is not None), default=None)
+    times = [seconds_of(row, backend, repeats, first) for first in ([False, True] if "decode" in row else [False])]
+    return min((f for f in times if f is not None), default=None)
 
 
 def bars_of(ratios):
@@ -100,13 +100,13 @@ def main():
     parser.add_argument("files", nargs="+")
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--json", help="write the figures")
-    given = parser.parse_args()
-    documents = [json.load(open(name, encoding="utf-8")) for name in given.files]
+    options = parser.parse_args()
+    documents = [json.load(open(name, encoding="utf-8")) for name in options.files]
     ratios = []
     measured = [rows_of(document) for document in documents]
     for i, row in enumerate(measured[0]):
         own = min(rows[i]["own"] for rows in measured)
-        library = best_of_layouts(row, SDPBackend.CUDNN_ATTENTION, given.repeat)
+        library = best_of_layouts(row, SDPBackend.CUDNN_ATTENTION, options.repeat)
         documents[0]["rows" if "rows" in documents[0] else "problems"][i]["cudnn"] = library
         shape = (f"{row['batch']} x {row['heads']}/{row['kv_heads']} x {row['head_dim']}, {row['queries']} x "
                  f"{row['keys']}{', causal' if row['causal'] else ''}")
@@ -121,8 +121,8 @@ def main():
         print(f"untax over cuDNN: geometric mean {mean:.3f}, least {min(ratios):.3f}, of {len(ratios)} shapes")
     if ratios and "bars" in documents[0]:
         documents[0]["bars"] += bars_of(ratios)
-    if given.json:
-        with open(given.json, "w", encoding="utf-8") as out:
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as out:
             json.dump(documents[0], out, indent=1)
             out.write("\n")
 

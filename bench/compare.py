@@ -17,7 +17,7 @@ SHOWN = 8
 
 def figures(paths, times="seconds"):
     """By what was measured: seconds, of the times that are called so."""
-    found = {}
+    results = {}
     for path in paths.split(","):
         document = json.load(open(path, encoding="utf-8"))
         for problem in document.get("problems") or document["gemms"]:
@@ -26,8 +26,8 @@ def figures(paths, times="seconds"):
             for figure in problem.get("figures", [problem]):
                 family = f"{problem.get('operator', 'gemm')}, {figure.get('by', 'gemm')}"
                 if times in figure:
-                    found.setdefault((family, shape), []).append(figure[times]["median"])
-    return {key: statistics.median(all_of) for key, all_of in found.items()}
+                    results.setdefault((family, shape), []).append(figure[times]["median"])
+    return {key: statistics.median(all_of) for key, all_of in results.items()}
 
 
 def mean(ratios):

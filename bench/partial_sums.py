@@ -23,8 +23,8 @@ BEGIN, END = "<!-- from bench/partial_sums.py -->\n", "<!-- end -->"
 
 def operands(kind, dtype):
     """Of all ranks together. Of like signs, no partial result cancels another one; else they are random."""
-    made = torch.Generator().manual_seed(1)
-    a, b = torch.randn(M, K, generator=made), torch.randn(K, N, generator=made)
+    generator = torch.Generator().manual_seed(1)
+    a, b = torch.randn(M, K, generator=generator), torch.randn(K, N, generator=generator)
     if kind == "of like signs":
         a, b = a.abs(), b.abs()
     return (a / K**0.5).to(dtype), b.to(dtype)

@@ -52,12 +52,12 @@ def gemm_calls(device, name, engine, settle):
         out = call(a, weights, *rest)
         planned = next(reversed(engine._planned.values()))
         stream = calls.stream_of(a, engine.world)
-        given = tuple(calls.operand_of(t) for t in (a, weights.t(), out))
+        operands = tuple(calls.operand_of(t) for t in (a, weights.t(), out))
         yield operator, {"torch": seconds_of(lambda: call(a, weights, *rest), settle),
                          "inference": in_inference(lambda: call(a, weights, *rest), settle),
                          "out": in_inference(lambda: call.out(a, weights, *rest, out=out), settle),
                          "package": seconds_of(lambda: planned(a, weights.t(), out, stream=stream), settle),
-                         "extension": seconds_of(lambda: planned._core.run_gemm(*given, stream), settle)}
+                         "extension": seconds_of(lambda: planned._core.run_gemm(*operands, stream), settle)}
 
 
 def collective_calls(device, name, engine, settle):
@@ -66,12 +66,12 @@ def collective_calls(device, name, engine, settle):
     out = call(x, "sum", name)
     planned = next(op for key, op in engine._planned.items() if key[0] == "all_reduce")
     stream = calls.stream_of(x, engine.world)
-    given = tuple(calls.operand_of(t.view(-1)) for t in (x, out))
+    operands = tuple(calls.operand_of(t.view(-1)) for t in (x, out))
     yield "all_reduce", {"torch": seconds_of(lambda: call(x, "sum", name), settle),
                          "inference": in_inference(lambda: call(x, "sum", name), settle),
                          "out": in_inference(lambda: call.out(x, "sum", name, out=out), settle),
                          "package": seconds_of(lambda: planned(x, out, stream=stream), settle),
-                         "extension": seconds_of(lambda: planned._core.run_collective(*given, stream), settle)}
+                         "extension": seconds_of(lambda: planned._core.run_collective(*operands, stream), settle)}
 
 
 def seconds_in_a_process(program):

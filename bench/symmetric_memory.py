@@ -58,9 +58,9 @@ def measured(model, tokens, ranks, group):
     torch.cuda.empty_cache()
 
 
-def write(path, place, found):
+def write(path, place, results):
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"format": "untax-symmetric-memory", **place, "operators": found}, file, indent=1)
+        json.dump({"format": "untax-symmetric-memory", **place, "operators": results}, file, indent=1)
         file.write("\n")
 
 
@@ -69,24 +69,24 @@ def main():
     parser.add_argument("--tokens", type=int, nargs="+", default=[8192, 32768])
     parser.add_argument("--models", nargs="+", choices=sorted(MODELS), default=sorted(MODELS))
     parser.add_argument("--json")
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     group = dist.group.WORLD.group_name
     place = record.place("cuda")
-    found = []
-    for model in given.models:
-        for tokens in given.tokens:
-            for one in measured(model, tokens, ranks, group):
-                found.append(one)
+    results = []
+    for model in options.models:
+        for tokens in options.tokens:
+            for result in measured(model, tokens, ranks, group):
+                results.append(result)
                 if rank == 0:
-                    verdict = "within" if one["taken"] <= one["bound"] else "OVER"
-                    print(f"{model:15} {tokens:6} {one['operator']:30} takes {one['taken'] / MEGA:8.1f} MiB, bound "
-                          f"{one['bound'] / MEGA:8.1f}: {verdict}", flush=True)
-                    if given.json:  # what there is, if a time limit ends this
-                        write(given.json, place, found)
-    over = sum(one["taken"] > one["bound"] for one in found)
+                    verdict = "within" if result["taken"] <= result["bound"] else "OVER"
+                    print(f"{model:15} {tokens:6} {result['operator']:30} takes {result['taken'] / MEGA:8.1f} MiB, bound "
+                          f"{result['bound'] / MEGA:8.1f}: {verdict}", flush=True)
+                    if options.json:  # what there is, if a time limit ends this
+                        write(options.json, place, results)
+    over = sum(result["taken"] > result["bound"] for result in results)
     if rank == 0:
         print(f"{over} over the bound")
     untax_torch.close()

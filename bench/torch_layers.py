@@ -156,17 +156,17 @@ class Bench:
     def cells(self, model, small):
         """The measurements of a model, in an order whose beginning is a fair sample."""
         counts = self.tokens()
-        made = [("projection", name, count) for count in counts for name in projections.problems(model)]
+        problems_of_run = [("projection", name, count) for count in counts for name in projections.problems(model)]
         if self.chosen.draw:
-            return made, lambda cell: self.projection(model, *cell[1:])
+            return problems_of_run, lambda cell: self.projection(model, *cell[1:])
         weights = whole.Weights(model, self.dtype, self.device)
         for count in counts:
             decode = count <= 256 if self.chosen.tokens else count in DECODE
             keys = max(self.chosen.keys // self.chosen.shrink, 1) if decode else None
-            made.append(("layer", count, keys))
+            problems_of_run.append(("layer", count, keys))
         only = self.chosen.only
-        made = [cell for cell in made if only in (None, cell[0])]
-        random.Random(5).shuffle(made)
+        problems_of_run = [cell for cell in problems_of_run if only in (None, cell[0])]
+        random.Random(5).shuffle(problems_of_run)
 
         def run(cell):
             if cell[0] == "projection":
@@ -174,7 +174,7 @@ class Bench:
             else:
                 self.layer(weights, *cell[1:], small)
 
-        return made, run
+        return problems_of_run, run
 
     def small_operations(self):
         """Norm with residual, and the gate: compiled, which all ways gain by alike."""
@@ -206,14 +206,14 @@ class Bench:
     def summary(self):
         """The judged figures: the least and the mean factor, by kind and mode."""
         lines = []
-        for what in ("projection", "layer"):
+        for kind in ("projection", "layer"):
             for mode in self.modes:
-                rows = [row for row in self.rows if row["what"] == what and "factor" in row[mode]]
+                rows = [row for row in self.rows if row["what"] == kind and "factor" in row[mode]]
                 if not rows:
                     continue
                 least = min(rows, key=lambda row: row[mode]["factor"])
                 mean = exp(sum(log(row[mode]["factor"]) for row in rows) / len(rows))
-                lines.append(f"{what}s, {mode}: best other / untax {mean:.3f} in the geometric mean of {len(rows)}, worst "
+                lines.append(f"{kind}s, {mode}: best other / untax {mean:.3f} in the geometric mean of {len(rows)}, worst "
                              f"factor {least[mode]['factor']:.3f} ({least['model']}, {least['name']}, {least['tokens']} tokens)")
         for mode in self.modes:
             lines += judged(self.rows, mode)

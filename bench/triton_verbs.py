@@ -282,7 +282,7 @@ def main():
     parser.add_argument("--rma", help="a file of `untax bench rma --json`, for the ratio of each rate to the best of its methods")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=70, help="after which no further product is begun")
-    given = parser.parse_args()
+    options = parser.parse_args()
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(dist.get_node_local_rank())
@@ -290,18 +290,18 @@ def main():
     else:
         dist.init_process_group("gloo")
     device = f"cuda:{torch.cuda.current_device()}" if cuda else "cpu"
-    clock, timer = Clock(given.seconds, device), Timer(device)
+    clock, timer = Clock(options.seconds, device), Timer(device)
     memory = "cuda" if cuda else "host"
     document = {"format": "untax-triton-verbs", **record.place(device), "triton": triton.__version__, "bounded_wait": told(memory),
                 "examples": checked(memory)}
-    document["rates"], fault = separately(memory, lambda world: rates(world, 2 * given.rounds, known_rates(given.rma)))
-    document["products"] = products(memory, SHAPES if cuda else [(64, 128, 64)], clock, timer, given.rounds)
+    document["rates"], fault = separately(memory, lambda world: rates(world, 2 * options.rounds, known_rates(options.rma)))
+    document["products"] = products(memory, SHAPES if cuda else [(64, 128, 64)], clock, timer, options.rounds)
     faults = [fault, *(result for result in document["examples"].values() if result != "right"),
               *(row.get("fault") for row in document["products"])]
     if dist.get_rank() == 0:
         print(text_of(document))
-        if given.json:
-            Path(given.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        if options.json:
+            Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     untax.torch.close()
     dist.destroy_process_group()
     if any(faults):

@@ -21,20 +21,20 @@ SHARED_BYTES = 227 * 1024 - 2048  # of a block, without its barriers
 def plans(m, n, k, config, tall=1):
     """As gemm_plans in engines/gpu/gemm/plan.cpp makes them, of kernels whose clusters do not share a tile."""
     block_n, cluster, stages, swap_ab, buffers = config
-    made = lambda clusters, cut: model.Plan(m, n, k, block_n, cluster, stages, swap_ab, buffers, False, 1, m_tiles, n_tiles,
+    plan_of = lambda clusters, cut: model.Plan(m, n, k, block_n, cluster, stages, swap_ab, buffers, False, 1, m_tiles, n_tiles,
                                             clusters, cut, 8, tall)
     m_tiles = model.ceil_div(n if swap_ab else m, 128 * tall * cluster)
     n_tiles = model.ceil_div(m if swap_ab else n, block_n)
     tiles, places, k_blocks = m_tiles * n_tiles, PLACES[cluster], model.ceil_div(k, model.BLOCK_K)
     if swap_ab and block_n > 128 and 2 * m <= block_n:
         return
-    yield made(min(tiles, places), 0)
+    yield plan_of(min(tiles, places), 0)
     last = tiles % places + (places if tiles > places else 0)
     if tiles % places != 0:
-        yield made(min(places, last * k_blocks), last)
+        yield plan_of(min(places, last * k_blocks), last)
     splits = min(places // tiles, k_blocks)
     if splits > 1 and splits * tiles < places:
-        yield made(tiles * splits, tiles)
+        yield plan_of(tiles * splits, tiles)
 
 
 def candidates():
@@ -59,18 +59,18 @@ def main():
     values = model.parameters(options.gpu)
     problems = [p for name in options.files for p in fit.problems_of(name) if p.m > 128]
     time_of = lambda made: min((model.cycles(p, values) for p in made if not p.too_wide), default=1e300) + values["launch"]
-    now = [time_of(plan for plan, _ in p.usual) for p in problems]
+    current = [time_of(plan for plan, _ in p.usual) for p in problems]
     ratios = [p.library / p.best for p in problems]
     print(f"{len(problems)} problems; library / best timed plan {fit.mean(map(fit.math.log, ratios)):.3f}, "
           f"under 0.90: {sum(r < 0.9 for r in ratios)}")
     times = {c: [time_of(plans(p.m, p.n, p.k, *c)) for p in problems] for c in candidates()}
-    first = list(now)
-    gain = lambda times: fit.mean(fit.math.log(a / min(a, b)) for a, b in zip(now, times))
+    first = list(current)
+    gain = lambda times: fit.mean(fit.math.log(a / min(a, b)) for a, b in zip(current, times))
     for _ in range(options.most):
         best = max(times, key=lambda c: gain(times[c]))
         gained = gain(times[best])
-        now = [min(a, b) for a, b in zip(now, times.pop(best))]
-        expected = [r * a / b for r, a, b in zip(ratios, first, now)]
+        current = [min(a, b) for a, b in zip(current, times.pop(best))]
+        expected = [r * a / b for r, a, b in zip(ratios, first, current)]
         (block_n, cluster, _, swap_ab, _), tall = best
         print(f"{128 * tall} rows of {'B' if swap_ab else 'A'} by {block_n}, clusters of {cluster}: {gained:.4f}; then "
               f"{fit.mean(map(fit.math.log, expected)):.3f}, under 0.90: {sum(r < 0.9 for r in expected)}")

@@ -31,11 +31,11 @@ PACKED = FIELDS[3:] + ["seconds"]
 
 
 class Problem:
-    def __init__(self, found):
-        self.m, self.n, self.k = found["m"], found["n"], found["k"]
-        self.library = found["library_seconds"]["median"]
+    def __init__(self, record):
+        self.m, self.n, self.k = record["m"], record["n"], record["k"]
+        self.library = record["library_seconds"]["median"]
         self.plans = []
-        for p in found.get("plans", []):
+        for p in record.get("plans", []):
             p = dict(zip(PACKED, p)) if isinstance(p, list) else p
             shape = {"m": self.m, "n": self.n, "k": self.k}
             self.plans.append((model.Plan(**{f: {**shape, **p}[f] for f in FIELDS}), p["seconds"]))
@@ -44,12 +44,12 @@ class Problem:
 
     def without_rasters(self):
         """Plans that the planner may choose. Of those that differ in nothing but the raster group one is left: the usual one."""
-        found = {}
+        usual_plans = {}
         for p, seconds in self.plans:
             usual = dataclasses.replace(p, raster_group=USUAL_RASTER)
-            if p.kernel and not p.too_wide and (p == usual or usual not in found):
-                found[usual] = (p, seconds)
-        return list(found.values())
+            if p.kernel and not p.too_wide and (p == usual or usual not in usual_plans):
+                usual_plans[usual] = (p, seconds)
+        return list(usual_plans.values())
 
     def chosen(self, values):
         return min(self.usual, key=lambda p: model.cycles(p[0], values))
@@ -58,7 +58,7 @@ class Problem:
 def problems_of(file):
     """Those with plans that there still are."""
     with open(file, encoding="utf-8") as text:
-        problems = [Problem(one) for one in json.load(text)["gemms"]]
+        problems = [Problem(record) for record in json.load(text)["gemms"]]
     return [p for p in problems if p.usual]
 
 
@@ -84,8 +84,8 @@ def loss(problems, values):
             chosen += weight * min(1.0, regret + 3 * max(0.0, regret - 0.05))
             weights += weight
         off = [logarithm - math.log(1.755e9 * s) for logarithm, s in times if s < 1.6 * problem.best]
-        found = chosen / weights + 0.1 * sum(abs(o) for o in off) / len(off)
-        total += found if problem.m > 128 else found / 2
+        problem_loss = chosen / weights + 0.1 * sum(abs(o) for o in off) / len(off)
+        total += problem_loss if problem.m > 128 else problem_loss / 2
     return total / len(problems)
 
 
@@ -107,9 +107,9 @@ def fitted(problems, gpu, rounds, seed):
             for factor in (1 + widths[name], 1 / (1 + widths[name])):
                 trial = dict(values)
                 trial[name] = values[name] * factor if values[name] else rng.choice([5.0, 20.0])
-                now = cost(trial)
-                if now < best - 1e-7:
-                    best, values, improved = now, trial, True
+                trial_cost = cost(trial)
+                if trial_cost < best - 1e-7:
+                    best, values, improved = trial_cost, trial, True
                     break
             widths[name] = min(0.5, widths[name] * (1.3 if improved else 0.7))
         print(f"round {turn + 1}: {best:.5f}", file=sys.stderr)
@@ -154,11 +154,11 @@ def kernels(problems):
         return logs
 
     while left - needed:
-        now = cost(left)
+        fitted = cost(left)
         trials = []
         for name in left - needed:
             logs = cost(left - {name})
-            more = [b - a for a, b in zip(now, logs)]
+            more = [b - a for a, b in zip(fitted, logs)]
             trials.append((sum(more) / len(more) + 0.02 * max(more), sum(more) / len(more), max(more), name, logs))
         _, average, most, name, logs = min(trials)
         left.remove(name)
@@ -168,12 +168,12 @@ def kernels(problems):
 
 def pack(file, out):
     with open(file, encoding="utf-8") as text:
-        found = json.load(text)
-    for one in found["gemms"]:
-        one["plans"] = [[float(f"{p[f]:.4g}") if f == "seconds" else p[f] for f in PACKED] for p in one.get("plans", [])]
-    found["columns"] = PACKED
+        document = json.load(text)
+    for gemm in document["gemms"]:
+        gemm["plans"] = [[float(f"{p[f]:.4g}") if f == "seconds" else p[f] for f in PACKED] for p in gemm.get("plans", [])]
+    document["columns"] = PACKED
     with open(out, "w", encoding="utf-8") as text:
-        json.dump(found, text, separators=(",", ":"))
+        json.dump(document, text, separators=(",", ":"))
         text.write("\n")
 
 

@@ -37,23 +37,23 @@ def usual(plans):
     return next((p for p in plans if p["raster_group"] == USUAL), plans[0])
 
 
-def judged(rows, one, other):
+def judged(rows, first, other):
     """Times and bytes of one plan over those of another, of the problems where they have other bands."""
     times, reads = [], []
     for row in rows:
-        a, b = one(row["plans"]), other(row["plans"])
+        a, b = first(row["plans"]), other(row["plans"])
         if a["raster_group"] == b["raster_group"]:
             continue
         times.append(a["seconds"] / b["seconds"])
         reads.append((a["bytes"], b["bytes"]))
         print(f"{row['m']:6} {row['n']:6} {row['k']:6}  bands of {b['raster_group']:2}, now {a['raster_group']:2}: "
               f"time {times[-1]:.3f}, bytes {a['bytes'] / b['bytes']:.3f}")
-    made = {"problems": len(times), "slower": sum(t > SLOWER for t in times), "more": sum(a > MORE * b for a, b in reads)}
+    summary = {"problems": len(times), "slower": sum(t > SLOWER for t in times), "more": sum(a > MORE * b for a, b in reads)}
     if times:
-        made |= {"mean": math.exp(sum(map(math.log, times)) / len(times)), "least": min(times), "most": max(times),
+        summary |= {"mean": math.exp(sum(map(math.log, times)) / len(times)), "least": min(times), "most": max(times),
                  "bytes": sum(a for a, _ in reads) / sum(b for _, b in reads), "most_bytes": max(a / b for a, b in reads)}
-    print(made, flush=True)
-    return made
+    print(summary, flush=True)
+    return summary
 
 
 def main():
@@ -72,7 +72,7 @@ def main():
         # plan that is taken when a problem begins, and then one of each plan.
         ncu = [*nsight.OPTIONS, "--graph-profiling", "graph", "--kernel-name", "gemm_kernel", "--metrics", BYTES]
         again, printed = bench(ncu, options, 1, file)
-    launches = [one[BYTES] for one in nsight.launches(printed, [BYTES])]
+    launches = [launch[BYTES] for launch in nsight.launches(printed, [BYTES])]
     rows, at = [], 0
     for row, same in zip(timed["gemms"], again["gemms"]):
         plans = row["plans"]

@@ -21,8 +21,8 @@ def require(got, expected, whole, element):
     """Raises Wrong where one of both errors is larger than its limit; returns them."""
     if got.shape != expected.shape:
         raise Wrong(f"the result is {tuple(got.shape)}, and has to be {tuple(expected.shape)}")
-    found = errors(got, expected)
-    if not (found[0] <= whole and found[1] <= element):
-        raise Wrong(f"relative error {found[0]:.2e}, at most {whole}; of an element over its row {found[1]:.2e}, at most "
+    deviation = errors(got, expected)
+    if not (deviation[0] <= whole and deviation[1] <= element):
+        raise Wrong(f"relative error {deviation[0]:.2e}, at most {whole}; of an element over its row {deviation[1]:.2e}, at most "
                     f"{element}")
-    return found
+    return deviation

@@ -26,16 +26,16 @@ POINTS, PART, CORRELATION = 6, 0.9, 0.8
 def ranks(values):
     """Mean ranks of equal values."""
     order = sorted(range(len(values)), key=values.__getitem__)
-    made = [0.0] * len(values)
+    sums = [0.0] * len(values)
     begin = 0
     while begin < len(order):
         end = begin
         while end < len(order) and values[order[end]] == values[order[begin]]:
             end += 1
         for at in order[begin:end]:
-            made[at] = (begin + end - 1) / 2
+            sums[at] = (begin + end - 1) / 2
         begin = end
-    return made
+    return sums
 
 
 def correlation(a, b):
@@ -59,9 +59,9 @@ def judged(rows, launches):
     at = 0
     for row in rows:
         at += row["launches"]
-        found = launches[at - 1]
-        rate = 1 - found[MISSES] / found[READS] if found[READS] else 0.0
-        yield {**row, "read_hit_rate": rate, "memory_bytes": found[BYTES]}
+        launch = launches[at - 1]
+        rate = 1 - launch[MISSES] / launch[READS] if launch[READS] else 0.0
+        yield {**row, "read_hit_rate": rate, "memory_bytes": launch[BYTES]}
 
 
 def main():
@@ -78,8 +78,8 @@ def main():
                f"{READS},{MISSES},{BYTES}"]
         below, printed = bench(ncu, options.untax, options, 1, file)
     rows = list(judged(below["rows"], nsight.launches(printed, (READS, MISSES, BYTES))))
-    for row, one in zip(rows, timed["rows"]):
-        row["seconds"] = one["seconds"]
+    for row, timing in zip(rows, timed["rows"]):
+        row["seconds"] = timing["seconds"]
         row["points"] = 100 * (row["simulated"]["read_hit_rate"] - row["read_hit_rate"])
     near = sum(abs(row["points"]) <= POINTS for row in rows) / len(rows)
     agreed = correlation([row["seconds"]["median"] for row in rows], [row["simulated"]["seconds"] for row in rows])

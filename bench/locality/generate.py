@@ -40,15 +40,15 @@ def searched(untax):
     for kernel in KERNELS:
         for device in DEVICES:
             begin = time.monotonic()
-            found = json.loads(output(untax, "locality", kernel, "--device", device, "--search", "--json", "-"))
+            search = json.loads(output(untax, "locality", kernel, "--device", device, "--search", "--json", "-"))
             seconds = time.monotonic() - begin
-            numbered = next(one for one in found["best"] if one["order"] == "as numbered")
-            best = found["best"][0] if found["is_worth_it"] else numbered
-            name = best["order"] if found["is_worth_it"] else "nothing to gain"
-            distance = found["distance"]
+            numbered = next(result for result in search["best"] if result["order"] == "as numbered")
+            best = search["best"][0] if search["is_worth_it"] else numbered
+            name = best["order"] if search["is_worth_it"] else "nothing to gain"
+            distance = search["distance"]
             print(f"{kernel} on {device}: {seconds:.1f} s, {100 * distance:.1f} points", flush=True)
             lines.append(f"| {kernel} | {device} | {100 * numbered['hit_rate']:.1f} % | {name} | {100 * best['hit_rate']:.1f} % "
-                         f"| {100 * found['limit']['hit_rate']:.1f} % | {100 * distance:.1f} "
+                         f"| {100 * search['limit']['hit_rate']:.1f} % | {100 * distance:.1f} "
                          f"| {best['seconds'] / numbered['seconds']:.2f} |")
             if seconds > SECONDS:
                 missed.append(f"{kernel} on {device} took {seconds:.0f} s")
@@ -86,8 +86,8 @@ def sides():
         power = f"{watts['median']:.0f} | {1e3 * watts['median'] * time['median']:.1f}" if watts else "- | -"
         lines.append(f"| {row['kernel']} | {row['placement']} | {1e6 * time['median']:.1f} | {1e6 * time['p10']:.1f} to "
                      f"{1e6 * time['p90']:.1f} | {power} |")
-    there, other = run["multiprocessors"]
-    lines.append(f"\n{there} and {other} multiprocessors a side; an atomic takes {run['near_cycles']:.0f} cycles at home and "
+    published, other = run["multiprocessors"]
+    lines.append(f"\n{published} and {other} multiprocessors a side; an atomic takes {run['near_cycles']:.0f} cycles at home and "
                  f"{run['far_cycles']:.0f} on the other side; of neighbouring chunks of 4 KiB "
                  f"{100 * run['pairs_apart']:.1f} % are on different sides; the device is held to {run['watts_most']:.0f} W. "
                  f"{run['rounds']} rounds. {run['device']}, commit {run['commit']}, {run['date'][:10]}.")
@@ -101,22 +101,22 @@ def rasters():
     about = ""
     for file in sorted((ROOT / "bench/gemm").glob("*-rasters-*.json")):
         run = json.loads(file.read_text(encoding="utf-8"))
-        for name, found in run["summary"].items():
-            if found["problems"] == 0:
+        for name, summary in run["summary"].items():
+            if summary["problems"] == 0:
                 lines.append(f"| {run['seed']} | {run['problems']} | {name} | 0 | | | | | | | |")
                 continue
-            lines.append(f"| {run['seed']} | {run['problems']} | {name} | {found['problems']} | {found['mean']:.3f} | "
-                         f"{found['least']:.3f} | {found['most']:.3f} | {found['slower']} | {found['bytes']:.3f} | "
-                         f"{found['most_bytes']:.3f} | {found['more']} |")
+            lines.append(f"| {run['seed']} | {run['problems']} | {name} | {summary['problems']} | {summary['mean']:.3f} | "
+                         f"{summary['least']:.3f} | {summary['most']:.3f} | {summary['slower']} | {summary['bytes']:.3f} | "
+                         f"{summary['most_bytes']:.3f} | {summary['more']} |")
         about = f"\n{run['gpu']}, commit {run['commit']}, {run['date'][:10]}."
     return "\n".join([*lines, about])
 
 
-def replaced(text, name, by):
+def replaced(text, name, replacement):
     pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
     if not pattern.search(text):
         sys.exit(f"{DOCUMENT} has no place for {name}")
-    return pattern.sub(lambda match: f"{match.group(1)}{by.strip()}\n{match.group(2)}", text)
+    return pattern.sub(lambda match: f"{match.group(1)}{replacement.strip()}\n{match.group(2)}", text)
 
 
 def main():

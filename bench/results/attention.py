@@ -34,18 +34,18 @@ def factor(value):
 
 def figures(document):
     """Every problem."""
-    ways = [by for by, *_ in reversed(STEPS) if timed(document["problems"][0], by)]
-    titles = {by: title for by, title, _ in STEPS}
+    ways = [step for step, *_ in reversed(STEPS) if timed(document["problems"][0], step)]
+    titles = {step: title for step, title, _ in STEPS}
     rows = []
     for p in document["problems"]:
         local, bound = timed(p, "local"), p["bound_seconds"]
         fused, library = timed(p, "fused_sequential"), timed(p, "bulk_library")
         rows.append([shape_of_heads(p), str(p["batch"]),
                      keys_of(p), f"{1e-6 * p['bytes']:.0f}", microseconds(bound), microseconds(local),
-                     f"{bound / local:.2f}", *(microseconds(timed(p, by)) for by in ways),
+                     f"{bound / local:.2f}", *(microseconds(timed(p, step)) for step in ways),
                      *([factor(library / fused if fused and library else None)] if ways else []),
                      *beside_cudnn(p, local)])
-    head = ["heads", "batch", "keys", "MB", "bound, us", "local", "of the rate", *(titles[by] for by in ways)]
+    head = ["heads", "batch", "keys", "MB", "bound, us", "local", "of the rate", *(titles[step] for step in ways)]
     cudnn = ["cuDNN", "cuDNN / local"] if "cudnn" in document["problems"][0] else []
     return table(head + (["library / fused"] if ways else []) + cudnn, rows)
 
@@ -89,10 +89,10 @@ def by_heads_and_keys(document):
     return table(["keys a rank", *titles], rows)
 
 
-def details(name, document, where, how):
+def details(name, document, where, settings):
     """A section about one file."""
     short = "" if document["ranks"] == 1 else f"One sequence, fused, and how many times as fast as the library in a graph:\n\n{by_heads_and_keys(document)}\n"
-    return (f"\n## {title(document)}\n\n{NOTE}\n{short}{figures(document)}\n{bars(document)}\n{how}Medians of {document['repeats']} "
+    return (f"\n## {title(document)}\n\n{NOTE}\n{short}{figures(document)}\n{bars(document)}\n{settings}Medians of {document['repeats']} "
             f"runs; memory is read at {1e-12 * document['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {where}.\n")
 
 
@@ -114,15 +114,15 @@ def stairs(document, batch):
     """Every step at the heads that come first."""
     name = document["problems"][0]["heads_of"]
     rows = [[f"{p['keys'] // 1024}K", microseconds(p["bound_seconds"]), microseconds(timed(p, "local")),
-             *(microseconds(timed(p, by)) for by, *_ in STEPS)]
+             *(microseconds(timed(p, label)) for label, *_ in STEPS)]
             for p in document["problems"] if p["heads_of"] == name and p["batch"] == batch]
     return table(["keys a rank", "bound, us", "local", *(step for _, step, _ in STEPS)], rows)
 
 
-def evolution(found, place):
+def evolution(documents, place):
     """The tables of docs/flash_decode_evolution.md, from documents by name."""
     text = ""
-    for _, d in found:
+    for _, d in documents:
         if d["ranks"] == 1:
             continue
         first = d["problems"][0]

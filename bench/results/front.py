@@ -16,14 +16,14 @@ def ranks_of(document):
     return document.get("ranks") or max((p["ranks"] for p in document.get("problems", []) if "ranks" in p), default=0)
 
 
-def of_most_ranks(found):
+def of_most_ranks(documents):
     """Of what was measured with several numbers of GPUs, the files with the largest one; only of today's kernels where there
     are such files."""
     def kind(document):
         return document.get("operator"), document.get("suite")
 
     kept = {}
-    for name, files in found.items():
+    for name, files in documents.items():
         fresh = {kind(d) for _, d in files if not kernels.older(d)}
         files = [(path, d) for path, d in files if kind(d) not in fresh or not kernels.older(d)]
         most = {kind(d): max(ranks_of(other) for _, other in files if kind(other) == kind(d)) for _, d in files}
@@ -33,38 +33,38 @@ def of_most_ranks(found):
 
 def overlap_factors(document):
     """(factor, shape, ours, library) of each problem: the quickest pattern beside the library in a graph."""
-    found = []
+    rows = []
     for p in document["problems"]:
         ours, library = timed(p, p["best"]) if "best" in p else None, timed(p, "bulk_library graph")
         if ours and library:
-            found.append((library / ours, shape(p), ours, library))
-    return found
+            rows.append((library / ours, shape(p), ours, library))
+    return rows
 
 
 def attention_factors(document):
-    found = []
+    rows = []
     for p in document["problems"]:
         ours, library = timed(p, "fused_sequential"), timed(p, "bulk_library")
         if ours and library:
-            what = f"batch {p['batch']}, {p['keys'] // 1024}K keys a rank, heads {shape_of_heads(p)}"
-            found.append((library / ours, what, ours, library))
-    return found
+            problem = f"batch {p['batch']}, {p['keys'] // 1024}K keys a rank, heads {shape_of_heads(p)}"
+            rows.append((library / ours, problem, ours, library))
+    return rows
 
 
 def collective_factors(document, name):
-    found = []
+    rows = []
     for row in document["collectives"]:
         times = {f["by"]: f["seconds"]["median"] for f in row["figures"] if "seconds" in f}
-        library = min((t for by, t in times.items() if by.startswith("NCCL")), default=None)
-        ours = min((t for by, t in times.items() if not by.startswith("NCCL")), default=None)
+        library = min((t for way, t in times.items() if way.startswith("NCCL")), default=None)
+        ours = min((t for way, t in times.items() if not way.startswith("NCCL")), default=None)
         if row["collective"] == name and library and ours:
             size = f"{row['bytes'] // MB} MB" if row["bytes"] >= MB else f"{row['bytes'] // KB} KB"
-            found.append((library / ours, size, ours, library))
-    return found
+            rows.append((library / ours, size, ours, library))
+    return rows
 
 
-def newest(found, name):
-    return [d for _, d in sorted(found[name], key=lambda file: file[1]["date"], reverse=True)]
+def newest(documents, name):
+    return [d for _, d in sorted(documents[name], key=lambda file: file[1]["date"], reverse=True)]
 
 
 def place_of(document):
@@ -72,28 +72,28 @@ def place_of(document):
     return f"{document['ranks']} {document['device'].removeprefix('NVIDIA ').split()[0]}"
 
 
-def text(found):
+def text(documents):
     """The README's figures: what PyTorch gets. `found` has the files of the largest number of GPUs; those of operators alone are
     on the page of results."""
-    called = newest(found, "untax-torch-layers")
+    called = newest(documents, "untax-torch-layers")
     shown = [d for d in called if not whole_layers.asked(d)][:1]
-    parts = [of_layers(d) for d in shown] + [of_projections(newest(found, "untax-async-tensor-parallelism")),
+    parts = [of_layers(d) for d in shown] + [of_projections(newest(documents, "untax-async-tensor-parallelism")),
                                              of_slower(shown + [d for d in called if whole_layers.asked(d)][:1])]
     return "\n".join(part for part in parts if part) or "There are none yet.\n"
 
 
 def of_layers(document):
     """The table of whole layers, behind what was measured and how."""
-    found = {}
+    factors_of = {}
     for phase, fewest in (("prefill", 2048), ("decode", 0)):
         mode = whole_layers.MODES[phase]
-        found[phase] = [whole_layers.factor(row, mode) for row in whole_layers.rows_of(document, "layer")
+        factors_of[phase] = [whole_layers.factor(row, mode) for row in whole_layers.rows_of(document, "layer")
                         if row["name"] == phase and row["tokens"] >= fewest and whole_layers.factor(row, mode)]
-    if not all(found.values()):
+    if not all(factors_of.values()):
         return ""
 
     def summary(phase):
-        factors = found[phase]
+        factors = factors_of[phase]
         return f"{whole_layers.mean(factors):.2f} over {len(factors)} layers ({min(factors):.2f} to {max(factors):.2f})"
 
     return (f"{multicast(document)}\n"
@@ -141,20 +141,20 @@ def of_projections(documents):
 
 def of_slower(documents):
     """Where untax is slower than the faster rival."""
-    def count(document, what, mode):
-        rows = [row for row in whole_layers.rows_of(document, what) if whole_layers.factor(row, mode)]
+    def count(document, kind, mode):
+        rows = [row for row in whole_layers.rows_of(document, kind) if whole_layers.factor(row, mode)]
         slow = [row for row in rows if whole_layers.factor(row, mode) < 1]
         return rows, slow, min((whole_layers.factor(row, mode) for row in slow), default=1)
 
     said = []
     for document in documents:
         drawn = whole_layers.asked(document)
-        what = "projection" if drawn else "layer"
+        kind = "projection" if drawn else "layer"
         for mode in whole_layers.modes_of(document):
-            rows, slow, least = count(document, what, mode)
+            rows, slow, least = count(document, kind, mode)
             if slow:
                 tokens = [row["tokens"] for row in slow]
-                said.append(f"{len(slow)} of {len(rows)} {what}s{', at random numbers of tokens,' if drawn else ''} "
+                said.append(f"{len(slow)} of {len(rows)} {kind}s{', at random numbers of tokens,' if drawn else ''} "
                             f"{'in eager mode' if mode == 'eager' else 'in graphs'} (least factor {least:.2f}, "
                             f"{min(tokens)} to {max(tokens)} tokens)")
     if not said:
@@ -192,7 +192,7 @@ def picture(document):
     return "\n".join(lines) + "\n</svg>\n"
 
 
-def pictured(found):
+def pictured(documents):
     """The report of the fewest tokens on the most GPUs, or None."""
-    taxes = [d for _, d in found["untax-taxes"] if "gpus" in d]
+    taxes = [d for _, d in documents["untax-taxes"] if "gpus" in d]
     return max(taxes, key=lambda d: (d["tensor_parallel"], -d["tokens"]), default=None)

@@ -42,16 +42,16 @@ SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
 def load(folder):
     """The files of each format, in the order of their names; prefill before decode, few tokens before many."""
-    found = {kind: [] for kind in FORMATS}
+    documents = {kind: [] for kind in FORMATS}
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         kind = document.get("format") if isinstance(document, dict) else None
-        if kind not in found:
-            raise SystemExit(f"{path}: format is {kind!r}; this folder takes {', '.join(found)}")
-        found[kind].append((path.name, document))
-    found["untax-bench-overlap"].sort(key=lambda f: (f[1]["suite"] != "prefill", f[1]["operator"]))
-    found["untax-taxes"].sort(key=lambda f: f[1].get("tokens", 0))
-    return found
+        if kind not in documents:
+            raise SystemExit(f"{path}: format is {kind!r}; this folder takes {', '.join(documents)}")
+        documents[kind].append((path.name, document))
+    documents["untax-bench-overlap"].sort(key=lambda f: (f[1]["suite"] != "prefill", f[1]["operator"]))
+    documents["untax-taxes"].sort(key=lambda f: f[1].get("tokens", 0))
+    return documents
 
 
 def operations(document):
@@ -139,40 +139,40 @@ def collective_rows(document):
     return table(["collective", "by", "size", "us", "p10", "p90", "GB/s", "times NCCL"], rows, left=2)
 
 
-def device_details(found):
+def device_details(documents):
     """The suites that were measured on GPUs."""
     text = ""
-    for name, d in found["untax-bench-rma"]:
+    for name, d in documents["untax-bench-rma"]:
         text += (f"\n## Verbs of kernels, {d['ranks']} GPUs\n\n{latencies(d)}{atomics(d)}\nRates by number of blocks, by size, of "
                  "every pair, and of every rank to its next at once:\n")
         text += "".join(f"\n{link_rates(d, kind)}" for kind in ("blocks", "sizes", "pairs", "all"))
         text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
-    for name, d in found["untax-bench-collectives"]:
+    for name, d in documents["untax-bench-collectives"]:
         text += (f"\n## Collectives, {d['ranks']} GPUs, {d['dtype']}\n\n{COLLECTIVE_NOTE}\n{collective_summary(d)}\nEvery way:\n\n{collective_rows(d)}\n"
                  f"{measured_how(d)}Medians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
-    for name, d in found["untax-bench-gemm"]:
+    for name, d in documents["untax-bench-gemm"]:
         drawn = f", {len(d['gemms'])} problems drawn from seed {d['seed']}" if "seed" in d else ""
         text += (f"\n## GEMM alone, {d['dtype']}{drawn}\n\nIn turn with the best of cuBLASLt's heuristics.\n\n"
                  f"{bars(d)}\n{gemms(d)}\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n")
-    for name, d in found["untax-bench-overlap"]:
+    for name, d in documents["untax-bench-overlap"]:
         command = f"untax bench {d['operator'].replace('_', '-')} --suite {d['suite']}{drawn_by(d)}"
         text += (f"\n## {overlap_title(d)}\n\n`{command}`. {OVERLAP_NOTE}\n{overlaps(d['problems'])}\n{bars_of(d)}"
                  f"{beside_public(d)}\nEvery figure:\n\n{overlap_figures(d)}\n{measured_how(d)}Medians of {d['repeats']} runs; the link sends "
                  f"{1e-9 * d['link_bytes_per_second']:.0f} GB/s, memory is read at "
                  f"{1e-12 * d['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {place(d)}.\n")
-    for name, d in found["untax-bench-norm"]:
+    for name, d in documents["untax-bench-norm"]:
         text += norm.details(name, d, place(d), measured_how(d))
-    for name, d in found["untax-bench-attention"]:
+    for name, d in documents["untax-bench-attention"]:
         text += attention.details(name, d, place(d), measured_how(d))
-    for name, d in found["untax-async-tensor-parallelism"]:
+    for name, d in documents["untax-async-tensor-parallelism"]:
         text += torch_layers.details(name, d, place(d))
-    for name, d in found["untax-torch-layers"]:
+    for name, d in documents["untax-torch-layers"]:
         text += whole_layers.details(name, d, place(d))
-    for name, d in found["untax-symmetric-memory"]:
+    for name, d in documents["untax-symmetric-memory"]:
         text += symmetric_memory.details(name, d, place(d))
-    for name, d in found["untax-triton-verbs"]:
+    for name, d in documents["untax-triton-verbs"]:
         text += triton_verbs.details(name, d, place(d))
-    for name, d in found["untax-bench-tune-check"]:
+    for name, d in documents["untax-bench-tune-check"]:
         text += (f"\n## What automatic chooses\n\n{choice_verdict(d)}\n{choices(d)}\nMedians of {d['repeats']} runs. "
                  f"[{name}]({name}), {place(d)}.\n")
     return text
@@ -184,8 +184,8 @@ def overlaps(problems):
     for p in problems:
         bound = max(p["compute_bound_seconds"], p["link_bound_seconds"])
         best = timed(p, p["best"]) if "best" in p else None
-        ratios = [f"{timed(p, by) / best:.2f}" if best and timed(p, by) else ""
-                  for by in ("bulk_library eager", "bulk_library graph")]
+        ratios = [f"{timed(p, way) / best:.2f}" if best and timed(p, way) else ""
+                  for way in ("bulk_library eager", "bulk_library graph")]
         rows.append([shape(p), p.get("best", ""), f"{1e6 * best:.1f}" if best else "", f"{1e6 * bound:.1f}",
                      f"{best / bound:.2f}" if best else "", *ratios])
     return table(["M x N x K", "best", "us", "bound, us", "/ bound", "bulk eager / us", "bulk graph / us"], rows,
@@ -243,10 +243,10 @@ COLLECTIVE_NOTE = ("Each is launched in a CUDA graph of several runs, in turn wi
                    "least, over the time.\n")
 
 
-def details(found):
+def details(documents):
     """Every figure of these files."""
     text = ""
-    layers_of_models, hosts = found["untax-taxes"], found["untax-bench-host"]
+    layers_of_models, hosts = documents["untax-taxes"], documents["untax-bench-host"]
     if layers_of_models:
         text += "\n## Taxes of an average layer\n\n" + LAYER_NOTE + "\n" + layers(layers_of_models)
     for name, d in layers_of_models:
@@ -254,42 +254,42 @@ def details(found):
                  f"{d['finding']}\n\n{operations(d)}\n"
                  f"{measured_how(d)}Medians of {d['repeats']} runs, each from the first rank's start to the last one's end. "
                  f"[{name}]({name}), {place(d)}.\n")
-        text += "".join(f"\nNot measured: {one['name']}, since {one['reason']}.\n" for one in d.get("unmeasured", []))
+        text += "".join(f"\nNot measured: {layer['name']}, since {layer['reason']}.\n" for layer in d.get("unmeasured", []))
         text += "".join(f"\n* {note}" if i == 0 else f"* {note}" for i, note in
                         enumerate(note + "\n" for note in d["notes"]))
     if hosts:
         text += "\n## Beside the bare thing\n\n" + comparisons(hosts)
     for name, d in hosts:
         text += f"\nMedians of {d['repeats']} runs. [{name}]({name}), {place(d)}.\n"
-    return text + device_details(found)
+    return text + device_details(documents)
 
 
-def matching(found, pattern):
+def matching(documents, pattern):
     """The files whose names match, as in a shell."""
     return {kind: [(name, d) for name, d in files if fnmatch(name, pattern) or fnmatch(name, pattern + ".json")]
-            for kind, files in found.items()}
+            for kind, files in documents.items()}
 
 
 def between_marks(path, text):
     """A file with `text` between its marks."""
-    now = path.read_text(encoding="utf-8")
-    if now.count(BEGIN) != 1 or now.count(END) != 1:
+    present = path.read_text(encoding="utf-8")
+    if present.count(BEGIN) != 1 or present.count(END) != 1:
         raise SystemExit(f"{path.name} has to hold {BEGIN.strip()} and {END}, once each")
-    before, rest = now.split(BEGIN)
+    before, rest = present.split(BEGIN)
     return before + BEGIN + text + END + rest.split(END)[1]
 
 
 def generated(root):
     """The texts as they should be, by file."""
-    found = load(root / "bench" / "results")
-    texts = {root / "README.md": between_marks(root / "README.md", front.text(front.of_most_ranks(found))),
-             root / "bench" / "results" / "README.md": page.text(found)}
+    documents = load(root / "bench" / "results")
+    texts = {root / "README.md": between_marks(root / "README.md", front.text(front.of_most_ranks(documents))),
+             root / "bench" / "results" / "README.md": page.text(documents)}
     steps = root / "docs" / "flash_decode_evolution.md"
-    if found["untax-bench-attention"]:
-        texts[steps] = between_marks(steps, attention.evolution(found["untax-bench-attention"], place))
-    if shown := front.pictured(found):
+    if documents["untax-bench-attention"]:
+        texts[steps] = between_marks(steps, attention.evolution(documents["untax-bench-attention"], place))
+    if shown := front.pictured(documents):
         texts[root / "docs" / "taxes.svg"] = front.picture(shown)
-    return texts | seer.texts(root, found["untax-bench-tune-check"])
+    return texts | seer.texts(root, documents["untax-bench-tune-check"])
 
 
 def main():

@@ -51,7 +51,7 @@ def hash_of(texts):
 def of_this_tree(family):
     folders = {ROOT / prefix for prefix in FAMILIES[family]}
     files = {path for folder in folders for path in folder.parent.glob(f"{folder.name}*")}
-    files = {path for found in files for path in ([found] if found.is_file() else found.rglob("*"))}
+    files = {path for entry in files for path in ([entry] if entry.is_file() else entry.rglob("*"))}
     names = {path.relative_to(ROOT).as_posix(): path for path in files if path.is_file()}
     return hash_of({name: path.read_text(encoding="utf-8") for name, path in names.items() if belongs(name, family)})
 
@@ -81,8 +81,8 @@ def learn(documents):
     """Adds what is not known of the commits of results."""
     for document in documents:
         family, commit = family_of(document), commit_of(document)
-        if family and commit and family not in known().get(commit, {}) and (found := of_commit(commit, family)):
-            known().setdefault(commit, {})[family] = found
+        if family and commit and family not in known().get(commit, {}) and (kernel := of_commit(commit, family)):
+            known().setdefault(commit, {})[family] = kernel
     KNOWN.write_text(json.dumps(known(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

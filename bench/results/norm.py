@@ -8,7 +8,7 @@ NOTE = ("us of one run in a CUDA graph, all in turn. The sum alone is untax's al
 
 def sum_alone(problem):
     """The quicker way of untax's all_reduce, or None."""
-    return min((t for t in (timed(problem, by) for by in ("all_reduce", "all_reduce direct")) if t), default=None)
+    return min((t for t in (timed(problem, way) for way in ("all_reduce", "all_reduce direct")) if t), default=None)
 
 
 def factors(document):
@@ -32,6 +32,6 @@ def title(document):
     return f"all_reduce_norm, {document['ranks']} {document['device'].removeprefix('NVIDIA ').split()[0]}, {document['dtype']}"
 
 
-def details(name, document, place, how):
-    return (f"\n## {title(document)}\n\n{NOTE}\n{rows(document['problems'])}\n{bars(document)}\n{how}Medians of "
+def details(name, document, place, settings):
+    return (f"\n## {title(document)}\n\n{NOTE}\n{rows(document['problems'])}\n{bars(document)}\n{settings}Medians of "
             f"{document['repeats']} runs. [{name}]({name}), {place}.\n")

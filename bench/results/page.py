@@ -112,10 +112,10 @@ def measured(document):
     if format_name == "untax-triton-verbs":
         return [("GEMM + all-scatter in Triton", triton_verbs.factors(document), [])]
     if format_name == "untax-torch-layers":
-        return [(f"{what}s from PyTorch, {mode}",
-                 [whole_layers.factor(row, mode) for row in whole_layers.rows_of(document, what)
+        return [(f"{kind}s from PyTorch, {mode}",
+                 [whole_layers.factor(row, mode) for row in whole_layers.rows_of(document, kind)
                   if whole_layers.factor(row, mode)], [])
-                for what in ("layer", "projection") for mode in whole_layers.modes_of(document)]
+                for kind in ("layer", "projection") for mode in whole_layers.modes_of(document)]
     return []
 
 
@@ -126,11 +126,11 @@ def mean(values):
 def short(name, document):
     """The lines of a file in the table of its machine."""
     rows = []
-    for what, factors, bound in measured(document):
+    for kind, factors, bound in measured(document):
         if factors or bound:
             random = ", at random" if is_random(document) else ""
             star = " *" if kernels.older(document) else ""
-            rows.append([what + random, str(ranks_of(document)), str(len(factors or bound)),
+            rows.append([kind + random, str(ranks_of(document)), str(len(factors or bound)),
                          *(f"{value:.2f}" for value in ([mean(factors), min(factors), max(factors)] if factors else [])),
                          *([] if factors else ["", "", ""]), f"{mean(bound):.2f}" if bound else "",
                          f"[{document['date'][:10]}]({name}){star}"])
@@ -158,14 +158,14 @@ def missed(name, document):
         parts += [f"{len(failed)} of {len(asked)} bars of verbs, by any method"] if failed else []
     if not parts:
         return ""
-    what = measured(document)[0][0] if measured(document) else SUITES.get(document["format"], "hosts")
+    kind = measured(document)[0][0] if measured(document) else SUITES.get(document["format"], "hosts")
     random = ", at random" if is_random(document) else ""
-    return f"* [{what}{random}, {ranks_of(document)}]({name}): {'; '.join(parts)}\n"
+    return f"* [{kind}{random}, {ranks_of(document)}]({name}): {'; '.join(parts)}\n"
 
 
-def text(found):
+def text(documents):
     """The page."""
-    everything = chosen(file for files in found.values() for file in files)
+    everything = chosen(file for files in documents.values() for file in files)
     if not everything:
         return "# Results\n\nThere are none yet.\n"
     everything.sort(key=lambda file: place_of(file[1]))

@@ -81,7 +81,7 @@ def selectors(folder):
             known, gathered, chosen = (of(figures, way, iterations) for way in ("known", "gathered", "selector"))
             mean = chosen["mean_ratio"] / min(known["mean_ratio"], gathered["mean_ratio"])
             total = chosen["seconds"] / min(known["seconds"], gathered["seconds"])
-            rows.append([device, str(iterations), *(f"{one['mean_ratio']:.3f}" for one in (known, gathered, chosen)),
+            rows.append([device, str(iterations), *(f"{result['mean_ratio']:.3f}" for result in (known, gathered, chosen)),
                          f"{mean:.3f}", f"{total:.3f}", met(max(mean, total) <= SELECTOR_BAR)])
     return table(["device", "iterations", "never gathers", "always gathers", "selector", "over the better",
                   "total over the better", "at most 1.01"], rows)

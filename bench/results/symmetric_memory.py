@@ -7,8 +7,8 @@ NOTE = ("MiB of each rank's symmetric heap that an operator at its defaults take
 
 
 def details(name, document, place):
-    rows = [[one["model"], str(one["tokens"]), one["operator"],
-             *(f"{one[what] / MEGA:.1f}" for what in ("written", "taken", "bound")),
-             "" if one["taken"] <= one["bound"] else "over"] for one in document["operators"]]
+    rows = [[operator["model"], str(operator["tokens"]), operator["operator"],
+             *(f"{operator[field] / MEGA:.1f}" for field in ("written", "taken", "bound")),
+             "" if operator["taken"] <= operator["bound"] else "over"] for operator in document["operators"]]
     shown = table(["model", "tokens", "operator", "written by peers", "taken", "may take", ""], rows, left=3)
     return f"\n## Symmetric memory, {document['ranks']} GPUs\n\n{NOTE}\n{shown}\n[{name}]({name}), {place}.\n"

@@ -7,9 +7,9 @@ def table(head, rows, left=1):
     return "".join("| " + " | ".join(cells) + " |\n" for cells in [head, rule, *rows])
 
 
-def timed(problem, by):
+def timed(problem, way):
     """Seconds of a figure of a problem, or None."""
-    return next((f["seconds"]["median"] for f in problem["figures"] if f["by"] == by and "seconds" in f), None)
+    return next((f["seconds"]["median"] for f in problem["figures"] if f["by"] == way and "seconds" in f), None)
 
 
 def bars(document):

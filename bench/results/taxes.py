@@ -32,7 +32,7 @@ def with_error(value, uncertainty):
 
 def coverage(document):
     """The operations that sums leave out."""
-    names = [one["name"] for one in document.get("unmeasured", [])] + document.get("left_out", [])
+    names = [layer["name"] for layer in document.get("unmeasured", [])] + document.get("left_out", [])
     return f", without {' and '.join(names)}" if names else ""
 
 

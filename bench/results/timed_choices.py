@@ -19,32 +19,32 @@ def times_in(text):
 
 def problems_of(check):
     """Of each problem: times when made, times that tables let expect, times later; microseconds."""
-    found = []
+    problems = []
     for problem in check["problems"]:
         timed = re.search(r"chosen by timing it here: (.*?);", problem["explanation"])
         expected = re.search(r"expected (.*?); nearest", problem["explanation"])
         if timed and expected:
             later = {name: 1e6 * seconds for name, seconds in problem["seconds"].items()}
-            found.append((times_in(timed[1]), times_in(expected[1]), later))
-    return found
+            problems.append((times_in(timed[1]), times_in(expected[1]), later))
+    return problems
 
 
 def within(problems, score):
     """The part of the problems at which the pattern of the least score is near the best."""
     good = 0
-    for made, expected, later in problems:
-        chosen = min(made, key=lambda name: score(name, made, expected))
+    for first, expected, later in problems:
+        chosen = min(first, key=lambda name: score(name, first, expected))
         good += later[chosen] <= WITHIN * min(later.values())
     return good / len(problems)
 
 
 def ratios_of(problems):
     """For each pattern the logarithms of its later times over the time when it was made."""
-    found = {}
-    for made, _, later in problems:
-        for name in made:
-            found.setdefault(name, []).append(math.log(later[name] / made[name]))
-    return found
+    ratios = {}
+    for first, _, later in problems:
+        for name in first:
+            ratios.setdefault(name, []).append(math.log(later[name] / first[name]))
+    return ratios
 
 
 def drawn(problems):
@@ -54,10 +54,10 @@ def drawn(problems):
     shares = []
     for draw in range(DRAWS):
         good = 0
-        for at, (made, _, later) in enumerate(problems):
+        for at, (first, _, later) in enumerate(problems):
             # Another problem's error, in a fixed order, so that the figures are the same each time.
             seen = {name: later[name] * math.exp(-off[name][(at * 31 + draw * 17 + len(name) * 7) % len(off[name])])
-                    for name in made}
+                    for name in first}
             good += later[min(seen, key=seen.get)] <= WITHIN * min(later.values())
         shares.append(good / len(problems))
     return statistics.mean(shares), statistics.stdev(shares)
@@ -70,13 +70,13 @@ def rules(checks):
     for ranks, problems in sorted(by_ranks.items()):
         others = [p for other, some in by_ranks.items() if other != ranks for p in some]
         bias = {name: statistics.median(off) for name, off in ratios_of(others).items()}
-        shares = {"quickest when made (automatic)": within(problems, lambda name, made, _: made[name])}
+        shares = {"quickest when made (automatic)": within(problems, lambda name, first, _: first[name])}
         for share in MIXED:
             shares[f"mixed with {100 * share:.0f} % of what tables expect"] = within(
-                problems, lambda name, made, expected, w=share:
-                (1 - w) * math.log(made[name]) + w * math.log(expected.get(name, math.inf)))
+                problems, lambda name, first, expected, w=share:
+                (1 - w) * math.log(first[name]) + w * math.log(expected.get(name, math.inf)))
         shares["corrected by the patterns' bias at the other number of ranks"] = within(
-            problems, lambda name, made, _: math.log(made[name]) + bias.get(name, 0))
+            problems, lambda name, first, _: math.log(first[name]) + bias.get(name, 0))
         shares["as expected by tables, among those that were timed"] = within(
             problems, lambda name, _, expected: expected.get(name, math.inf))
         rows += [[str(ranks), rule, f"{100 * share:.1f} %"] for rule, share in shares.items()]
@@ -89,7 +89,7 @@ def rules(checks):
 def spreads(checks):
     """How far a pattern's time was from the one when it was made."""
     rows = []
-    for _, check in sorted(checks, key=lambda one: max(p["ranks"] for p in one[1]["problems"])):
+    for _, check in sorted(checks, key=lambda file: max(p["ranks"] for p in file[1]["problems"])):
         ranks = max(p["ranks"] for p in check["problems"])
         for name, off in ratios_of(problems_of(check)).items():
             rows.append([str(ranks), name, str(len(off)), f"{math.exp(statistics.median(off)):.3f}",

@@ -27,12 +27,12 @@ def factors(document):
 
 def details(name, document, place):
     ways = list(dict.fromkeys(figure["way"] for figure in document["rates"] or []))
-    by = {(figure["way"], figure["bytes"]): figure for figure in document["rates"] or []}
-    sizes = sorted({size for _, size in by})
+    rate_of = {(figure["way"], figure["bytes"]): figure for figure in document["rates"] or []}
+    sizes = sorted({size for _, size in rate_of})
 
     def rate(way, size):
-        beside = by[way, size].get("of_rma")
-        return f"{1e-9 * by[way, size]['bytes_per_second']:.1f}" + (f" ({beside:.2f} of `bench rma`)" if beside else "")
+        beside = rate_of[way, size].get("of_rma")
+        return f"{1e-9 * rate_of[way, size]['bytes_per_second']:.1f}" + (f" ({beside:.2f} of `bench rma`)" if beside else "")
 
     rates = table(["KiB", *(f"{way}, GB/s" for way in ways)],
                   [[str(size >> 10), *(rate(way, size) for way in ways)] for size in sizes])

@@ -42,8 +42,8 @@ def mean(factors):
     return exp(sum(map(log, factors)) / len(factors)) if factors else None
 
 
-def rows_of(document, what):
-    return sorted((row for row in document["rows"] if row["what"] == what),
+def rows_of(document, kind):
+    return sorted((row for row in document["rows"] if row["what"] == kind),
                   key=lambda row: (row["model"], row["name"], row["tokens"]))
 
 
@@ -71,17 +71,17 @@ def asked(document):
 
 def summary_lines(document):
     lines = []
-    for what in ("projection", "layer"):
+    for kind in ("projection", "layer"):
         for mode in modes_of(document):
-            rows = [row for row in rows_of(document, what) if factor(row, mode)]
+            rows = [row for row in rows_of(document, kind) if factor(row, mode)]
             if not rows:
                 continue
             least = min(rows, key=lambda row: factor(row, mode))
-            lines.append(f"* {what}s, {mode}: {mean([factor(r, mode) for r in rows]):.2f} in the geometric mean of {len(rows)}, least "
+            lines.append(f"* {kind}s, {mode}: {mean([factor(r, mode) for r in rows]):.2f} in the geometric mean of {len(rows)}, least "
                          f"{factor(least, mode):.2f} ({least['model']}, {least['name']}, {least['tokens']} tokens)\n")
             unconcerned = [factor(r, mode) for r in rows if r["tokens"] > 2048]
             if unconcerned and baseline(document) and len(unconcerned) < len(rows):
-                lines.append(f"* {what}s, {mode}, of more than 2048 tokens, which torch's multicast path does not concern: "
+                lines.append(f"* {kind}s, {mode}, of more than 2048 tokens, which torch's multicast path does not concern: "
                              f"{mean(unconcerned):.2f}\n")
     for row in document["rows"]:
         for way, why in row.get("wrong", {}).items():
@@ -93,11 +93,11 @@ def summary_lines(document):
 
 def worst(document, count=10):
     """Of drawn counts of tokens, those with the least factors."""
-    found = [(factor(row, mode), mode, row) for row in rows_of(document, "projection") for mode in modes_of(document)
+    rows = [(factor(row, mode), mode, row) for row in rows_of(document, "projection") for mode in modes_of(document)
              if factor(row, mode)]
-    found.sort(key=lambda one: one[0])
+    rows.sort(key=lambda drawn_row: drawn_row[0])
     return table(["model", "projection", "tokens", "NCCL", "torch", "untax", "factor", "mode"],
-                 [cells(row, mode) + [mode] for _, mode, row in found[:count]], left=2)
+                 [cells(row, mode) + [mode] for _, mode, row in rows[:count]], left=2)
 
 
 def details(name, document, place):
@@ -109,10 +109,10 @@ def details(name, document, place):
     if drawn:
         text += f"\nThe least factors:\n\n{worst(document)}"
     else:
-        for what in ("layer", "projection"):
+        for kind in ("layer", "projection"):
             for mode in modes_of(document):
-                rows = [cells(row, mode) for row in rows_of(document, what) if mode in row]
+                rows = [cells(row, mode) for row in rows_of(document, kind) if mode in row]
                 if rows:
-                    text += f"\n{what.capitalize()}s, {mode}:\n\n" + table(
-                        ["model", what, "tokens", "NCCL", "torch", "untax", "factor"], rows, left=2)
+                    text += f"\n{kind.capitalize()}s, {mode}:\n\n" + table(
+                        ["model", kind, "tokens", "NCCL", "torch", "untax", "factor"], rows, left=2)
     return text + f"\n[{name}]({name}), {place}.\n"

@@ -11,8 +11,8 @@ up = random.standard_normal((hidden, width), np.float32) / width**0.5
 down = random.standard_normal((width, hidden), np.float32) / hidden**0.5
 
 
-def normalised(x, by):
-    return x / np.sqrt((x**2).mean(1, keepdims=True) + epsilon) * by
+def normalised(x, norm_weight):
+    return x / np.sqrt((x**2).mean(1, keepdims=True) + epsilon) * norm_weight
 
 
 def body(world):
@@ -37,10 +37,10 @@ x = attended + residual
 z = np.maximum(normalised(x, weight) @ up.T, 0) @ down.T
 expected = normalised(x + z, next_weight), x + z, z
 results = untax.run_threads(ranks, body)
-for rank, found in enumerate(results):
-    for got, right in zip(found[:3], expected):
+for rank, result in enumerate(results):
+    for got, right in zip(result[:3], expected):
         error = np.linalg.norm(got - right) / np.linalg.norm(right)
         assert error < 1e-5, f"rank {rank}: relative error {error}"
-    assert all((got == same).all() for got, same in zip(found[:3], results[0]))
+    assert all((got == same).all() for got, same in zip(result[:3], results[0]))
 print(f"{ranks} ranks, threads: right, and the same bits at every rank")
 print("\n".join(results[0][3:]))

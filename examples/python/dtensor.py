@@ -56,9 +56,9 @@ with symm_mem._test_mode() if kind == "cpu" else contextlib.nullcontext():
     y = compiled(mine)
     y.sum().backward()
 
-for what, got, right in (("result", y, expected.chunk(ranks)[rank]), ("gradient", mine.grad, expected_gradient)):
+for name, got, right in (("result", y, expected.chunk(ranks)[rank]), ("gradient", mine.grad, expected_gradient)):
     error = ((got - right).float().norm() / right.float().norm()).item()
-    assert error < tolerance, f"rank {rank}: {what} has a relative error of {error}"
+    assert error < tolerance, f"rank {rank}: {name} has a relative error of {error}"
 if rank == 0:
     print(f"{ranks} ranks: result and gradient are within the tolerance of {tolerance}")
     print(untax.torch.report())

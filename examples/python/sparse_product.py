@@ -8,11 +8,11 @@ side = 200
 grid = numpy.arange(side * side, dtype=numpy.int32).reshape(side, side)
 rows, columns, values = [], [], []
 for dy, dx, value in ((0, 0, 0.6), (0, 1, 0.1), (0, -1, 0.1), (1, 0, 0.1), (-1, 0, 0.1)):
-    here = grid[max(0, -dy) : side - max(0, dy), max(0, -dx) : side - max(0, dx)]
-    there = grid[max(0, dy) : side + min(0, dy), max(0, dx) : side + min(0, dx)]
-    rows.append(here.ravel())
-    columns.append(there.ravel())
-    values.append(numpy.full(here.size, value))
+    center = grid[max(0, -dy) : side - max(0, dy), max(0, -dx) : side - max(0, dx)]
+    neighbor = grid[max(0, dy) : side + min(0, dy), max(0, dx) : side + min(0, dx)]
+    rows.append(center.ravel())
+    columns.append(neighbor.ravel())
+    values.append(numpy.full(center.size, value))
 
 # By compressed rows. scipy.sparse and torch have such matrices; Spmv takes those as they are.
 rows, columns, values = (numpy.concatenate(parts) for parts in (rows, columns, values))

@@ -61,15 +61,15 @@ def main(site):
         return
     folder = site / "nvidia" / f"cu{major[1]}" / "lib"
     folder.mkdir(parents=True, exist_ok=True)
-    made = 0
+    count = 0
     for name, version in versions.items():
         family = next((prefix for start, prefix in FAMILIES.items() if name.startswith(start)), None)
-        own = {symbol for symbol, of in symbols
-               if (of and of in (version, name)) or (not of and family and re.match(family, symbol))}
+        own = {symbol for symbol, owner in symbols
+               if (owner and owner in (version, name)) or (not owner and family and re.match(family, symbol))}
         if not any(site.glob(f"nvidia/*/lib/{name}")):
             compile_stand_in(name, version, own, folder)
-            made += 1
-    print(f"{made} of {len(versions)} libraries of CUDA have stand-ins in {folder}")
+            count += 1
+    print(f"{count} of {len(versions)} libraries of CUDA have stand-ins in {folder}")
 
 
 if __name__ == "__main__":

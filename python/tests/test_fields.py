@@ -59,12 +59,12 @@ class NoWorld:
     _core, size, rank = None, 2, 0
 
 
-def planned_with(name, monkeypatch, **given):
+def planned_with(name, monkeypatch, **values):
     """The settings that a class hands on."""
     with monkeypatch.context() as patch:
         patch.setattr(untax.planned, "_core", Recorder())
         with pytest.raises(Planned) as planned:
-            untax.operators.kinds[name](NoWorld(), **given)
+            untax.operators.kinds[name](NoWorld(), **values)
     kind, settings = planned.value.args
     assert kind == name
     return {field: value for field, value in settings.items() if value is not None}
@@ -104,10 +104,10 @@ def test_the_library_knows_every_field(name):
 
 
 def test_every_option_of_a_world_reaches_its_field(monkeypatch):
-    given = {}
+    values = {}
 
     def keep(options):
-        given.update(options)
+        values.update(options)
         raise Planned
 
     monkeypatch.setattr(untax.world, "_core", type("core", (), {"from_environment": staticmethod(keep),
@@ -116,9 +116,9 @@ def test_every_option_of_a_world_reaches_its_field(monkeypatch):
         untax.World.from_environment(heap_bytes=11, wait_limit=0.012, join_limit=0.013, memory="cuda",
                                      heap_guards=True, device=2)
     expected = dict(heap_bytes=11, wait_limit_ms=12, join_limit_ms=13, memory=2, heap_guards=1, gpu=3)
-    assert {name: given[name] for name in expected} == expected
+    assert {name: values[name] for name in expected} == expected
     with pytest.raises(Planned):
         untax.World.gpus(2, ranks_per_gpu=4)
-    assert given["ranks_per_gpu"] == 4
+    assert values["ranks_per_gpu"] == 4
     listed = re.findall(r"^FIELD\(untax_world_options, (\w+), ", WORLD_LIST.read_text(), re.MULTILINE)
-    assert set(given) == set(listed)
+    assert set(values) == set(listed)

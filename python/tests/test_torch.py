@@ -150,8 +150,8 @@ def test_known_calls_write_into_what_is_given_now():
         def write(lying, added):
             """Calls all of them with results that lie so, each of which makes `added` calls known."""
             for op, arguments, expected in calls():
-                given = [argument.name for argument in op.out._schema.arguments if argument.is_out]
-                outs = {out: lying(right) for out, right in zip(given, expected, strict=True)}
+                outputs = [argument.name for argument in op.out._schema.arguments if argument.is_out]
+                outs = {out: lying(right) for out, right in zip(outputs, expected, strict=True)}
                 before = len(engine.known), [(t.data_ptr(), t._version) for t in outs.values()]
                 assert op(*arguments, name, **outs) is None
                 assert len(engine.known) == before[0] + added, op

@@ -41,15 +41,15 @@ def results_of_the_takeover_lie_as_those_of_torch(directory, seed):
     same = random.Random(seed)
     group, ranks = dist.group.WORLD.group_name, dist.get_world_size()
 
-    def compare(operator, what, tensors, *rest, **named):
+    def compare(operator, case, tensors, *rest, **named):
         meta = [[b.to("meta") for b in t] if isinstance(t, list) else t.to("meta") for t in tensors]
         right = operator(*meta, *rest, **named)
         got = operator(*tensors, *rest, **named)
         right, got = ([t] if isinstance(t, torch.Tensor) else [x for x in (t[0], *t[1]) if x is not None]
                       for t in (right, got))
-        for number, (one, other) in enumerate(zip(got, right, strict=True)):
-            assert one.shape == other.shape and strides(one) == strides(other), (
-                f"{what}: result {number} is {tuple(one.shape)} by {one.stride()}, not by {other.stride()}")
+        for number, (result, other) in enumerate(zip(got, right, strict=True)):
+            assert result.shape == other.shape and strides(result) == strides(other), (
+                f"{case}: result {number} is {tuple(result.shape)} by {result.stride()}, not by {other.stride()}")
 
     for turn in range(60):
         dims, whole = same.choice([2, 3, 4]), same.random() < 0.5
@@ -59,12 +59,12 @@ def results_of_the_takeover_lie_as_those_of_torch(directory, seed):
         bs = [torch.randn(k, same.randint(1, 20)) for _ in range(same.choice([1, 2]))]
         copied = same.choice([0, None])
         untax_torch.install(rows_worth_a_copy=copied)
-        what = f"turn {turn}: gather of {shape} along {axis}, {len(bs)} weights, return_A {whole}, copied from {copied} rows"
-        compare(torch.ops.symm_mem.fused_all_gather_matmul, what, (torch.randn(shape), bs), axis, group, return_A=whole)
+        case = f"turn {turn}: gather of {shape} along {axis}, {len(bs)} weights, return_A {whole}, copied from {copied} rows"
+        compare(torch.ops.symm_mem.fused_all_gather_matmul, case, (torch.randn(shape), bs), axis, group, return_A=whole)
         shape[axis] *= ranks if axis < dims - 1 else 1
         b = torch.randn(shape[-1], ranks * same.randint(1, 9))
-        what = f"turn {turn}: scatter of {shape} x {b.shape[1]} along {axis}"
-        compare(torch.ops.symm_mem.fused_matmul_reduce_scatter, what, (torch.randn(shape), b), "sum", axis, group)
+        case = f"turn {turn}: scatter of {shape} x {b.shape[1]} along {axis}"
+        compare(torch.ops.symm_mem.fused_matmul_reduce_scatter, case, (torch.randn(shape), b), "sum", axis, group)
     ways = {way for _, way in untax_torch.report()}
     assert len(ways) == 4 and all(way.startswith("by untax") for way in ways), ways
 
@@ -79,8 +79,8 @@ def inductor_takes_the_takeover(directory, seed):
         scattered = torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b, "sum", 1, group)
         return [t + 1 for t in (*products, last, *others, scattered)]
 
-    given = torch.randn(2, 4, 8), torch.randn(8, 6), torch.randn(8, 3), torch.randn(8 * dist.get_world_size(), 5)
-    for got, right in zip(torch.compile(call, fullgraph=True)(*given), call(*given), strict=True):
+    tensors = torch.randn(2, 4, 8), torch.randn(8, 6), torch.randn(8, 3), torch.randn(8 * dist.get_world_size(), 5)
+    for got, right in zip(torch.compile(call, fullgraph=True)(*tensors), call(*tensors), strict=True):
         torch.testing.assert_close(got, right)
 
 
@@ -231,7 +231,7 @@ def test_worlds_that_were_closed_are_not_explained():
         assert len(untax_torch.explain()) == 1
         world.close()
         assert untax_torch.explain() == []
-        assert not untax_torch.groups._engines and not untax_torch.groups._given, "nobody keeps what was closed"
+        assert not untax_torch.groups._engines and not untax_torch.groups._world_names, "closed worlds are forgotten"
 
     alone(body)
 

@@ -107,11 +107,11 @@ def test_means_do_not_overflow_where_sums_do(ranks, dtype):
     def body(rank, name):
         x, eye = torch.full((2 * ranks, 8), largest, dtype=dtype), torch.eye(8, dtype=dtype)
         steps = torch.full((2 * ranks, 8), float(rank * 4), dtype=dtype)
-        for given, right in ((x, largest), (steps, 2.0 * (ranks - 1))):
-            for got in (ops.all_reduce(given, "avg", name), ops.reduce_scatter(given, "avg", 0, name),
-                        ops.matmul_reduce_scatter(given, eye, "avg", 0, name),
-                        ops.matmul_reduce_scatter(given.t().contiguous(), torch.eye(2 * ranks, dtype=dtype), "avg", 1, name),
-                        ops.matmul_all_reduce(given, eye, "avg", name)):
+        for tensor, right in ((x, largest), (steps, 2.0 * (ranks - 1))):
+            for got in (ops.all_reduce(tensor, "avg", name), ops.reduce_scatter(tensor, "avg", 0, name),
+                        ops.matmul_reduce_scatter(tensor, eye, "avg", 0, name),
+                        ops.matmul_reduce_scatter(tensor.t().contiguous(), torch.eye(2 * ranks, dtype=dtype), "avg", 1, name),
+                        ops.matmul_all_reduce(tensor, eye, "avg", name)):
                 limit = 0 if ranks in (1, 2, 4) else 1.5 * torch.finfo(dtype).eps  # 4 / 3 is rounded
                 assert ((got.double() - right).abs() <= limit * right).all(), (got, right)
 
@@ -144,8 +144,8 @@ def test_partial_results_travel_in_the_type_of_the_operands(partials, value):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_rows_have_the_same_bits_in_any_batch_where_that_is_asked_for(ranks):
-    made = torch.Generator().manual_seed(3)
-    a, b = torch.randn(70, 128, generator=made).bfloat16(), torch.randn(128, 24, generator=made).bfloat16()
+    generator = torch.Generator().manual_seed(3)
+    a, b = torch.randn(70, 128, generator=generator).bfloat16(), torch.randn(128, 24, generator=generator).bfloat16()
 
     def body(rank, name):
         for call in (lambda x: ops.all_gather_matmul(x, b, 0, name, invariant=True),
@@ -260,21 +260,21 @@ def differentiable(ranks):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_gradients_are_those_of_the_sum_over_ranks(operator, ranks):
     call, shapes, whole = differentiable(ranks)[operator]
-    made = torch.Generator().manual_seed(11)
+    generator = torch.Generator().manual_seed(11)
     # An operand that has the same value at all ranks counts as a variable of each rank in the derivative.
     same = {"matmul_all_scatter": (0,), "all_reduce_rms_norm": (1, 2)}.get(operator, ())
-    drawn = [[torch.randn(shape, generator=made) for _ in range(ranks)] for shape in shapes]
+    drawn = [[torch.randn(shape, generator=generator) for _ in range(ranks)] for shape in shapes]
     drawn = [[each[0]] * ranks if i in same else each for i, each in enumerate(drawn)]
     variables = [[x.clone().double().requires_grad_() for x in each] for each in drawn]
     results = whole(*variables)
-    by = [torch.randn(result.shape, generator=made) for result in results]
-    sum((result * factor).sum() for result, factor in zip(results, by, strict=True)).backward()
+    grads = [torch.randn(result.shape, generator=generator) for result in results]
+    sum((result * factor).sum() for result, factor in zip(results, grads, strict=True)).backward()
 
     def body(rank, name):
         tensors = [each[rank].clone().requires_grad_() for each in drawn]
         got = call(name, *tensors)
         torch.testing.assert_close(got, results[rank].detach().float(), rtol=1e-4, atol=1e-4)
-        (got * by[rank]).sum().backward()
+        (got * grads[rank]).sum().backward()
         for i, (tensor, each) in enumerate(zip(tensors, variables, strict=True)):
             torch.testing.assert_close(tensor.grad, each[rank].grad.float(), rtol=1e-4, atol=1e-4, msg=lambda m, i=i: f"{i}: {m}")
 

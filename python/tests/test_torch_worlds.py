@@ -87,13 +87,13 @@ def test_every_operator_fills_what_is_given(device, ranks, seed):
             operator = getattr(torch.ops.untax, case.operator)
             outs = [a.name for a in operator.out._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
             fp32 = ("lse", "log_sums")
-            given = {out: torch.full(tuple(right.shape), float("nan"), device=tensors[0].device,
+            outputs = {out: torch.full(tuple(right.shape), float("nan"), device=tensors[0].device,
                                      dtype=torch.float32 if out in fp32 else case.dtype)
                      for out, right in zip(outs, case.expected[world.rank], strict=True)}
             settle()
-            case.call(operator, tensors, name, **given)
+            case.call(operator, tensors, name, **outputs)
             settle()
-            case.compare(world.rank, tuple(given.values()), "with out")
+            case.compare(world.rank, tuple(outputs.values()), "with out")
 
     run(device, ranks, body)
 
@@ -110,8 +110,8 @@ def test_every_operator_is_compiled_as_one_graph(device, ranks, seed):
             case.call(operator, tensors, name)  # planned, which is collective
             settle()
 
-            def call(*given, case=case, operator=operator):
-                return case.call(operator, given, name)
+            def call(*values, case=case, operator=operator):
+                return case.call(operator, values, name)
 
             # Code of its own, since torch compiles the same code a few times only.
             own = FunctionType(call.__code__.replace(co_name=case.operator), globals(), closure=call.__closure__)
@@ -128,20 +128,20 @@ def test_every_operator_is_compiled_as_one_graph(device, ranks, seed):
 @needs_gpus
 def test_every_operator_is_captured_in_a_graph(seed):
     def body(world, name, settle):
-        for one in random_cases(seed, 1, 1):
-            tensors = placed(one, world, "cuda")
-            operator = getattr(torch.ops.untax, one.operator)
-            one.call(operator, tensors, name)
+        for case in random_cases(seed, 1, 1):
+            tensors = placed(case, world, "cuda")
+            operator = getattr(torch.ops.untax, case.operator)
+            case.call(operator, tensors, name)
             settle()
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, stream=torch.cuda.current_stream(), capture_error_mode="thread_local"):
-                got = one.call(operator, tensors, name)
+                got = case.call(operator, tensors, name)
             for poisoned in got if isinstance(got, tuple) else (got,):
                 poisoned.fill_(float("nan"))
             for _ in range(3):
                 graph.replay()
             settle()
-            one.compare(world.rank, got, "in a graph")
+            case.compare(world.rank, got, "in a graph")
 
     run("cuda", 1, body)
 
@@ -150,9 +150,9 @@ def test_every_operator_is_captured_in_a_graph(seed):
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_default_stream_comes_first(ranks, seed):
     """Kernels ahead in it have still to write what is gathered. Where each rank has a GPU the call returns before."""
-    made = torch.Generator().manual_seed(seed)
-    values = [torch.randn(64, 512, generator=made).bfloat16() for _ in range(ranks)]
-    weights = torch.randn(512, 256, generator=made).bfloat16()
+    generator = torch.Generator().manual_seed(seed)
+    values = [torch.randn(64, 512, generator=generator).bfloat16() for _ in range(ranks)]
+    weights = torch.randn(512, 256, generator=generator).bfloat16()
     right = {"all_gather_matmul": torch.cat(values).double() @ weights.double(),
              "matmul_all_reduce": sum(x.double() for x in values) @ weights.double(),
              "all_reduce": sum(x.double() for x in values)}
@@ -191,32 +191,32 @@ def test_any_number_of_rows_without_planning_again(ranks, seed):
     """All numbers of rows up to a power of two are runs of one plan of each operator."""
 
     def body(world, name, settle):
-        made = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed)
         device = torch.device("cuda", world.device)
 
         def random(*extents):
             """One matrix of each rank."""
-            return [torch.randn(*extents, generator=made).bfloat16() for _ in range(ranks)]
+            return [torch.randn(*extents, generator=generator).bfloat16() for _ in range(ranks)]
 
         def expect(got, right, text):
             settle()
             assert (got.cpu().double() - right).norm() <= 1e-2 * right.norm(), text
 
         b = random(512, 256)
-        there = b[world.rank].to(device)
+        operand = b[world.rank].to(device)
         weight = torch.ones(256, dtype=torch.bfloat16, device=device)
-        for rows in torch.randint(1, 128 // ranks, (30,), generator=made).tolist():
+        for rows in torch.randint(1, 128 // ranks, (30,), generator=generator).tolist():
             a, whole, x = random(rows, 512), random(ranks * rows, 512), random(rows, 256)
             mine, all_rows, part = (each[world.rank].to(device) for each in (a, whole, x))
             zeros = torch.zeros_like(part)
             total = sum(w.double() @ each.double() for w, each in zip(whole, b))
             settle()
             text = f"{rows} rows of each rank"
-            got = torch.ops.untax.all_gather_matmul(mine, there, 0, name)
+            got = torch.ops.untax.all_gather_matmul(mine, operand, 0, name)
             expect(got, torch.cat(a).double() @ b[world.rank].double(), text)
-            got = torch.ops.untax.matmul_reduce_scatter(all_rows, there, "sum", 0, name)
+            got = torch.ops.untax.matmul_reduce_scatter(all_rows, operand, "sum", 0, name)
             expect(got, total.chunk(ranks)[world.rank], text)
-            expect(torch.ops.untax.matmul_all_reduce(all_rows, there, "sum", name), total, text)
+            expect(torch.ops.untax.matmul_all_reduce(all_rows, operand, "sum", name), total, text)
             _, got = torch.ops.untax.all_reduce_rms_norm(part, zeros, weight, 1e-5, name)
             expect(got, sum(each.double() for each in x), text)
             expect(torch.ops.untax.all_reduce(part, "sum", name), sum(each.double() for each in x), text)
@@ -315,10 +315,10 @@ def test_plans_that_graphs_have_captured_are_not_forgotten(monkeypatch):
 def test_a_graph_is_right_after_300_other_problems(other_operator, seed):
     def body(world, name, settle):
         device = torch.device("cuda", world.device)
-        made = torch.Generator(device).manual_seed(seed + world.rank)
+        generator = torch.Generator(device).manual_seed(seed + world.rank)
 
         def random(*shape):
-            return torch.randn(*shape, generator=made, device=device).bfloat16()
+            return torch.randn(*shape, generator=generator, device=device).bfloat16()
 
         x, b, norm = random(64, 512), random(512, 256), torch.ones(256, device=device).bfloat16()
         q = random(1, 32, 4, 64)
@@ -347,7 +347,7 @@ def test_a_graph_is_right_after_300_other_problems(other_operator, seed):
         graph.replay()
         settle()
         del filler
-        for one, right in zip(got, expected, strict=True):
-            assert torch.equal(one.view(torch.int16), right.view(torch.int16))
+        for result, right in zip(got, expected, strict=True):
+            assert torch.equal(result.view(torch.int16), right.view(torch.int16))
 
     run("cuda", 1, body)

@@ -33,9 +33,9 @@ def test_a_part_of_a_program(tmp_path):
             untax.Trace(tmp_path / "other.json").__enter__()
         untax.run_threads(2, body)
     untax.run_threads(2, body)
-    found = spans(tmp_path / "part.json")
-    assert (sum(event["cat"] == "run" for event in found), trace.lost) == (2, 0)
-    assert trace.events > len(found)
+    trace_spans = spans(tmp_path / "part.json")
+    assert (sum(event["cat"] == "run" for event in trace_spans), trace.lost) == (2, 0)
+    assert trace.events > len(trace_spans)
 
 
 def test_a_whole_program(tmp_path):

@@ -22,20 +22,20 @@ class Case:
         rest = tuple(name if r == "group" else r for r in self.rest)
         return overload(*tensors, *rest, **named)
 
-    def compare(self, rank, got, what):
+    def compare(self, rank, got, case):
         got = got if isinstance(got, tuple) else (got,)
-        for one, right in zip(got, self.expected[rank], strict=True):
-            assert one.shape == right.shape, f"{what}, rank {rank}: {self} is {tuple(one.shape)}, not {tuple(right.shape)}"
-            limit = 2e-3 if one.dtype in (torch.float16, torch.float32) else 2e-2
-            one = one.cpu().double()
-            wrong = one != right  # infinities differ by no number
-            error = ((one - right)[wrong].norm() / max(right[right.isfinite()].norm().item(), 1e-3)).item()
-            assert error <= limit, f"{what}, rank {rank}: {self} has a relative error of {error}"
+        for result, right in zip(got, self.expected[rank], strict=True):
+            assert result.shape == right.shape, f"{case}, rank {rank}: {self} is {tuple(result.shape)}, not {tuple(right.shape)}"
+            limit = 2e-3 if result.dtype in (torch.float16, torch.float32) else 2e-2
+            result = result.cpu().double()
+            wrong = result != right  # infinities differ by no number
+            error = ((result - right)[wrong].norm() / max(right[right.isfinite()].norm().item(), 1e-3)).item()
+            assert error <= limit, f"{case}, rank {rank}: {self} has a relative error of {error}"
 
 
 def _matrices(same, ranks, dtype, *shape):
-    made = torch.Generator().manual_seed(same.randrange(2**31))
-    return [torch.randn(*shape, generator=made).to(dtype) for _ in range(ranks)]
+    generator = torch.Generator().manual_seed(same.randrange(2**31))
+    return [torch.randn(*shape, generator=generator).to(dtype) for _ in range(ranks)]
 
 
 def _eights(same, most=24):

@@ -43,57 +43,57 @@ def tokens(seed, *shape):
     return torch.randint(VOCABULARY, shape, generator=torch.Generator().manual_seed(seed))
 
 
-def near(got, right, what):
+def near(got, right, case):
     error = ((got - right).norm() / right.norm()).item()
-    assert got.shape == right.shape and error <= TOLERANCE, f"rank {dist.get_rank()}: {what}: error {error}"
+    assert got.shape == right.shape and error <= TOLERANCE, f"rank {dist.get_rank()}: {case}: error {error}"
 
 
-def compare_gradients(model, whole, what, compare=near):
+def compare_gradients(model, whole, case, compare=near):
     right = {name: parameter.grad for name, parameter in whole.named_parameters(remove_duplicate=False)}
     plan = model.untax_plan
     for key, parameter in model.named_parameters(remove_duplicate=False):
         if key in plan.shards:
             for shard, gradient in plan.pieces(key, parameter.grad):
-                compare(gradient, shard.part(right[shard.name], dist.get_rank()), f"{what}: gradient of {shard.name}")
+                compare(gradient, shard.part(right[shard.name], dist.get_rank()), f"{case}: gradient of {shard.name}")
         else:
-            compare(parameter.grad, right[key], f"{what}: gradient of {key}")
+            compare(parameter.grad, right[key], f"{case}: gradient of {key}")
 
 
-def compare_steps(model, whole, seed, what):
+def compare_steps(model, whole, seed, case):
     """Logits, loss, and gradients of two batches; what a model returns besides."""
     for turn in range(2):
         ids, labels = tokens(seed + turn, 3, 7), tokens(seed + turn + 9, 3, 7)
         got, right = (m(ids, labels=labels, output_hidden_states=True) for m in (model, whole))
-        near(got.logits, right.logits, f"{what}: logits")
-        near(got.loss, right.loss, f"{what}: loss")
+        near(got.logits, right.logits, f"{case}: logits")
+        near(got.loss, right.loss, f"{case}: loss")
         assert len(got.hidden_states) == len(right.hidden_states)
         for index, (mine, his) in enumerate(zip(got.hidden_states, right.hidden_states, strict=True)):
-            near(mine, his, f"{what}: hidden states {index}")
+            near(mine, his, f"{case}: hidden states {index}")
         (got.loss + got.hidden_states[-1].square().mean()).backward()
         (right.loss + right.hidden_states[-1].square().mean()).backward()
-    compare_gradients(model, whole, what)
+    compare_gradients(model, whole, case)
     norms = untax.torch.clip_grad_norm_(model, 0.1), torch.nn.utils.clip_grad_norm_(whole.parameters(), 0.1)
-    near(*norms, f"{what}: norm of the gradients")
-    compare_gradients(model, whole, f"{what}, clipped")
+    near(*norms, f"{case}: norm of the gradients")
+    compare_gradients(model, whole, f"{case}, clipped")
 
 
-def compare_generation(model, whole, seed, what):
+def compare_generation(model, whole, seed, case):
     for prompt in (tokens(seed, 1, 11), tokens(seed, 2, 6)):
         for cache in ({}, {"cache_implementation": "static"}, {"cache_implementation": "static", "prefill_chunk_size": 4}):
             got, right = (m.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, do_sample=False, **cache)
                           for m in (model, whole))
-            assert got.shape[1] == prompt.shape[1] + 6 and torch.equal(got, right), f"{what}, cache {cache}"
+            assert got.shape[1] == prompt.shape[1] + 6 and torch.equal(got, right), f"{case}, cache {cache}"
 
 
-def compare_state(model, whole, changed, what):
+def compare_state(model, whole, changed, case):
     """The state dict comes out as it was; another goes in, and comes out."""
     for right in (whole, changed):
         if right is changed:
             untax.torch.load_full_state_dict(model, changed.state_dict())
         got, right = untax.torch.full_state_dict(model), right.state_dict()
-        assert list(got) == list(right), what
+        assert list(got) == list(right), case
         for name, tensor in right.items():
-            assert torch.equal(got[name], tensor), f"{what}: {name}"
+            assert torch.equal(got[name], tensor), f"{case}: {name}"
     last = dist.get_world_size() - 1
     assert bool(untax.torch.full_state_dict(model, rank=last)) == (dist.get_rank() == last)
 
@@ -102,12 +102,12 @@ def compare_family(family, seed):
     """With tokens that are split, and with all of them at each rank."""
     whole, changed = tiny(family, seed), tiny(family, seed + 1)
     for split_from in (4, 1000):
-        what = f"{family}, split from {split_from}"
+        case = f"{family}, split from {split_from}"
         whole.zero_grad()
         model = untax.torch.parallelize(copy.deepcopy(whole), split_from=split_from)
-        compare_steps(model, whole, seed, what)
-        compare_generation(model, whole, seed, what)
-    compare_state(model, whole, changed, what)
+        compare_steps(model, whole, seed, case)
+        compare_generation(model, whole, seed, case)
+    compare_state(model, whole, changed, case)
 
 
 def biases(seed):

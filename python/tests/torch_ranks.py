@@ -23,13 +23,13 @@ same = random.Random(seed)  # the same at all ranks
 torch.manual_seed(seed * 100 + rank)
 
 
-def close(got, expected, what):
-    assert got.shape == expected.shape and got.dtype == expected.dtype, f"{what}: {got.shape} is not {expected.shape}"
+def close(got, expected, case):
+    assert got.shape == expected.shape and got.dtype == expected.dtype, f"{case}: {got.shape} is not {expected.shape}"
     if expected.numel() == 0:
         return
     limit = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}[expected.dtype]
     error = (got.double() - expected.double()).norm() / max(expected.double().norm().item(), 1)
-    assert error <= limit, f"rank {rank}: {what}: relative error {error}"
+    assert error <= limit, f"rank {rank}: {case}: relative error {error}"
 
 
 def random_tensor(*shape, dtype=torch.float32):
@@ -53,24 +53,24 @@ def takeover():
         bs = [random_tensor(k, same.randint(1, 30), dtype=dtype) for _ in range(1 if turn % 3 else 3)]
         whole = turn % 2 == 0
         untax_torch.install(rows_worth_a_copy=0 if turn % 12 < 6 else None)
-        what = f"turn {turn}: {shape}, gather_dim {axis}, {len(bs)} weights, return_A {whole}, {dtype}"
+        case = f"turn {turn}: {shape}, gather_dim {axis}, {len(bs)} weights, return_A {whole}, {dtype}"
         reference = symm_mem._fused_all_gather_matmul_fallback(a, bs, axis, group, return_A=whole)
         got = torch.ops.symm_mem.fused_all_gather_matmul(a, bs, axis, group, return_A=whole)
         assert (got[0] is None) == (not whole)
         if whole:
-            close(got[0], reference[0], "A of " + what)
-        for one, other in zip(got[1], reference[1], strict=True):
-            close(one, other, what)
+            close(got[0], reference[0], "A of " + case)
+        for result, other in zip(got[1], reference[1], strict=True):
+            close(result, other, case)
 
         shape[axis] = shape[axis] * ranks if axis < dims - 1 else shape[axis]
         n = same.randint(1, 12) * ranks
         a, b = random_tensor(*shape, dtype=dtype), random_tensor(shape[-1], n, dtype=dtype)
-        how = same.choice(["sum", "avg"])
-        what = f"turn {turn}: {shape} x {n}, scatter_dim {axis}, {how}, {dtype}"
+        reduce_op = same.choice(["sum", "avg"])
+        case = f"turn {turn}: {shape} x {n}, scatter_dim {axis}, {reduce_op}, {dtype}"
         # In fp32, since gloo's sum of bf16 rounds at every rank.
-        reference = symm_mem._fused_matmul_reduce_scatter_fallback(a.float(), b.float(), how, axis, group)
-        got = torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b, how, axis, group)
-        close(got, reference.to(dtype), what)
+        reference = symm_mem._fused_matmul_reduce_scatter_fallback(a.float(), b.float(), reduce_op, axis, group)
+        got = torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b, reduce_op, axis, group)
+        close(got, reference.to(dtype), case)
     ways = {way for _, way in untax_torch.report()}
     assert {"by untax, fused", "by untax, fused, with weights side by side"} < ways and len(ways) == 4, ways
 
@@ -171,12 +171,12 @@ def into_what_is_given():
                           (ops.merge_partial_attention, (x, x[..., 0].contiguous(), group))):
         expected = op(*arguments)
         expected = (expected,) if isinstance(expected, torch.Tensor) else expected
-        for made in (lambda e: torch.full(e.shape, torch.nan), lambda e: torch.full_like(e, torch.nan),
+        for allocate in (lambda e: torch.full(e.shape, torch.nan), lambda e: torch.full_like(e, torch.nan),
                      lambda e: torch.full(e.shape[::-1], torch.nan).permute(tuple(reversed(range(e.dim()))))):
-            outs = {name: made(e) for name, e in zip(written_by(op), expected, strict=True)}
-            there = [out.data_ptr() for out in outs.values()]
+            outs = {name: allocate(e) for name, e in zip(written_by(op), expected, strict=True)}
+            addresses = [out.data_ptr() for out in outs.values()]
             assert op(*arguments, **outs) is None
-            for address, out, right in zip(there, outs.values(), expected, strict=True):
+            for address, out, right in zip(addresses, outs.values(), expected, strict=True):
                 assert out.data_ptr() == address and torch.equal(out, right), f"{op} {arguments[2:]}"
         refused(lambda: op(*arguments, **{name: torch.empty(1, 1, 1) for name in outs}), "out is (1, 1, 1)")
 
@@ -317,8 +317,8 @@ def derivatives():
     row = untax_torch.RowParallelLinear.of(down)
     share = x.detach()[mine].clone().requires_grad_()
 
-    def layer(given):
-        return row(torch.nn.functional.gelu(column(given)))
+    def layer(tensor):
+        return row(torch.nn.functional.gelu(column(tensor)))
 
     for run in (layer, torch.compile(layer, fullgraph=True, backend="aot_eager")):
         share.grad = column.weight.grad = row.weight.grad = None
@@ -359,13 +359,13 @@ def checked_by_torch():
         looked_at(op.default, arguments)
         if "out" in op.overloads():
             with torch.no_grad():
-                made = op(*arguments)
-            made = (made,) if isinstance(made, torch.Tensor) else made
+                results = op(*arguments)
+            results = (results,) if isinstance(results, torch.Tensor) else results
             looked_at(op.out, tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in arguments),
-                      {name: torch.empty_like(one) for name, one in zip(written_by(op), made, strict=True)})
+                      {name: torch.empty_like(result) for name, result in zip(written_by(op), results, strict=True)})
     registered = torch._C._dispatch_get_registrations_for_dispatch_key("CPU")
-    there = {name for name in registered if name.startswith("untax::")}
-    assert there == looked, f"nobody has looked at {there - looked}"
+    names = {name for name in registered if name.startswith("untax::")}
+    assert names == looked, f"nobody has looked at {names - looked}"
 
 
 for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, refusals,

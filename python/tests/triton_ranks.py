@@ -104,15 +104,15 @@ def check_moves(world, seed):
     peer, tile = (world.rank + 1) % world.size, 64
     context = ut.context(world)
     for dtype in (torch.int8, torch.float16, torch.float32, torch.int64, torch.float64, torch.bool):
-        there, other = world.zeros(tile, dtype), world.zeros(tile, dtype)
-        store_at[(1,)](there, True if dtype == torch.bool else world.rank + 3, peer, context, TILE=tile)
+        source, other = world.zeros(tile, dtype), world.zeros(tile, dtype)
+        store_at[(1,)](source, True if dtype == torch.bool else world.rank + 3, peer, context, TILE=tile)
         world.barrier()
-        assert (there == ((world.rank - 1) % world.size + 3 if dtype != torch.bool else True)).all(), dtype
-        copy_between[(1,)](other, there, peer, peer, context, TILE=tile)
+        assert (source == ((world.rank - 1) % world.size + 3 if dtype != torch.bool else True)).all(), dtype
+        copy_between[(1,)](other, source, peer, peer, context, TILE=tile)
         world.barrier()
-        assert torch.equal(other[:-1], there[:-1]) and other[-1] == 0
+        assert torch.equal(other[:-1], source[:-1]) and other[-1] == 0
         fetched = torch.zeros(tile, dtype=dtype)
-        fetch[(1,)](fetched, there, peer, context, TILE=tile)
+        fetch[(1,)](fetched, source, peer, context, TILE=tile)
         assert (fetched == (True if dtype == torch.bool else world.rank + 3)).all(), dtype
         world.barrier()
     for dtype in (torch.float32, torch.float64):

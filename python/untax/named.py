@@ -1,4 +1,4 @@
-"""Operators of the library that have no class of their own here: planned and run by the names that it describes."""
+"""Operators without a class of their own, which are planned and run by the names that the library describes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shapes(operator: str, settings: dict[str, Any], ranks: int, rank: int) -> tu
 
 
 def results_of(described: tuple[Shape, ...]) -> tuple[Shape, ...]:
-    """The operands that a run writes and that are made if they are not given: those that may not be missing, else all."""
+    """The written operands that a run allocates if they are not passed: the required ones, or all if none is required."""
     written = tuple(shape for shape in described if shape.written)
     return tuple(shape for shape in written if not shape.optional) or written
 
@@ -43,9 +43,9 @@ def results_of(described: tuple[Shape, ...]) -> tuple[Shape, ...]:
 class NamedOperator(Operator):
     """An operator by the fields and operands that the library describes.
 
-    `settings` are the fields that `untax.operators.fields(name)` lists; `dtype` stands for `type`. A run takes what it
-    reads, in the order of `operands` or by name, and what it writes by name, which is made like the first operand if it is
-    not given.
+    `settings` are the fields that `untax.operators.fields(name)` lists; `dtype` stands for `type`. A run takes the
+    operands that it reads, in the order of `operands` or by name, and the results by name. A result that is not passed is
+    allocated like the first operand.
     """
 
     shapes: tuple[Shape, ...]
@@ -61,16 +61,16 @@ class NamedOperator(Operator):
         """One run. Returns the result, or a tuple of all of them."""
         read = [shape.name for shape in self.shapes if not shape.written]
         if len(inputs) > len(read):
-            raise InvalidArgument(f"{self.name} reads {', '.join(read)}; it was given {len(inputs)} operands")
-        given = {**dict(zip(read, inputs, strict=False)), **named}
+            raise InvalidArgument(f"{self.name} reads {', '.join(read)}; {len(inputs)} operands were passed")
+        arrays = {**dict(zip(read, inputs, strict=False)), **named}
         for shape in results_of(self.shapes):
-            if given.get(shape.name) is None:
-                given[shape.name] = empty_like(inputs[0], (shape.rows, shape.cols), shape.dtype)
+            if arrays.get(shape.name) is None:
+                arrays[shape.name] = empty_like(inputs[0], (shape.rows, shape.cols), shape.dtype)
         written = {shape.name for shape in self.shapes if shape.written}
-        passed = {name: as_operand(value) for name, value in given.items() if value is not None}
+        passed = {name: as_operand(value) for name, value in arrays.items() if value is not None}
         self._core.run({name: value for name, value in passed.items() if name not in written},
                        {name: value for name, value in passed.items() if name in written}, stream_number(stream))
-        results = tuple(given[shape.name] for shape in self.shapes if shape.written and shape.name in given)
+        results = tuple(arrays[shape.name] for shape in self.shapes if shape.written and shape.name in arrays)
         return results[0] if len(results) == 1 else results
 
 

@@ -5,8 +5,8 @@ order of the calls, also on several streams and in graphs (docs/design.md, "The 
 `__dlpack__`, a buffer or `__array_interface__`: numpy, torch, cupy. In a world of the host they lie in host memory, and
 a run returns when its result is complete; in a world of GPUs they lie on the rank's GPU, and with `stream` (an address,
 or a stream of torch or cupy) a run only launches. With `varying_rows=True` (of GEMM operators and AllReduceNorm) or
-`varying_count=True` (of collectives) what is planned is a capacity: a run has any number from 0 to it, the same at all
-ranks, and its arrays say how many. All of them raise `InvalidArgument` before anything moves, and
+`varying_count=True` (of collectives) the plan is for a capacity: a run has any number of rows, or elements, up to it, the
+same at all ranks, and its arrays have that many. All of them raise `InvalidArgument` before anything moves, and
 `Timeout`, `PeerLost` or `Aborted` when a wait fails.
 """
 
@@ -38,14 +38,14 @@ class _Gemm(Operator):
         return out
 
     def _result_shape(self, a: Any) -> tuple[int, int]:
-        """Of a run where they differ."""
+        """The shape of c for this a, if the number of rows varies."""
         return a.shape[0], self.operand("c")[0][1]
 
 
 class _OwnResult(_Gemm):
     """An operator with a C of its own."""
 
-    own_result: Any = None  #: a tensor of torch on it, which untax.torch keeps here
+    own_result: Any = None  #: a tensor of torch on `result`, which untax.torch keeps here
 
     @property
     def result(self) -> Memory:
@@ -69,7 +69,7 @@ class AllGatherGemm(_Gemm):
                          gather_k=number_of("gather", gather, ("rows", "k")), **options)
 
     def _result_shape(self, a: Any) -> tuple[int, int]:
-        raise InvalidArgument("all_gather_gemm: where runs have different numbers of rows, out says how many; pass it")
+        raise InvalidArgument("all_gather_gemm with varying_rows needs out, whose rows are the number of rows of the run")
 
 
 class GemmAllScatter(_OwnResult):
@@ -94,7 +94,7 @@ class GemmAllScatter(_OwnResult):
 
 
 def _shard(extent: int, world: World) -> int:
-    """How many of them a rank has."""
+    """The size of this rank's shard of `extent`."""
     full = -(-extent // world.size)
     return max(0, min(full, extent - world.rank * full))
 
@@ -133,9 +133,8 @@ class GemmAllReduce(_OwnResult):
     """C [m, n] = sum over ranks of A_r [m, k_r] x B_r [n, k_r]^T, complete at every rank, summed in fp32 in rank order.
 
     k, of all ranks together, is sharded: shards have ceil(k / W) rounded up to a multiple of 8. `partials`
-    is as of `GemmReduceScatter`. `phases=1` has everybody add everything, `phases=2` has
-    owners add their rows and pass the sum on, 0 chooses. C lies anywhere; in the operator's own, `result`, two phases
-    save a copy. On GPUs the problem is not of fp32, and n and k are multiples of 8.
+    is as of `GemmReduceScatter`. With `phases=1` every rank adds all rows; with `phases=2` owners add their rows and send
+    the sum to the other ranks; 0 chooses. C lies anywhere; in the operator's own, `result`, two phases save a copy. On GPUs the problem is not of fp32, and n and k are multiples of 8.
     """
 
     name = "gemm_all_reduce"
@@ -150,9 +149,9 @@ class AllReduceNorm(Operator):
 
     Both are [tokens, hidden], complete at every rank, with the same bits. `output` says what `out` is: "same", elements
     of the problem's type; "e4m3", bytes of fp8 that were divided by `scale`; or "e4m3_per_token", with a scale for each
-    row that comes out, too. `phases=1` has everybody add everything, `phases=2` has owners add their rows, normalise
-    them and pass both results on, 0 chooses. On GPUs there is no fp32, hidden is a multiple of 8, and everything lies at
-    multiples of 16 bytes.
+    row that comes out, too. With `phases=1` every rank adds and normalises all rows; with `phases=2` owners add and
+    normalise their rows, and send both results to the other ranks; 0 chooses. On GPUs there is no fp32, hidden is a
+    multiple of 8, and everything lies at multiples of 16 bytes.
     """
 
     name = "all_reduce_norm"
@@ -166,8 +165,8 @@ class AllReduceNorm(Operator):
 
     def run(self, a: Any, residual: Any, weight: Any, x: Any = None, out: Any = None, *, scales: Any = None,
             scale: float = 1.0, stream: Any = None) -> Any:
-        """One run. Returns (out, x), and scales behind them where the output has some; all made like `a` if they are not
-        given. `x` may be `residual`."""
+        """One run. Returns (out, x), or (out, x, scales) if the output has scales. Results that are not passed are allocated
+        like `a`. `x` may be `residual`."""
         shape = (a.shape[0], self._shape[1]) if self._varies else self._shape
         x = empty_like(a, shape) if x is None else x
         fp8 = "float8_e4m3fn" if hasattr(a, "data_ptr") else "uint8"
@@ -196,7 +195,7 @@ class _Collective(Operator):
         return out
 
     def _result_count(self, a: Any) -> int:
-        """Of a run where they differ."""
+        """The number of elements of the result for this a, if the count varies."""
         return _count(a)
 
 
@@ -209,7 +208,7 @@ class AllGather(_Collective):
         super().__init__(world, count=count, type=type_name(dtype), **options)
 
     def _result_count(self, a: Any) -> int:
-        raise InvalidArgument("all_gather: where runs have different counts, out says how many; pass it")
+        raise InvalidArgument("all_gather with varying_count needs out, whose elements are the count of the run")
 
 
 class ReduceScatter(_Collective):

@@ -10,7 +10,7 @@ from .types import Pattern, type_names
 from .world import World
 
 kinds: dict[str, type[Operator]] = {}
-"""The classes by the names that the library has for them."""
+"""The classes of operators, by the names of the library."""
 
 
 class Field(NamedTuple):
@@ -18,24 +18,24 @@ class Field(NamedTuple):
 
     name: str
     help: str
-    words: tuple[str, ...]  #: that it can be; none for numbers
+    words: tuple[str, ...]  #: its values; none for numbers
     kind: str  #: "integer", "flag", "choice", "real" or "integers"
     option: bool
 
 
 def fields(operator: str) -> tuple[Field, ...]:
-    """The fields of an operator of this name, those of its problem first, as the library describes them."""
+    """The fields of the operator `operator`, as the library describes them; those of its problem come first."""
     kinds = ("integer", "flag", "choice", "real", "integers")
     return tuple(Field(name, text, tuple(words.split(", ")) if words else (), kinds[kind], option)
                  for name, text, words, kind, option in _core.fields(operator))
 
 
 class Operator:
-    """The base of all operators. One is used by one thread at a time; a second one gets `InvalidArgument`. All ranks run the
-    operators of a world in the same order (docs/design.md, "The order of runs")."""
+    """The base of all operators. An operator is used by one thread at a time; a second thread gets `InvalidArgument`. All
+    ranks run the operators of a world in the same order (docs/design.md, "The order of runs")."""
 
     name: ClassVar[str] = ""
-    used: int = 0  #: the number of its last use, for an engine that forgets the oldest ones
+    used: int = 0  #: the number of its last use, by which an engine forgets the operators that were used longest ago
 
     def __init_subclass__(cls) -> None:
         if cls.name:
@@ -74,8 +74,8 @@ class Operator:
         return self._core.closed
 
     def close(self) -> None:
-        """Ends its use by this rank, without waiting. Its memory is free when all ranks have closed it, or have left it to
-        the garbage collector, and have met in a collective call after that."""
+        """Ends the use of the operator by this rank, without waiting. The operator's memory is free when all ranks have closed
+        it, or have left it to the garbage collector, and have met in a collective call after that."""
         self._core.close()
 
     @property
@@ -85,7 +85,7 @@ class Operator:
         return self._core.captured
 
     def release_captured(self) -> None:
-        """Says that no graph that has a run of it is replayed any more."""
+        """Promises that no graph with a run of this operator is replayed any more."""
         self._core.release_captured()
 
     def __enter__(self) -> Any:

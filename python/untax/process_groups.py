@@ -1,4 +1,4 @@
-"""How the ranks of a process group of torch meet. Imported where torch is."""
+"""Lets the ranks of a process group of torch meet. Imports torch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torch.distributed import distributed_c10d as c10d
 
 from .errors import InvalidArgument, Timeout
 
-_worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by group: names come back
+_worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by group, since torch uses names again
 
 
 def group_of(group: Any) -> Any:
-    """A process group, of itself, of its name, or the default one for None. Raises InvalidArgument where there is none."""
+    """The process group that `group` is or names; the default group for None. Raises InvalidArgument if there is none."""
     if group is None:
         if not dist.is_initialized():
             raise InvalidArgument("there is no default process group; call torch.distributed.init_process_group first, or "
@@ -47,23 +47,23 @@ def meet(group: Any, from_exchange: Callable[..., Any], options: dict[str, Any])
     rank, ranks = group.rank(), group.size()
     keys = [f"untax/{number}/{other}" for other in range(ranks)]
 
-    def exchange(mine: bytes) -> list[bytes]:
-        store.set(keys[rank], mine)
+    def exchange(own: bytes) -> list[bytes]:
+        store.set(keys[rank], own)
         _wait_for_ranks(store, keys, rank, options.get("join_limit") or _join_limit())
         return [store.get(key) for key in keys]
 
     try:
         world = from_exchange(rank, ranks, exchange, **options)
-        _worlds_made[group] = number  # where ranks did not come, they come to the next call with this number
+        _worlds_made[group] = number  # after a failure ranks meet at the same number again
     finally:
-        store.delete_key(keys[rank])  # all ranks have read it, or it is of a call that failed
+        store.delete_key(keys[rank])  # all ranks have read the key, or the call has failed
     return world
 
 
 def _join_limit() -> float:
-    """Seconds in which all ranks have to come; 0 waits for ever. Nonsense is refused by the library, which reads it, too."""
-    given = os.environ.get("UNTAX_JOIN_LIMIT_MS", "")
-    return int(given) / 1000 if given.isdecimal() else 60
+    """Seconds in which all ranks have to come; 0 waits for ever. The library reads the variable, too, and refuses other texts."""
+    milliseconds = os.environ.get("UNTAX_JOIN_LIMIT_MS", "")
+    return int(milliseconds) / 1000 if milliseconds.isdecimal() else 60
 
 
 def _wait_for_ranks(store: Any, keys: list[str], rank: int, limit: float) -> None:
@@ -75,7 +75,7 @@ def _wait_for_ranks(store: Any, keys: list[str], rank: int, limit: float) -> Non
         if limit > 0 and time.monotonic() > end:
             # A rank whose limit ended a moment before has removed its key, but counts as arrived.
             late = [other for other in missing if other not in came] or missing
-            who = f"rank {late[0]}" if len(late) == 1 else "ranks " + " and ".join(map(str, late))
-            raise Timeout(f"rank {rank}: {who} of {len(keys)} did not come to the first call of this group within {limit:g} s "
+            names = f"rank {late[0]}" if len(late) == 1 else "ranks " + " and ".join(map(str, late))
+            raise Timeout(f"rank {rank}: {names} of {len(keys)} did not come to the first call of this group within {limit:g} s "
                           "(UNTAX_JOIN_LIMIT_MS); all ranks of a group have to make it", late[0])
         time.sleep(0.002)

@@ -1,4 +1,4 @@
-"""Element types, patterns and the arrays of others, by the names that they have there."""
+"""Element types, patterns, and arrays of numpy, torch and cupy."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ class Pattern(enum.IntEnum):
     fused_warp_specialized = 7
 
 
-def type_name(given: Any) -> str:
+def type_name(dtype: Any) -> str:
     """ "fp32", "fp16" or "bf16" for such a word, or for the type that numpy or torch has for it."""
-    named = given if isinstance(given, str) else getattr(given, "name", None) or getattr(given, "__name__", given)
-    word = str(named).rpartition(".")[2]
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype)
+    word = str(name).rpartition(".")[2]
     word = _aliases.get(word, word)
     if word not in _types:
-        raise InvalidArgument(f"type is {given!r}; untax has {', '.join(_types)}")
+        raise InvalidArgument(f"type is {dtype!r}; untax has {', '.join(_types)}")
     return word
 
 
-def type_number(given: Any) -> int:
-    return _types[type_name(given)]
+def type_number(dtype: Any) -> int:
+    return _types[type_name(dtype)]
 
 
-def number_of(what: str, given: str | int, names: tuple[str, ...]) -> int:
-    """The number of a word among `names`, by which the C ABI knows it; or that number itself."""
-    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(names):
-        return int(given)
-    if given not in names:
-        raise InvalidArgument(f"{what} is {given!r}; it can be {', '.join(names)}")
-    return names.index(given)
+def number_of(field: str, value: str | int, names: tuple[str, ...]) -> int:
+    """The number of a word among `names`, by which the C ABI knows it. A number is returned as it is."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names):
+        return int(value)
+    if value not in names:
+        raise InvalidArgument(f"{field} is {value!r}; it can be {', '.join(names)}")
+    return names.index(value)
 
 
-DEFAULT_STREAM = 1  #: of a GPU, as CUDA names it where 0 stands for none
+DEFAULT_STREAM = 1  #: the default stream of a GPU, as CUDA numbers it where 0 stands for no stream
 
 
 def stream_number(stream: Any) -> int:
-    """An address of a CUDA stream, of an integer or of an object of torch or cupy; 0 for none."""
+    """The address of a CUDA stream, which is an integer or an object of torch or cupy; 0 for none."""
     if stream is None:
         return 0
     for attribute in ("cuda_stream", "ptr"):
@@ -63,7 +63,7 @@ def stream_number(stream: Any) -> int:
 
 
 def empty_like(model: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
-    """A new array of the framework that `model` is of, where it lies, with its type or the one of that name there."""
+    """A new array of the framework and on the device of `model`, of its type or of `dtype`, a name of that framework."""
     framework = type(model).__module__.partition(".")[0]
     if framework in ("numpy", "cupy", "torch"):
         import importlib
@@ -75,53 +75,53 @@ def empty_like(model: Any, shape: tuple[int, ...], dtype: str | None = None) -> 
                           "out=")
 
 
-def _place(given: Any) -> tuple[int, bool, bool, str]:
-    """Where an array lies, whether its elements lie side by side and may be written, and on which kind of device."""
-    if hasattr(given, "_place"):  # Memory
-        address, device = given._place()
+def _place(array: Any) -> tuple[int, bool, bool, str]:
+    """The address of an array, whether its elements are contiguous, whether they may be written, and the kind of its device."""
+    if hasattr(array, "_place"):  # Memory
+        address, device = array._place()
         return address, True, True, device
-    if hasattr(given, "data_ptr"):  # of torch
-        return given.data_ptr(), given.is_contiguous(), True, given.device.type
-    if hasattr(given, "__cuda_array_interface__"):  # of cupy
-        return given.data.ptr, given.flags.c_contiguous, True, "cuda"
-    address, read_only = given.__array_interface__["data"]
-    return address, given.flags.c_contiguous, not read_only, "cpu"
+    if hasattr(array, "data_ptr"):  # of torch
+        return array.data_ptr(), array.is_contiguous(), True, array.device.type
+    if hasattr(array, "__cuda_array_interface__"):  # of cupy
+        return array.data.ptr, array.flags.c_contiguous, True, "cuda"
+    address, read_only = array.__array_interface__["data"]
+    return address, array.flags.c_contiguous, not read_only, "cpu"
 
 
-def address_of(what: str, given: Any, shape: tuple[int, ...], kinds: tuple[str, ...], on_gpu: bool) -> int:
-    """The address of an array that a run writes. Later code gets only the address, so the array is checked here: it has
-    to have this shape and elements of one of these kinds, side by side, and to lie where the heaps of its world do."""
-    if not hasattr(given, "_place"):
-        given = as_operand(given)
-    if not any(hasattr(given, known) for known in ("_place", "data_ptr", "flags")):
-        raise InvalidArgument(f"{what} is a {type(given).__name__}; it has to be an array of numpy, cupy or torch")
-    word = str(given.dtype).rpartition(".")[2]
-    found, kind = tuple(given.shape), _aliases.get(word, word)
-    if found != shape or kind not in kinds:
-        raise InvalidArgument(f"{what} is {found} of {kind}; it has to be {shape} of {' or '.join(kinds)}")
-    address, side_by_side, may_be_written, device = _place(given)
+def address_of(operand: str, array: Any, shape: tuple[int, ...], kinds: tuple[str, ...], on_gpu: bool) -> int:
+    """The address of an array that a run writes. Later code gets only the address, so the array is checked here: its shape,
+    its type, which has to be one of `kinds`, that it is contiguous, and that it lies in the memory of its world's heaps."""
+    if not hasattr(array, "_place"):
+        array = as_operand(array)
+    if not any(hasattr(array, known) for known in ("_place", "data_ptr", "flags")):
+        raise InvalidArgument(f"{operand} is a {type(array).__name__}; it has to be an array of numpy, cupy or torch")
+    word = str(array.dtype).rpartition(".")[2]
+    extents, kind = tuple(array.shape), _aliases.get(word, word)
+    if extents != shape or kind not in kinds:
+        raise InvalidArgument(f"{operand} is {extents} of {kind}; it has to be {shape} of {' or '.join(kinds)}")
+    address, side_by_side, may_be_written, device = _place(array)
     if device != ("cuda" if on_gpu else "cpu"):
         places = {"cuda": "on a GPU", "cpu": "in host memory"}
-        raise InvalidArgument(f"{what} lies {places.get(device, 'on ' + device)}, and the heaps of this world lie "
+        raise InvalidArgument(f"{operand} lies {places.get(device, 'on ' + device)}, and the heaps of this world lie "
                               + ("on GPUs" if on_gpu else "in host memory"))
     if not may_be_written:
-        raise InvalidArgument(f"{what} is a {type(given).__name__} that is read-only; it has to be one that may be written")
+        raise InvalidArgument(f"{operand} is a {type(array).__name__} that is read-only; it has to be one that may be written")
     if not side_by_side:
-        raise InvalidArgument(f"elements of {what} have to lie side by side, in their order")
+        raise InvalidArgument(f"elements of {operand} have to lie side by side, in their order")
     return int(address)
 
 
-def as_operand(given: Any) -> Any:
-    """An operand of the extension: arrays with DLPack or a buffer as they are, others through `__array_interface__`."""
-    if getattr(given, "requires_grad", False):
+def as_operand(array: Any) -> Any:
+    """An operand of the extension: an array with DLPack or a buffer as it is, another one through `__array_interface__`."""
+    if getattr(array, "requires_grad", False):
         raise InvalidArgument("a tensor that requires a gradient would lose it here; pass tensor.detach(), or call an operator "
                               "of torch.ops.untax")
-    if given is None or hasattr(given, "__dlpack__") or isinstance(given, tuple):
-        return given
-    if hasattr(given, "_operand"):  # Memory
-        return given._operand()
-    if hasattr(given, "__array_interface__"):
+    if array is None or hasattr(array, "__dlpack__") or isinstance(array, tuple):
+        return array
+    if hasattr(array, "_operand"):  # Memory
+        return array._operand()
+    if hasattr(array, "__array_interface__"):
         import numpy
 
-        return numpy.asarray(given)
-    return given
+        return numpy.asarray(array)
+    return array

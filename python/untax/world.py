@@ -43,7 +43,8 @@ class World(Tensors):
 
     Calls that are said to be collective are made by every rank, in the same order. A world is closed by `close`, or
     at the end of a `with`; an exception that leaves the `with`, or that ends the program, tells the other ranks that
-    this one has failed, and why. Closing a world closes its operators and memory. Options of all constructors, where 0 means what the environment says:
+    this one has failed, and why. Closing a world closes its operators and memory. Options of all constructors, where 0 stands
+    for the value of the environment variable, or the default, in parentheses:
 
     * `heap_bytes`: symmetric heap of each rank (UNTAX_HEAP_BYTES, or 1 GiB); on GPUs its first size: it grows when it
       is full, up to UNTAX_HEAP_LIMIT;
@@ -57,7 +58,7 @@ class World(Tensors):
     def __init__(self, core: _core.World) -> None:
         self._core = core
         _open.add(self)
-        #: How runs are told of the default stream; 0, which is none, where ranks that share a GPU would wait on it.
+        #: Stands for the default stream in runs; 0 if ranks share a GPU, since they would wait for each other on that stream.
         self.default_stream = DEFAULT_STREAM if core.ranks_per_gpu == 1 else 0
 
     @classmethod
@@ -73,7 +74,7 @@ class World(Tensors):
     @classmethod
     def gpus(cls, ranks: int, *, heap_bytes: int = 0, wait_limit: float = 0, heap_guards: bool | None = None,
              ranks_per_gpu: int = 0) -> list[World]:
-        """The same on GPUs of this process, rank r on GPU r. The thread of a rank calls `use_device` first.
+        """The worlds of `ranks` ranks that are threads of this process, rank r on GPU r. Each thread calls `use_device` first.
 
         Raises Unsupported if there are fewer GPUs, or if untax was built without CUDA.
         """
@@ -83,8 +84,8 @@ class World(Tensors):
     @classmethod
     def from_environment(cls, *, heap_bytes: int = 0, wait_limit: float = 0, join_limit: float = 0,
                          memory: str = "default", heap_guards: bool | None = None, device: int | None = None) -> World:
-        """Collective. The rank of this process as `untax run --processes`, torchrun, mpirun or srun describe it; one
-        rank alone where there is no launcher. Raises Disagreement, Timeout, PeerLost, Unsupported.
+        """Collective. The rank of this process as `untax run --processes`, torchrun, mpirun or srun describe it; a
+        single rank without a launcher. Raises Disagreement, Timeout, PeerLost, Unsupported.
         """
         options = _options(heap_bytes, wait_limit, join_limit, memory, heap_guards, device=device)
         return cls(_core.from_environment(options))
@@ -105,7 +106,7 @@ class World(Tensors):
     def from_torch(cls, group: Any = None, **options: Any) -> World:
         """Collective. The ranks of a process group of torch, which may be some of the job's. With `memory="cuda"` a rank is
         on the GPU that is current, or `device`."""
-        from .process_groups import meet  # which imports torch
+        from .process_groups import meet  # imports torch
 
         world: World = meet(group, cls.from_exchange, options)
         return world
@@ -130,7 +131,7 @@ class World(Tensors):
 
     @property
     def ranks_per_gpu(self) -> int:
-        """How many ranks share a GPU: 1, unless they were asked to."""
+        """The number of ranks that share a GPU; 1 unless `ranks_per_gpu` or its variable was set."""
         return self._core.ranks_per_gpu
 
     @property
@@ -143,21 +144,21 @@ class World(Tensors):
         return self._core.closed
 
     def use_device(self) -> None:
-        """Makes the rank's GPU the current one of the calling thread; nothing in host memory."""
+        """Makes the rank's GPU the current one of the calling thread. In a world of the host it does nothing."""
         self._core.use_device()
 
     def barrier(self) -> None:
-        """Collective. Returns when all ranks have come; what they did before is visible after it."""
+        """Collective. Returns when all ranks have called it. Writes of all ranks before the barrier are visible after it."""
         self._core.barrier()
 
     def let_runs_follow(self, stream: Any) -> None:
-        """Runs of collective operators that are called from now on begin after the work that a stream (an address, or one of
-        torch or cupy) has now, also in a graph if it is captured: for work that uses what peers write, such as a copy of an
-        operator's own result. It does nothing in a world of the host."""
+        """Later runs of collective operators begin after the work that is now on a stream (an address, or a stream of torch or
+        cupy), also in a graph that captures it. For work that reads memory which peers write, such as a copy of an
+        operator's own result. In a world of the host it does nothing."""
         self._core.let_runs_follow(stream_number(stream))
 
     def agree(self, what: str, description: str) -> None:
-        """Collective. Raises Disagreement, at every rank, unless all ranks say the same."""
+        """Collective. Raises Disagreement, at every rank, unless all ranks pass the same texts."""
         self._core.agree(what, description)
 
     def check(self) -> None:
@@ -189,7 +190,7 @@ class World(Tensors):
                  trace: TracebackType | None) -> None:
         try:
             if error is not None and not self.closed:
-                self.fail(_said(error))
+                self.fail(_error_text(error))
         finally:
             self.close()
 
@@ -197,12 +198,12 @@ class World(Tensors):
         return "<untax.World, closed>" if self.closed else f"<untax.World of {self.kind}, rank {self.rank} of {self.size}>"
 
 
-def _said(error: BaseException) -> str:
-    """Kind and text of an error, also of one whose own `__str__` raises, which is not to hide it."""
+def _error_text(error: BaseException) -> str:
+    """Kind and text of an error, also of an error whose `__str__` raises."""
     try:
         text = str(error)
-    except Exception as of_text:  # noqa: BLE001 - whatever it is, the ranks are to hear of the first one
-        text = f"its __str__ raised {type(of_text).__name__}"
+    except Exception as second:  # noqa: BLE001 - the other ranks need the first error
+        text = f"its __str__ raised {type(second).__name__}"
     return f"{type(error).__name__}: {text}"
 
 
@@ -210,17 +211,17 @@ def fail_if_uncaught() -> None:
     """If an uncaught exception ends the program, the ranks of its open worlds fail with it: other ranks that wait for
     them get the error."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    if error is None or hasattr(sys, "ps1"):  # of an interactive session, which went on after it
+    if error is None or hasattr(sys, "ps1"):  # an interactive session goes on after an exception
         return
     for world in list(_open):
-        world.fail(_said(error))
+        world.fail(_error_text(error))
 
 
 atexit.register(fail_if_uncaught)
 
 
 class Memory:
-    """Elements in the memory of a rank. It stays until `free`, or until what it is of is closed: a world, or an operator.
+    """Elements in the memory of a rank. They stay until `free`, or until their owner is closed: a world, or an operator.
 
     numpy takes it by `numpy.asarray` (fp32, fp16), torch by `torch()`, both in host memory; operators take it as it is.
     These arrays and tensors are views. While one is left, the memory stays mapped, and is not handed out again, also
@@ -230,7 +231,7 @@ class Memory:
                  allocation: _core.Allocation | None = None) -> None:
         self._owner, self.address, self.shape, self.dtype = owner, address, shape, dtype
         self._world: World = getattr(owner, "world", owner)
-        self._allocation = allocation  # of the world; an operator has its own
+        self._allocation = allocation  # None if the memory is an operator's own
 
     def _require_open(self) -> None:
         if self._allocation is not None and self._allocation.freed:
@@ -247,7 +248,7 @@ class Memory:
                                   "it; pass it to an operator of its world")
 
     def _buffer(self) -> Any:
-        """Its bytes. An array on them keeps the memory."""
+        """The bytes of this memory. An array on them keeps the memory mapped."""
         buffer = (ctypes.c_char * (math.prod(self.shape) * item_sizes[self.dtype])).from_address(self.address)
         buffer._pin = (self._owner._core if self._allocation is None else self._allocation).pin()  # type: ignore[attr-defined]
         return buffer
@@ -261,18 +262,18 @@ class Memory:
                 "data": self._buffer()}
 
     def _place(self) -> tuple[int, str]:
-        """Where it lies, and on which kind of device, as torch names these."""
+        """The address, and the kind of device, as torch names it."""
         self._require_open()
         return self.address, "cuda" if self._world.device >= 0 else "cpu"
 
     def _rows(self) -> tuple[int, int, int, int, int]:
-        """It as the extension takes addresses; what is no matrix is one row."""
+        """Address, rows, columns, row stride and type, as the extension takes an operand. All but matrices have one row."""
         self._require_open()
         rows, cols = self.shape if len(self.shape) == 2 else (1, math.prod(self.shape))
         return self.address, rows, cols, 0, type_number(self.dtype)
 
     def _operand(self) -> Any:
-        """An array, where numpy has one, whose dimensions are then checked; else an address."""
+        """An array of numpy, whose dimensions the extension checks, or `_rows` if numpy cannot have one."""
         if self.dtype == "bf16" or self._place()[1] != "cpu":
             return self._rows()
         import numpy
@@ -286,8 +287,9 @@ class Memory:
         return Memory(self._owner, address, self.shape, self.dtype, self._allocation)
 
     def free(self) -> None:
-        """Gives it back: this rank does not use it any more. It is free when all ranks have freed it, no view of it is left,
-        and they have met in a collective call after that. An operator's own memory is refused: closing the operator frees it."""
+        """Says that this rank does not use the memory any more. The memory is free when all ranks have freed it, no view of it is
+        left, and the ranks have met in a collective call after that. An operator's own memory is refused: closing the
+        operator frees it."""
         if self._allocation is None:
             raise InvalidArgument(f"this memory of {self.shape} is {self._owner.name}'s own, which frees it; close that")
         self._require_open()
@@ -307,16 +309,16 @@ class Memory:
 def run_threads(ranks: int, body: Callable[[World], Any], **options: Any) -> list[Any]:
     """Runs `body(world)` for each of `ranks` ranks, a thread each, and returns what they return, in rank order.
 
-    When some raise, the first cause is raised, not its echo in the others. `options` are those of `World.threads`.
+    If ranks raise, the error of the rank that failed first is raised, not those of the ranks that waited for it. `options` are those of `World.threads`.
     """
     return _run(World.threads(ranks, **options), body)
 
 
 def run_gpus(ranks: int, body: Callable[[World], Any], **options: Any) -> list[Any]:
-    """The same on GPUs of this process, each rank's being the current one of its thread. `options` are those of
-    `World.gpus`: with `ranks_per_gpu` ranks share GPUs. Kernels of ranks that do wait for each other on one GPU: so no
-    rank waits for the whole GPU (torch.cuda.synchronize, or a torch kernel that is loaded for the first time) while a
-    peer waits for it.
+    """Runs `body(world)` for each of `ranks` ranks, a thread and a GPU each, as `run_threads` does; the GPU of a rank is the
+    current one of its thread. `options` are those of `World.gpus`: with `ranks_per_gpu` ranks share GPUs. Kernels of ranks
+    that share a GPU wait for each other on it, so no rank waits for the whole GPU (torch.cuda.synchronize, or a torch kernel
+    that is loaded for the first time) while a peer waits for it.
     """
     return _run(World.gpus(ranks, **options), body)
 
@@ -348,7 +350,7 @@ def _run(worlds: list[World], body: Callable[[World], Any]) -> list[Any]:
             event.wait()
     except BaseException as error:  # such as KeyboardInterrupt, or no memory for a thread
         started = [(thread, event) for thread, event in zip(threads, ended, strict=True) if thread.ident is not None]
-        _end_ranks(worlds, started, _said(error))
+        _end_ranks(worlds, started, _error_text(error))
         raise
     for thread in threads:
         thread.join()

@@ -22,7 +22,7 @@ def main(library):
     if os.environ.get("UNTAX_WRITE_EXPORTS") == "1":
         LIST.write_text("".join(f"{name}\n" for name in sorted(shown)))
     listed = set(LIST.read_text().split())
-    wrong = [f"{name}: {what}" for what, names in (
+    wrong = [f"{name}: {kind}" for kind, names in (
         ("is shown by the library, and exports.txt does not list it", shown - listed),
         ("is in exports.txt, and the library does not show it", listed - shown),
         ("is declared in include/untax/c, and exports.txt does not list it", declared - listed),

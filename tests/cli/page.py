@@ -65,7 +65,7 @@ class Chromium:
             raise RuntimeError(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def read_until(self, wanted, what):
+    def read_until(self, wanted, name):
         end = time.monotonic() + LIMIT
         while True:
             while b"\0" in self.buffer:
@@ -76,10 +76,10 @@ class Chromium:
                 if wanted(message):
                     return message
             if not select.select([self.read_end], [], [], max(0, end - time.monotonic()))[0]:
-                raise RuntimeError(f"no answer in {LIMIT} s: {what}")
+                raise RuntimeError(f"no answer in {LIMIT} s: {name}")
             data = os.read(self.read_end, 1 << 16)
             if not data:
-                raise RuntimeError(f"Chromium ended before it answered {what}")
+                raise RuntimeError(f"Chromium ended before it answered {name}")
             self.buffer += data
 
     def evaluate(self, expression):
@@ -98,17 +98,17 @@ class Chromium:
 def complaints(events, address):
     """The page's messages on the console, and its requests."""
     for event in events:
-        method, given = event["method"], event["params"]
+        method, params = event["method"], event["params"]
         if method == "Network.requestWillBeSent":
-            url = given["request"]["url"]
+            url = params["request"]["url"]
             if url != address and not url.startswith("data:"):
                 yield f"a request to {url}"
         elif method == "Runtime.exceptionThrown":
             yield f"an error: {given['exceptionDetails'].get('exception', {}).get('description', given)}"
         elif method == "Runtime.consoleAPICalled":
-            yield f"a message in the console: {given['args']}"
+            yield f"a message in the console: {params['args']}"
         elif method == "Log.entryAdded":
-            yield f"a message in the log: {given['entry']['text']}"
+            yield f"a message in the log: {params['entry']['text']}"
 
 
 def look_at(browser, page, folder):
@@ -147,18 +147,18 @@ def look_at(browser, page, folder):
 def main():
     command, pages = sys.argv[1], [pathlib.Path(p) for p in sys.argv[3:]]
     folder = pathlib.Path(sys.argv[2]) if sys.argv[2] != "-" else None
-    found = 0
+    count = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Chromium(command, profile)
         try:
             for page in pages:
                 for problem in look_at(browser, page, folder):
                     print(f"{page.name}: {problem}")
-                    found += 1
+                    count += 1
         finally:
             browser.close()
-    print(f"{len(pages)} pages, 8 views each, {found} complaints")
-    return found > 0
+    print(f"{len(pages)} pages, 8 views each, {count} complaints")
+    return count > 0
 
 
 if __name__ == "__main__":

@@ -148,10 +148,10 @@ def mutated_json(rng, document):
               "bert", "a\nb", "\ud800", [], {}, [[]], ["a", 1], {"a": {"b": []}}, "x" * 3000]
     for _ in range(rng.choice([1, 1, 2, 3])):
         key = rng.choice(sorted(document) + ["num_experts", "kv_lora_rank", "text_config", "dtype", "head_dim"])
-        what = rng.randrange(4)
-        if what == 0:
+        edit = rng.randrange(4)
+        if edit == 0:
             document.pop(key, None)
-        elif what == 1:
+        elif edit == 1:
             document[key] = "NESTED"
         else:
             document[key] = rng.choice(values)
@@ -166,12 +166,12 @@ def mutated_bytes(rng, text):
     text = bytearray(text)
     for _ in range(rng.choice([1, 1, 2, 4])):
         at = rng.randrange(len(text) + 1)
-        what = rng.randrange(4)
-        if what == 0:
+        edit = rng.randrange(4)
+        if edit == 0:
             del text[at:at + rng.randrange(1, 40)]
-        elif what == 1:
+        elif edit == 1:
             text[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 8)))
-        elif what == 2:
+        elif edit == 2:
             text[at:at] = text[rng.randrange(len(text) + 1):][:rng.randrange(60)]
         elif at < len(text):
             text[at] = rng.choice(b'0123456789-.eE"{}[],:\\\x00\xff')
@@ -237,14 +237,14 @@ def other_file(rng, folder):
     """Arguments that name a damaged file of any other kind."""
     def written(name, text):
         path = folder / name
-        how = rng.random()
-        if how < 0.05:
+        chance = rng.random()
+        if chance < 0.05:
             text = b"\xef\xbb\xbf" + text
-        elif how < 0.1:
+        elif chance < 0.1:
             text = gzip.compress(text)
-        elif how < 0.15:
+        elif chance < 0.15:
             text = gzip.compress(text)[:rng.randrange(1, 60)]
-        elif how < 0.2:
+        elif chance < 0.2:
             text = text.decode(errors="replace").encode("utf-16")
         if rng.random() < 0.02:
             os.mkfifo(path)

@@ -58,7 +58,7 @@ def matches(name, globs):
 
 
 def all_mutations(globs, only, sources):
-    found = []
+    mutations = []
     for name in sorted(n for n in sources if matches(n, globs)):
         if not name.endswith((".hpp", ".cpp")) or matches(name, LEFT_OUT) or (only and not matches(name, only)):
             continue
@@ -66,8 +66,8 @@ def all_mutations(globs, only, sources):
         for m in mutations_of(name, source):
             m.first_line = source.count("\n", 0, m.start) + 1
             m.last_line = source.count("\n", 0, m.end) + 1
-            found.append(m)
-    return list({m.key: m for m in found}.values())
+            mutations.append(m)
+    return list({m.key: m for m in mutations}.values())
 
 
 def read_results(path):
@@ -84,8 +84,8 @@ def explained():
 
 def stale_reasons(sources):
     """The explained mutations that these sources no longer have."""
-    there = {(m.file, m.context, m.change) for m in all_mutations(HOST + PLANS, None, sources)}
-    return [key for key in explained() if key not in there]
+    keys = {(m.file, m.context, m.change) for m in all_mutations(HOST + PLANS, None, sources)}
+    return [key for key in explained() if key not in keys]
 
 
 def report(results):
@@ -139,18 +139,18 @@ def arguments():
 
 def choose(options, known, sources):
     globs = {"host": HOST, "plans": PLANS, "all": HOST + PLANS}[options.set]
-    found = all_mutations(globs, options.only, sources)
+    mutations = all_mutations(globs, options.only, sources)
     if options.set == "host":
-        found = [m for m in found if not matches(m.file, PLANS)]
+        mutations = [m for m in mutations if not matches(m.file, PLANS)]
     if options.key:
-        return [m for m in found if m.key in options.key]
+        return [m for m in mutations if m.key in options.key]
     if options.again:
         lost = {k for k, r in known.items() if r["verdict"] in ("survived", "unreached")}
         excused = explained()
-        return [m for m in found if m.key in lost and (m.file, m.context, m.change) not in excused]
+        return [m for m in mutations if m.key in lost and (m.file, m.context, m.change) not in excused]
     # A file that changes does not deal the others anew.
-    found.sort(key=lambda m: hashlib.sha1(f"{options.seed}|{m.key}".encode()).digest())
-    return found[: options.sample] if options.sample else found
+    mutations.sort(key=lambda m: hashlib.sha1(f"{options.seed}|{m.key}".encode()).digest())
+    return mutations[: options.sample] if options.sample else mutations
 
 
 def numbers_of(mutations, path):
@@ -191,8 +191,8 @@ def main():
 
     writing = threading.Lock()
 
-    def note(m, verdict, by, out):
-        row = {"key": m.key, "verdict": verdict, "by": by, "kind": m.kind, "file": m.file, "line": m.line,
+    def note(m, verdict, case, out):
+        row = {"key": m.key, "verdict": verdict, "by": case, "kind": m.kind, "file": m.file, "line": m.line,
                "context": m.context, "change": m.change}  # fmt: skip
         with writing:
             out.write(json.dumps(row) + "\n")
@@ -222,8 +222,8 @@ def main():
         waiting = [(n, m) for n, m in numbered.items() if m.key in tried and m.key not in decided]
 
         def trial(pair):
-            verdict, by = verdict_of(cases, pair[0])
-            note(pair[1], verdict, by, out)
+            verdict, case = verdict_of(cases, pair[0])
+            note(pair[1], verdict, case, out)
             return verdict
 
         with ThreadPoolExecutor(options.jobs) as pool:

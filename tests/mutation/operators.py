@@ -116,10 +116,10 @@ class Reader:
         if self.tokens[i].text not in ("<", "<=", ">", ">="):
             return False
         start, end = self.span_around(i, 0, len(self.tokens) - 1)
-        one, other = self.text(start, i), self.text(i + 1, end)
+        first, second = self.text(start, i), self.text(i + 1, end)
         rest = self.text(end, min(end + 2 * (end - start) + 6, len(self.tokens)))
-        return any(rest.startswith(f"{how} : {that}") for how, that in ((f"? {one}", other), (f"? {other}", one))) or any(
-            rest.startswith(f") {a} = {b};") for a, b in ((one, other), (other, one)))
+        return any(rest.startswith(f"{head} : {that}") for head, that in ((f"? {first}", second), (f"? {second}", first))) or any(
+            rest.startswith(f") {a} = {b};") for a, b in ((first, second), (second, first)))
 
     def constant(self, i, start, end):
         text = self.tokens[i].text
@@ -169,9 +169,9 @@ class Reader:
         if self.tokens[bracket - 1].text == "clamp":
             cuts = cuts[1:]  # the larger of value and lower bound is the same either way
         for a, b, c in zip(cuts, cuts[1:], cuts[2:]):
-            one, two = self.text(a + 1, b), self.text(b + 1, c)
-            if one != two and '"' not in one + two:
-                self.add("swap", span, a + 1, c - 1, f"{two}, {one}")
+            first, second = self.text(a + 1, b), self.text(b + 1, c)
+            if first != second and '"' not in first + second:
+                self.add("swap", span, a + 1, c - 1, f"{second}, {first}")
 
     def statement(self, i, first, last):
         """Calls and assignments can be left out, and values returned by default."""
@@ -292,10 +292,10 @@ class Reader:
     def is_value(self, start, end):
         """No declaration: two names side by side are a type and what it declares."""
         for j in range(start, end - 1):
-            one, two = self.tokens[j], self.tokens[j + 1]
-            if one.template or one.text in OPENING or two.template:
+            first, second = self.tokens[j], self.tokens[j + 1]
+            if first.template or first.text in OPENING or second.template:
                 continue
-            if one.kind == "name" and two.kind == "name":
+            if first.kind == "name" and second.kind == "name":
                 return False
         return True
 

@@ -114,15 +114,15 @@ class Scratch:
             except ValueError:
                 name = os.path.relpath((self.build / match["file"]).resolve(), self.folder.resolve())
             line = int(match["line"])
-            here, over = set(), set()
+            inside, over = set(), set()
             for number, m in chosen.items():
                 if m.file != name:
                     continue
                 if m.first_line == line:
-                    here.add(number)
+                    inside.add(number)
                 elif m.first_line < line <= m.last_line:
                     over.add(number)
-            bad |= here or over
+            bad |= inside or over
         return bad
 
     def make(self, targets, chosen, refuse):

@@ -31,7 +31,7 @@ class Token:
 
 def tokens_of(source):
     """The tokens without comments, spaces and directives, and without what is compiled for devices only."""
-    found, spaced, hidden = [], True, []
+    tokens, spaced, hidden = [], True, []
     for match in PATTERN.finditer(source):
         kind, text = match.lastgroup, match.group()
         if match.group("string"):
@@ -51,11 +51,11 @@ def tokens_of(source):
             spaced = True
         else:
             if not any(hidden):
-                found.append(Token(kind, text, match.start(), spaced))
+                tokens.append(Token(kind, text, match.start(), spaced))
             spaced = False
-    mark_templates(found)
-    match_brackets(found)
-    return found
+    mark_templates(tokens)
+    match_brackets(tokens)
+    return tokens
 
 
 def mark_templates(tokens):

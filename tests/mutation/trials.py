@@ -48,7 +48,7 @@ class Cases:
     def record_program(self, program, say):
         path = self.scratch.program(program)
         listed = subprocess.run([path, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
-        suite, found, broken = "", 0, []
+        suite, count, broken = "", 0, []
         for line in listed.splitlines():
             if not line.startswith(" "):
                 suite = line.split("#")[0].strip()
@@ -56,8 +56,8 @@ class Cases:
             case = (program, suite + line.split("#")[0].strip())
             if "DISABLED" in case[1] or not self.record_one(path, case):
                 broken.append(case[1])
-            found += 1
-        say(f"{program}: {found} cases" + (f", left out: {', '.join(broken)}" if broken else ""))
+            count += 1
+        say(f"{program}: {count} cases" + (f", left out: {', '.join(broken)}" if broken else ""))
 
     def record_one(self, path, case):
         with tempfile.NamedTemporaryFile() as reached:
@@ -118,7 +118,7 @@ def verdict_of(cases, mutant):
                 break
             if status is None:
                 return "timeout", f"{program}: {unfinished(output, names)[0]}"
-            failed = [name for how, name, _ in RUN.findall(output) if how == "FAILED"]
+            failed = [name for verdict, name, _ in RUN.findall(output) if verdict == "FAILED"]
             culprit = failed[:1] or unfinished(output, names)
             control = [path, f"--gtest_filter={':'.join(culprit)}"]
             if run(control, cases.environment, limit, folder)[0] == 0:  # not the test's own doing

@@ -71,17 +71,17 @@ class Tree:
             if current not in seen:
                 seen.add(current)
                 resolved = (self.resolve(current, included) for included in self.includes(current))
-                waiting.extend(found for found in resolved if found)
+                waiting.extend(file for file in resolved if file)
         return sorted(seen)
 
 
 def without_comments(text):
     """C++ text with comments and the insides of literals blanked; line breaks stay where they are."""
     def blank(match):
-        found = match.group(0)
-        if found.startswith("/"):
-            return re.sub(r"[^\n]", " ", found)
-        return found[0] + " " * (len(found) - 2) + found[-1]
+        literal = match.group(0)
+        if literal.startswith("/"):
+            return re.sub(r"[^\n]", " ", literal)
+        return literal[0] + " " * (len(literal) - 2) + literal[-1]
     return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
                   blank, text, flags=re.DOTALL)
 

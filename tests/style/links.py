@@ -36,16 +36,16 @@ def blanked(pattern, text):
 
 def anchors(text):
     """The names under which headings can be reached, as GitHub makes them."""
-    found = set()
+    names = set()
     for heading in HEADING.findall(blanked(FENCE, text)):
         heading = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         name, count = slug, 0
-        while name in found:
+        while name in names:
             count += 1
             name = f"{slug}-{count}"
-        found.add(name)
-    return found | set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
+        names.add(name)
+    return names | set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
 
 
 def check_links(tree, name, known):
@@ -101,10 +101,10 @@ def check_names(tree, name, ends, folders):
         said = match.group(1).removeprefix("./")
         if said in ELSEWHERE or not is_file_name(said, folders):
             continue
-        for one in expanded(said.rstrip("/")):
-            there = any(fnmatch.fnmatch(end, one) for end in ends) if "*" in one else one in ends
-            if not there:
-                findings.append(f"{name}:{gate.line_of(text, match.start())}: speaks of `{one}`, which does not exist")
+        for pattern in expanded(said.rstrip("/")):
+            exists = any(fnmatch.fnmatch(end, pattern) for end in ends) if "*" in pattern else pattern in ends
+            if not exists:
+                findings.append(f"{name}:{gate.line_of(text, match.start())}: speaks of `{pattern}`, which does not exist")
     return findings
 
 

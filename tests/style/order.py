@@ -74,7 +74,7 @@ def functions(text):
     blank = gate.without_comments(text)
     # Default arguments may have braces of their own.
     blank = re.sub(r"=\s*\{(?:[^{};]|\{[^{};]*\})*\}(?=\s*[,)])", lambda m: " " * len(m.group(0)), blank)
-    found, opened, inside = [], [], None
+    regions, opened, inside = [], [], None
     for at, char in enumerate(blank):
         if char == "{":
             opened.append(at)
@@ -89,32 +89,32 @@ def functions(text):
                     inside = (named.group(1), at, len(opened))
         elif char == "}" and opened:
             if inside and len(opened) == inside[2]:
-                found.append((inside[0], inside[1], at))
+                regions.append((inside[0], inside[1], at))
                 inside = None
             opened.pop()
-    return found
+    return regions
 
 
 def steps(body):
     """The steps of a function that carry order, or are ordered, in the order of its text."""
-    found = []
+    places = []
     for kind, pattern in TOKENS:
         for match in pattern.finditer(body):
             if kind == "asm":
                 text = body[match.end():].split(");")[0]
-                found += [(match.start(), kind, f"asm({order})") for literal in re.findall(r'"((?:\\.|[^"\\])*)"', text)
+                places += [(match.start(), kind, f"asm({order})") for literal in re.findall(r'"((?:\\.|[^"\\])*)"', text)
                           for order in ORDERS.findall(re.sub(r"\\[nt]", " ", literal))]
                 continue
             said = " ".join((group or "") for group in match.groups()).strip()
             said = " ".join(re.sub(r"cuda::(?:ptx::|std::)?|ptx::|n32_t<", "", said).split()).strip(" <>,;")
-            found.append((match.start(), kind, f"{kind}({said})" if said else kind))
-    return [(kind, text) for _, kind, text in sorted(found)]
+            places.append((match.start(), kind, f"{kind}({said})" if said else kind))
+    return [(kind, text) for _, kind, text in sorted(places)]
 
 
 def places(tree):
     """By file and function: the steps of functions that carry order. Steps outside functions, such as a default order,
     belong to the file's declarations."""
-    found = {}
+    sites = {}
     for name in tree.files(KERNELS, BELOW):
         text = without_comments(tree.text(name))
         bodies = functions(text)
@@ -129,10 +129,10 @@ def places(tree):
             if not any(kind in CARRIES for kind, _ in all_steps):
                 continue
             key, number = f"{name} {function}", 2
-            while key in found:
+            while key in sites:
                 key, number = f"{name} {function}#{number}", number + 1
-            found[key] = all_steps
-    return found
+            sites[key] = all_steps
+    return sites
 
 
 def after(kinds, first, then, last):
@@ -161,18 +161,18 @@ def rules(steps_of):
 
 def listed(tree):
     """By place: its steps, and why they are there."""
-    found, place = {}, None
+    steps, place = {}, None
     for line in tree.text(LIST).splitlines():
         if not line.strip() or line.startswith("#"):
             continue
         if not line.startswith(" "):
             place = line.strip()
-            found[place] = ["", ""]
+            steps[place] = ["", ""]
         elif line.strip().startswith("-- "):
-            found[place][1] += line.strip()[3:]
+            steps[place][1] += line.strip()[3:]
         else:
-            found[place][0] = (found[place][0] + " " + line.strip()).strip()
-    return found
+            steps[place][0] = (steps[place][0] + " " + line.strip()).strip()
+    return steps
 
 
 def check(tree):

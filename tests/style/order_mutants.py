@@ -58,10 +58,10 @@ def main():
     tried, missed = 0, []
     for name in tree.files(order.KERNELS, order.BELOW):
         text = tree.text(name)
-        mutants = [(f"{name}, {what}", changed) for what, changed in ([] if asked else dropped_instructions(text))]
-        mutants += [(f"{name}, {what}", changed) for what, changed in left_out(text) if asked in (None, what)]
+        mutants = [(f"{name}, {change}", changed) for change, changed in ([] if asked else dropped_instructions(text))]
+        mutants += [(f"{name}, {change}", changed) for change, changed in left_out(text) if asked in (None, change)]
         tried += len(mutants)
-        missed += [what for what, changed in mutants if not order.check(OneFile(tree, name, changed))]
+        missed += [change for change, changed in mutants if not order.check(OneFile(tree, name, changed))]
     print(f"{tried} mutants, {len(missed)} of them not noticed")
     print("\n".join(missed))
     sys.exit(1 if missed or tried == 0 else 0)

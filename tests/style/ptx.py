@@ -127,15 +127,15 @@ def orders(tree):
     if ptx is None:
         return [f"{SITES}: does not compile: {said.strip()[-500:]}"]
     findings = []
-    found = kernels(ptx)
+    entries = kernels(ptx)
     for site, wanted in ORDER.items():
         name = site.split(",")[0]
-        if name not in found:
+        if name not in entries:
             findings.append(f"{SITES}: the kernel {name} is missing")
-        elif missing := first_missing(found[name], wanted):
+        elif missing := first_missing(entries[name], wanted):
             findings.append(f"{SITES}: {name} has no '{missing}' where it belongs; docs/memory_model.md says why it "
                             "has to be there")
-    return findings + [f"{SITES}: {name} has '{pattern}': {why}" for name, body in found.items()
+    return findings + [f"{SITES}: {name} has '{pattern}': {why}" for name, body in entries.items()
                        for pattern, why in FORBIDDEN.items() if re.search(pattern, body)]
 
 
@@ -187,17 +187,17 @@ def paths(tree, name):
 
 def looks():
     """By name: what is looked at, by itself."""
-    found = {f"{SITES} orders": lambda tree: orders(tree)}
+    checks = {f"{SITES} orders": lambda tree: orders(tree)}
     for name in (SITES, *MEASURED):
-        found[f"{name} spills"] = lambda tree, name=name: spills(tree, name)
+        checks[f"{name} spills"] = lambda tree, name=name: spills(tree, name)
     # Of attention, one width: the others are the same template.
     for name, wanted in ((ATTENTION[1], OF_PACKETS), (GATHER, OF_PACKETS), (PAIRS, OF_PIECES)):
-        found[f"{name} has"] = lambda tree, name=name, wanted=wanted: has_not(tree, name, wanted)
+        checks[f"{name} has"] = lambda tree, name=name, wanted=wanted: has_not(tree, name, wanted)
     for name in (*ATTENTION, GATHER):
-        found[f"{name} spills"] = lambda tree, name=name: spills(tree, name, stack_too=False)
+        checks[f"{name} spills"] = lambda tree, name=name: spills(tree, name, stack_too=False)
     for name in MOVING:
-        found[f"{name} paths"] = lambda tree, name=name: paths(tree, name)
-    return found
+        checks[f"{name} paths"] = lambda tree, name=name: paths(tree, name)
+    return checks
 
 
 def fingerprint(tree, look, version):
@@ -206,9 +206,9 @@ def fingerprint(tree, look, version):
     rules = [look, version] + [(gate.PROJECT / "tests/style" / own).read_text() for own in ("ptx.py", "ptx_paths.py")]
     if not name.startswith(GENERATED):
         return cached.fingerprint(tree, name, *rules)
-    made = path_of(tree, name).read_text()
-    headers = re.findall(r'#include "(.*)"', made)
-    return cached.fingerprint(tree, headers[-1], made, *rules,
+    source = path_of(tree, name).read_text()
+    headers = re.findall(r'#include "(.*)"', source)
+    return cached.fingerprint(tree, headers[-1], source, *rules,
                               *(cached.fingerprint(tree, header) for header in headers[:-1]))
 
 

@@ -65,9 +65,9 @@ def check(tree):
 
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "compile_commands.json").write_text(json.dumps(list(commands.values())))
-        found = cached.check_all(tree, "tidy", names,
+        reports = cached.check_all(tree, "tidy", names,
                                  lambda name: cached.fingerprint(tree, name, config.read_text(), version), run)
-    return sorted(set(found))
+    return sorted(set(reports))
 
 
 BAD = [

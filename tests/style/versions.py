@@ -16,11 +16,11 @@ RELEASED = re.compile(r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", re.MULTILINE)
 def check(tree):
     findings, versions = [], {}
     for name, pattern in SAID.items():
-        found = re.findall(pattern, tree.text(name), re.MULTILINE) if (tree.root / name).is_file() else []
-        if len(found) != 1:
-            findings.append(f"{name}: says a version {len(found)} times; tests/style/versions.py expects it once")
+        matches = re.findall(pattern, tree.text(name), re.MULTILINE) if (tree.root / name).is_file() else []
+        if len(matches) != 1:
+            findings.append(f"{name}: says a version {len(matches)} times; tests/style/versions.py expects it once")
         else:
-            versions[name] = found[0]
+            versions[name] = matches[0]
     if len(set(versions.values())) > 1:
         findings.append("versions differ: " + ", ".join(f"{name} has {said}" for name, said in versions.items()))
     changelog = tree.text("CHANGELOG.md") if (tree.root / "CHANGELOG.md").is_file() else ""

@@ -108,10 +108,10 @@ def check(tree):
     findings = []
     used = set()
 
-    def find(name, text, offset, kind, what):
+    def find(name, text, offset, kind, subject):
         used.update(exemptions(name, kind))
         if not exemptions(name, kind):
-            findings.append(f"{name}:{gate.line_of(text, offset)}: {what}; wait with untax::wait_until, or name the "
+            findings.append(f"{name}:{gate.line_of(text, offset)}: {subject}; wait with untax::wait_until, or name the "
                             "file and the reason in tests/style/waiting.py")
 
     for name in tree.files():

@@ -41,7 +41,7 @@ def main(world, count=3000, tile=1024, runs=3):
                   for rank in range(world.size)]
         x.copy_(inputs[world.rank])
         add_up[(tiles,)](x, total, ready, done, count, run, context, TILE=tile)
-        expected = sum(given.float() for given in inputs).half()  # in rank order, rounded once: the same bits
+        expected = sum(tensor.float() for tensor in inputs).half()  # in rank order, rounded once: the same bits
         assert torch.equal(total.cpu(), expected), f"rank {world.rank}, run {run}"
     world.check()
     world.barrier()

@@ -11,7 +11,7 @@ from ..errors import InvalidArgument
 from .calls import aligned, engine_for, has_run, operand_of, rows_of, stream_of
 from .define import operator
 from .groups import Engine, engine_alone, name_of
-from .shapes import handed, require_alike, require_dims, require_shape, room
+from .shapes import allocate_result, deliver, require_alike, require_dims, require_shape
 
 __all__ = ["flash_attention", "flash_decode", "merge_partial_attention"]
 _ops = torch.ops.untax
@@ -22,21 +22,21 @@ def run_flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, g
     require_dims(3, q=q)
     require_dims(4, keys=keys, values=values)
     batch, heads, dim = q.shape
-    held, kv_heads = keys.shape[1], keys.shape[2]
+    capacity, kv_heads = keys.shape[1], keys.shape[2]
     require_alike(q, keys=keys, values=values)
     for name, t in (("keys", keys), ("values", values)):
-        require_shape(name, t, batch, held, kv_heads, dim)
+        require_shape(name, t, batch, capacity, kv_heads, dim)
     require_shape("lengths", lengths, batch)
-    engine, made = engine_for(q, group_name), room(q, (batch, heads, dim), 0, out)
+    engine, result = engine_for(q, group_name), allocate_result(q, (batch, heads, dim), 0, out)
     if has_run(engine, q, q.numel(), False):
-        op = engine.planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=held,
+        op = engine.planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=capacity,
                             dtype=q.dtype, scale=scale)
         rows = rows_of(q.reshape(-1, dim), dense=True)
         k, v = (rows_of(t.reshape(-1, kv_heads * dim)) for t in (keys, values))
         lengths = lengths.to(q.device, torch.int32).contiguous()
         op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), lengths.data_ptr(), None,
-                            operand_of(made.view(-1, dim)), (batch, 0), stream_of(q, op.world))
-    return handed(made, out)
+                            operand_of(result.view(-1, dim)), (batch, 0), stream_of(q, op.world))
+    return deliver(result, out)
 
 
 @operator(run_flash_decode)
@@ -51,20 +51,20 @@ def run_flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = 
                         out: Tensor | None = None, log_sums: Tensor | None = None) -> tuple[Tensor, Tensor]:
     require_dims(4, q=q, keys=keys, values=values)
     batch, queries, heads, dim = q.shape
-    held, kv_heads = keys.shape[1], keys.shape[2]
+    capacity, kv_heads = keys.shape[1], keys.shape[2]
     require_alike(q, keys=keys, values=values)
     for name, t in (("keys", keys), ("values", values)):
-        require_shape(name, t, batch, held, kv_heads, dim)
-    made = room(q, (batch, queries, heads, dim), 0, out)
-    sums = room(q.new_empty(0, dtype=torch.float32), (batch, queries, heads), 0, log_sums)
-    if made.numel() > 0:
+        require_shape(name, t, batch, capacity, kv_heads, dim)
+    result = allocate_result(q, (batch, queries, heads, dim), 0, out)
+    sums = allocate_result(q.new_empty(0, dtype=torch.float32), (batch, queries, heads), 0, log_sums)
+    if result.numel() > 0:
         op = engine_alone(q.device).planned("flash_attention", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim,
-                                            queries=queries, keys=held, causal=causal, dtype=q.dtype, scale=scale)
+                                            queries=queries, keys=capacity, causal=causal, dtype=q.dtype, scale=scale)
         operands = (t.reshape(-1, t.shape[2] * dim) for t in (q, keys, values))
         q, keys, values = (rows_of(t) for t in operands)
-        op._core.run_attention(operand_of(q), operand_of(keys), operand_of(values), operand_of(made.view(-1, heads * dim)),
+        op._core.run_attention(operand_of(q), operand_of(keys), operand_of(values), operand_of(result.view(-1, heads * dim)),
                                (None, None, 0), sums.data_ptr(), stream_of(q, op.world))
-    return handed(made, out), handed(sums, log_sums)
+    return deliver(result, out), deliver(sums, log_sums)
 
 
 def _fake_flash_attention(q: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
@@ -74,13 +74,14 @@ def _fake_flash_attention(q: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 @operator(run_flash_attention, fake=_fake_flash_attention, results=("out", "log_sums"))
 def flash_attention(q: Tensor, keys: Tensor, values: Tensor, *, causal: bool = False,
                     scale: float = 0.0) -> tuple[Tensor, Tensor]:
-    """(o, lse) of [batch, queries, heads, dim] to [batch, keys, kv_heads, dim], each process for itself; lse is the natural
-    logarithm of the sum of exponentials, in fp32, [batch, queries, heads]."""
+    """(o, lse) of the attention of q, [batch, queries, heads, dim], to keys and values, [batch, keys, kv_heads, dim]. Each
+    process computes its own, and sends nothing; lse is the natural logarithm of the sum of exponentials, in fp32, [batch,
+    queries, heads]."""
     return _ops.flash_attention(q, keys, values, causal, scale)
 
 
 def _merged_shape(partial_lse: Tensor, own_heads: bool, ranks: int, rank: int) -> tuple[int, ...]:
-    """Of the logarithms that a rank gets: with `own_heads` of its share of the last dimension."""
+    """The shape of the logarithms that a rank gets: with `own_heads` the last dimension is the rank's share."""
     if not own_heads:
         return tuple(partial_lse.shape)
     if partial_lse.dim() == 0:
@@ -100,51 +101,52 @@ def run_merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group_na
     engine = engine_for(partial_o, group_name)
     ranks, dim = engine.world.size, partial_o.shape[-1]
     shape = _merged_shape(partial_lse, own_heads, ranks, engine.world.rank)
-    made, sums = room(partial_o, (*shape, dim), 0, o), room(partial_o.new_empty(0, dtype=torch.float32), shape, 0, lse)
+    result = allocate_result(partial_o, (*shape, dim), 0, o)
+    sums = allocate_result(partial_o.new_empty(0, dtype=torch.float32), shape, 0, lse)
     heads = partial_lse.shape[-1] if partial_lse.dim() > 0 else 1
     if has_run(engine, partial_o, partial_o.numel(), dim * heads > 0):
-        _merge(engine, partial_o, partial_lse, own_heads, made, sums)
-    return handed(made, o), handed(sums, lse)
+        _merge(engine, partial_o, partial_lse, own_heads, result, sums)
+    return deliver(result, o), deliver(sums, lse)
 
 
-def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bool, made: Tensor, sums: Tensor) -> None:
+def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bool, result: Tensor, sums: Tensor) -> None:
     ranks, dim = engine.world.size, partial_o.shape[-1]
-    chunk = 16 // partial_o.element_size() if partial_o.is_cuda else 1  # which kernels move at a time
+    chunk = 16 // partial_o.element_size() if partial_o.is_cuda else 1  # elements that a kernel moves at a time
     width = -(-dim // chunk) * chunk
     heads = partial_lse.shape[-1] if partial_lse.dim() > 0 else 1
     own = sums.shape[-1] if sums.dim() > 0 else 1
     rooms = (1 << 25 if partial_o.is_cuda else 1 << 21) // (ranks * (width + 8))  # rows, which are small beside the heap
     if not own_heads and (partial_o.is_cuda or 64 * heads > rooms):
-        heads = own = 1  # all rows are alike
+        heads = own = 1  # rows of all heads are merged alike
     tokens = partial_lse.numel() // heads
-    held = -(-heads // ranks) if own_heads else heads
-    at_once = 1 << max(rooms // held, 1).bit_length() - 1
+    capacity = -(-heads // ranks) if own_heads else heads
+    at_once = 1 << max(rooms // capacity, 1).bit_length() - 1
     op = engine.planned("merge_partial_attention", at_once, tokens=tokens, heads=heads, head_dim=width,
                         dtype=partial_o.dtype, own_heads=own_heads)
     rows = partial_o.reshape(tokens * heads, dim)
     if width != dim:
         rows = torch.nn.functional.pad(rows, (0, width - dim))
     rows, logarithms = aligned(rows.contiguous()), partial_lse.reshape(tokens, heads).float().contiguous()
-    to = made.view(tokens * own, dim) if width == dim else made.new_empty(tokens * own, width)
-    sums_to = sums.view(tokens, own)
+    merged = result.view(tokens * own, dim) if width == dim else result.new_empty(tokens * own, width)
+    merged_sums = sums.view(tokens, own)
     for begin in range(0, max(tokens, 1), at_once):
         end = min(begin + at_once, tokens)
         op._core.run({"partial_o": operand_of(rows[begin * heads:end * heads]),
                       "partial_lse": operand_of(logarithms[begin:end])},
-                     {"out": operand_of(to[begin * own:end * own]), "lse": operand_of(sums_to[begin:end])},
+                     {"out": operand_of(merged[begin * own:end * own]), "lse": operand_of(merged_sums[begin:end])},
                      stream_of(rows, op.world))
     if width != dim:
-        made.view(tokens * own, dim).copy_(to[:, :dim])
+        result.view(tokens * own, dim).copy_(merged[:, :dim])
 
 
 @operator(run_merge_partial_attention, results=("o", "lse"))
 def merge_partial_attention(partial_o: Tensor, partial_lse: Tensor, group: Any = None, *,
                             own_heads: bool = False) -> tuple[Tensor, Tensor]:
-    """Merges what anybody's attention kernel made of the keys of each rank.
+    """Merges partial results that any attention kernel computed from the keys of each rank.
 
     `partial_o`: [..., heads, head_dim], `partial_lse`: [..., heads], the logarithm of the sum of exponentials, base e,
     -inf or inf where a rank has no key, and then its row of `partial_o` may hold anything. Returns the attention to the
-    keys of all ranks, and its lse in fp32, zeros and -inf where nobody has one: of all heads at every rank, or with
-    `own_heads` of this rank's ceil(heads / W), the last ranks fewer or none.
+    keys of all ranks, and its lse in fp32; zeros and -inf where no rank has a key. Every rank gets all heads, or with
+    `own_heads` its ceil(heads / W) heads, the last ranks fewer or none.
     """
     return _ops.merge_partial_attention(partial_o, partial_lse, name_of(group), own_heads)

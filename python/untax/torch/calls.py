@@ -1,4 +1,4 @@
-"""How operators are given tensors: as addresses and forms, which are found once for each call that is made again."""
+"""Passes tensors to operators, as addresses, shapes and strides. A repeated call is resolved once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _numbers = {torch.float32: type_number("fp32"), torch.float16: type_number("fp16
 
 
 def rows_of(t: Tensor, dense: bool = False) -> Tensor:
-    """A matrix whose rows lie as untax needs them: itself where they do, else a copy. On a GPU every row begins at a
+    """The matrix `t`, or a copy of it if untax cannot read its rows where they lie. On a GPU every row begins at a
     multiple of 16 bytes; with `dense` rows follow each other without gaps."""
     rows, cols = t.shape
     between, side = t.stride()
@@ -28,7 +28,7 @@ def rows_of(t: Tensor, dense: bool = False) -> Tensor:
 
 
 def is_aligned(t: Tensor) -> bool:
-    """Whether kernels can read it where it is: on a GPU at a multiple of 16 bytes."""
+    """Whether kernels can read `t` where it lies: on a GPU at a multiple of 16 bytes."""
     return not t.is_cuda or t.data_ptr() % 16 == 0
 
 
@@ -39,29 +39,29 @@ def aligned(t: Tensor) -> Tensor:
 def operand_of(t: Tensor) -> tuple[int, int, int, int, int]:
     number = _numbers.get(t.dtype)
     if number is None:
-        number = type_number(t.dtype)  # which refuses it
+        number = type_number(t.dtype)  # refuses the type
     rows, cols = t.shape if t.dim() == 2 else (1, t.numel())
     return (t.data_ptr(), rows, cols, t.stride(0) if rows > 1 else 0, number)
 
 
 def stream_of(t: Tensor, world: World) -> int:
     """The current stream of a tensor's GPU. Kernels of the default stream follow each other, so ranks that share a GPU
-    cannot wait for each other there: they get none, and such a call begins behind that stream and returns when its result
-    is complete."""
+    cannot wait for each other on it: for them 0 takes its place. A call on 0 begins after the default stream, and returns
+    when its result is complete."""
     if not t.is_cuda:
         return 0
     return torch._C._cuda_getCurrentRawStream(t.get_device()) or world.default_stream
 
 
 class _DeviceMemory:
-    """Elements of 16 bits as `torch.as_tensor` takes memory of a GPU."""
+    """Memory of a GPU with 16-bit elements, as `torch.as_tensor` takes it."""
 
     def __init__(self, address: int, shape: tuple[int, ...]) -> None:
         self.__cuda_array_interface__ = {"version": 3, "shape": shape, "typestr": "<i2", "data": (address, False)}
 
 
 def result_of(op: Any, like: Tensor) -> Tensor:
-    """A tensor on the operator's own C, for no longer than until it is closed."""
+    """A tensor on the operator's own C. It is valid until the operator is closed."""
     if not like.is_cuda:
         return op.result.torch()
     if op.own_result is None:
@@ -71,18 +71,19 @@ def result_of(op: Any, like: Tensor) -> Tensor:
 
 
 class Call(NamedTuple):
-    """A call as `Engine.known` keeps it: its tensors, what was given for its results, and in `what` its other arguments."""
+    """A call as `Engine.known` keeps it: its tensors, the `into` of its results, and in `key` its other arguments."""
 
     engine: Engine
-    what: tuple[Any, ...]
+    key: tuple[Any, ...]
     tensors: tuple[Tensor, ...]
     into: Tensor | tuple[Tensor, ...] | None = None
 
-    def keep(self, op: Operator, operands: tuple[Any, ...], made: Tensor,
+    def keep(self, op: Operator, operands: tuple[Any, ...], result: Tensor,
              hand_out: Callable[[Tensor, int], None] | None = None, names: tuple[str, ...] | None = None) -> None:
-        """That it ran `op` with these operands, by `names`, or those of `op.operands`, of which the last are the results, of the shape of `made`.
-        `hand_out(result, stream)` copies it from where the operator leaves it, if that is its own memory."""
-        self.engine.keep(self.what, self.into, self.tensors, op, names or op.operands, operands, made.shape, hand_out)
+        """Records that this call ran `op` with these operands, whose names are `names` or `op.operands`. Results are the last
+        operands, and have the shape of `result`. If the operator leaves the result in its own memory,
+        `hand_out(result, stream)` copies it from there."""
+        self.engine.keep(self.key, self.into, self.tensors, op, names or op.operands, operands, result.shape, hand_out)
 
 
 def run_gemm(op: Operator, a: Tensor, weights: Tensor, out: Tensor, call: Call | None = None) -> None:
@@ -100,29 +101,29 @@ def run_collective(op: Operator, x: Tensor, out: Tensor, call: Call | None = Non
         call.keep(op, operands, out)
 
 
-def run_norm(op: Operator, x: Tensor, residual: Tensor, weight: Tensor, made: tuple[Tensor, Tensor], call: Call) -> None:
-    """Of matrices whose rows follow each other; `made` are the normalised rows and the sum."""
-    normed, total = (operand_of(t.view(x.shape)) for t in made)
+def run_norm(op: Operator, x: Tensor, residual: Tensor, weight: Tensor, results: tuple[Tensor, Tensor], call: Call) -> None:
+    """All tensors are matrices without gaps between rows; `results` are the normalised rows and the sum."""
+    normed, total = (operand_of(t.view(x.shape)) for t in results)
     operands = operand_of(x), operand_of(residual), operand_of(weight)
     op._core.run_norm(*operands, total, (normed[0], 0, 1.0), stream_of(x, op.world))
-    call.keep(op, (*operands, normed, total), made[0], names=("in", "residual", "weight", "out", "x"))
+    call.keep(op, (*operands, normed, total), results[0], names=("in", "residual", "weight", "out", "x"))
 
 
 def engine_for(t: Tensor, group_name: str) -> Engine:
-    """The engine of a group for tensors that lie where `t` does."""
+    """The engine of a group for tensors on the device of `t`."""
     return engine_of(group_name, "cuda", t.get_device()) if t.is_cuda else engine_of(group_name, t.device.type)
 
 
 def has_run(engine: Engine, like: Tensor, elements: int, planned: bool = True) -> bool:
-    """Whether a call has a run. With no elements it has one on hosts, of no rows, in which ranks that differ hear so. On
-    GPUs, where such a run waits for nobody, and where nothing can be planned, the rank takes part in a small sum instead:
-    no rank is a step ahead of one that has something to move."""
+    """Whether a call runs its operator. A call without elements does so on hosts, where a run of no rows reports ranks that
+    differ. On GPUs such a run waits for no rank, so the rank takes part in a small sum instead, as it does if nothing can
+    be planned: no rank is a step ahead of one that has elements to move."""
     if isinstance(engine, FakeEngine):
         return False
     if elements > 0 or (planned and not like.is_cuda):
         return True
     if engine.world.size > 1:
-        one = like.new_zeros(1, dtype=torch.float32)
-        op = engine.planned("all_reduce", count=1, dtype="fp32", reduction="sum", phases=1)  # as nobody else asks for it
-        run_collective(op, one, torch.empty_like(one))
+        element = like.new_zeros(1, dtype=torch.float32)
+        op = engine.planned("all_reduce", count=1, dtype="fp32", reduction="sum", phases=1)  # no other call plans this problem
+        run_collective(op, element, torch.empty_like(element))
     return False

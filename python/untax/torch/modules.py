@@ -12,7 +12,8 @@ from .groups import name_of, rank_of, ranks_of
 
 
 class _Replicated(torch.autograd.Function):
-    """A parameter that all ranks have alike, and each applies to its own tokens: its gradient is that of all tokens."""
+    """A parameter that is the same at all ranks, and that each rank applies to its own tokens. Its gradient is summed over
+    the ranks, so it is that of all tokens."""
 
     @staticmethod
     def forward(ctx: Any, parameter: Tensor, group: str) -> Tensor:
@@ -25,7 +26,7 @@ class _Replicated(torch.autograd.Function):
 
 
 def in_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """In the type of torch.autocast where that is on, as torch.nn.Linear takes its tensors."""
+    """The tensors in the type of torch.autocast, as torch.nn.Linear takes them; unchanged if autocast is off."""
     kind = tensors[0].device.type
     if not torch.is_autocast_enabled(kind):
         return tensors
@@ -46,14 +47,14 @@ class _ParallelLinear(nn.Module):
         return f"{cols} -> {rows} of this rank, bias={self.bias is not None}, dim={self.dim}, partials={self.partials}"
 
 
-def _part(whole: int, what: str, group: Any) -> tuple[int, int]:
-    """How many of `whole` a rank has, and where its own begin."""
-    name = name_of(group)
-    ranks = ranks_of(name)
+def _part(whole: int, name: str, group: Any) -> tuple[int, int]:
+    """The size of a rank's equal part of `whole`, and where the part of this rank begins."""
+    group_name = name_of(group)
+    ranks = ranks_of(group_name)
     if whole % ranks != 0:
-        raise InvalidArgument(f"{what} is {whole}, which {ranks} ranks cannot share equally")
+        raise InvalidArgument(f"{name} is {whole}, which {ranks} ranks cannot share equally")
     part = whole // ranks
-    return part, part * rank_of(name)
+    return part, part * rank_of(group_name)
 
 
 class ColumnParallelLinear(_ParallelLinear):
@@ -69,15 +70,15 @@ class ColumnParallelLinear(_ParallelLinear):
     @classmethod
     def of(cls, linear: nn.Linear, *, group: Any = None, dim: int = 0,
            partials: str | None = None) -> ColumnParallelLinear:
-        """This rank's part of a layer that every rank has whole."""
+        """This rank's part of `linear`, a layer that every rank has as a whole."""
         own, first = _part(linear.out_features, "out_features", group)
-        made = cls(linear.in_features, linear.out_features, linear.bias is not None, group=group, dim=dim,
+        layer = cls(linear.in_features, linear.out_features, linear.bias is not None, group=group, dim=dim,
                    device=linear.weight.device, dtype=linear.weight.dtype, partials=partials)
         with torch.no_grad():
-            made.weight.copy_(linear.weight[first : first + own])
-            if made.bias is not None:
-                made.bias.copy_(linear.bias[first : first + own])
-        return made
+            layer.weight.copy_(linear.weight[first : first + own])
+            if layer.bias is not None:
+                layer.bias.copy_(linear.bias[first : first + own])
+        return layer
 
     def forward(self, x: Tensor) -> Tensor:
         x, weight = in_autocast(x, self.weight)
@@ -99,15 +100,15 @@ class RowParallelLinear(_ParallelLinear):
     @classmethod
     def of(cls, linear: nn.Linear, *, group: Any = None, dim: int = 0,
            partials: str | None = None) -> RowParallelLinear:
-        """This rank's part of a layer that every rank has whole."""
+        """This rank's part of `linear`, a layer that every rank has as a whole."""
         own, first = _part(linear.in_features, "in_features", group)
-        made = cls(linear.in_features, linear.out_features, linear.bias is not None, group=group, dim=dim,
+        layer = cls(linear.in_features, linear.out_features, linear.bias is not None, group=group, dim=dim,
                    device=linear.weight.device, dtype=linear.weight.dtype, partials=partials)
         with torch.no_grad():
-            made.weight.copy_(linear.weight[:, first : first + own])
-            if made.bias is not None:
-                made.bias.copy_(linear.bias)
-        return made
+            layer.weight.copy_(linear.weight[:, first : first + own])
+            if layer.bias is not None:
+                layer.bias.copy_(linear.bias)
+        return layer
 
     def forward(self, x: Tensor) -> Tensor:
         x, weight = in_autocast(x, self.weight)

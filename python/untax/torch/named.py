@@ -1,7 +1,7 @@
-"""Operators of the library that torch has no shapes for: their operands and fields become arguments, by name.
+"""Operators without functions of their own in `untax.torch`: their operands and fields become arguments, by name.
 
-`torch.ops.untax.my_op(a, weights, group_name, m, n, k)` takes what a run reads, the group and the fields of the problem
-but the element type, which is that of the first operand.
+`torch.ops.untax.my_op(a, weights, group_name, m, n, k)` takes the operands that a run reads, the group, and the
+fields of the problem. The element type is that of the first operand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _kinds = {"integer": "int {}", "flag": "bool {}=False", "choice": "str? {}=None"
 
 
 class NamedCall:
-    """One operator as torch calls it: its schema, what runs, and what a fake run gives."""
+    """One operator as torch calls it: its schema, its run and its fake implementation."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -42,10 +42,10 @@ class NamedCall:
 
     def _split(self, arguments: Sequence[Any], named: dict[str, Any]) -> tuple[dict[str, Tensor], str, dict[str, Any]]:
         """Operands, the name of the group, and settings of the problem."""
-        given = {**dict(zip(self.order, arguments, strict=False)), **named}
-        operands = {name: given[name] for name in self.reads if given.get(name) is not None}
-        settings = {field.name: given[field.name] for field in self.fields if field.name in given}
-        return operands, given["group_name"], settings
+        values = {**dict(zip(self.order, arguments, strict=False)), **named}
+        operands = {name: values[name] for name in self.reads if values.get(name) is not None}
+        settings = {field.name: values[field.name] for field in self.fields if field.name in values}
+        return operands, values["group_name"], settings
 
     def run(self, *arguments: Any, **named: Any) -> Any:
         operands, group_name, settings = self._split(arguments, named)
@@ -54,21 +54,21 @@ class NamedCall:
         op = engine.planned(self.kind, dtype=first.dtype, **settings)
         written = {name: named[name] for name in self.results if named.get(name) is not None}
         rows = {name: t.detach().contiguous() for name, t in operands.items()}
-        made = self._made(self._shapes(first, group_name, settings), first, written)
-        return op.run(**rows, **made, stream=stream_of(first, engine.world) or None)
+        results = self._allocate(self._shapes(first, group_name, settings), first, written)
+        return op.run(**rows, **results, stream=stream_of(first, engine.world) or None)
 
     def _shapes(self, first: Tensor, group_name: str, settings: dict[str, Any]) -> tuple[Shape, ...]:
-        """Of this problem; a plan may be one of a capacity."""
+        """The operands of this problem. The plan that runs it may have a larger capacity."""
         return shapes(self.kind, {"type": type_name(first.dtype), **settings}, ranks_of(group_name), rank_of(group_name))
 
-    def _made(self, operands: Sequence[Shape], like: Tensor, written: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _allocate(self, operands: Sequence[Shape], like: Tensor, written: dict[str, Tensor]) -> dict[str, Tensor]:
         return {shape.name: written.get(shape.name, like.new_empty((shape.rows, shape.cols), dtype=getattr(torch, shape.dtype)))
                 for shape in operands if shape.name in self.results}
 
     def fake(self, *arguments: Any, **named: Any) -> Any:
         operands, group_name, settings = self._split(arguments, named)
         first = next(iter(operands.values()))
-        results = tuple(self._made(self._shapes(first, group_name, settings), first, {}).values())
+        results = tuple(self._allocate(self._shapes(first, group_name, settings), first, {}).values())
         return results[0] if len(results) == 1 else results
 
 

@@ -1,4 +1,4 @@
-"""Sums over ranks whose rows are normalised."""
+"""Sums over ranks with normalised rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .calls import Call, aligned, engine_for, has_run, run_norm
 from .collectives import run_all_reduce
 from .define import operator
 from .groups import name_of
-from .shapes import as_matrix, handed, kernels_lack, last_of, require_alike, require_shape, room
+from .shapes import allocate_result, as_matrix, deliver, kernels_lack, last_extent, require_alike, require_shape
 
 __all__ = ["all_reduce_rms_norm"]
 _ops = torch.ops.untax
@@ -19,48 +19,48 @@ _ops = torch.ops.untax
 
 def run_all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float, group_name: str, *,
                             normed: Tensor | None = None, total: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    engine, what = engine_for(x, group_name), ("all_reduce_rms_norm", eps)
+    engine, key = engine_for(x, group_name), ("all_reduce_rms_norm", eps)
     into = None if normed is None and total is None else (normed, total)
-    if (made := engine.known.again(what, into, x, residual, weight)) is not None:
-        return made
-    given = x, residual, weight
-    hidden, shape = last_of("x", x), tuple(x.shape)
-    if weight.dtype == torch.float32:  # as models keep it beside activations of 16 bits
+    if (results := engine.known.again(key, into, x, residual, weight)) is not None:
+        return results
+    tensors = x, residual, weight
+    hidden, shape = last_extent("x", x), tuple(x.shape)
+    if weight.dtype == torch.float32:  # models may keep norm weights in fp32 beside activations of 16 bits
         weight = weight.to(x.dtype)
     require_alike(x, residual=residual, weight=weight)
     require_shape("residual", residual, *shape)
     require_shape("weight", weight, hidden)
-    made = room(x, shape, 0, normed), room(x, shape, 0, total)
-    if hidden > 16384 or kernels_lack(x, hidden):  # for which all_reduce_norm is not there
-        torch.add(run_all_reduce(x, "sum", group_name), residual, out=made[1])
-        made[0].copy_(torch.nn.functional.rms_norm(made[1], (hidden,), weight, eps))
+    results = allocate_result(x, shape, 0, normed), allocate_result(x, shape, 0, total)
+    if hidden > 16384 or kernels_lack(x, hidden):  # all_reduce_norm does not take the call
+        torch.add(run_all_reduce(x, "sum", group_name), residual, out=results[1])
+        results[0].copy_(torch.nn.functional.rms_norm(results[1], (hidden,), weight, eps))
     elif has_run(engine, x, x.numel(), hidden > 0):
-        # The library takes an epsilon of 0 for none given, and puts its own there; so the least normal number stands for 0.
+        # The library replaces an epsilon of 0 by its default, so the least normal number stands for 0.
         least = torch.finfo(torch.float32).tiny
         op = engine.planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
                             epsilon=least if 0 <= eps < least else eps)
         parts, residual = (aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
-        run_norm(op, parts, residual, aligned(weight.contiguous()), made, Call(engine, what, given, into))
-    return handed(made[0], normed), handed(made[1], total)
+        run_norm(op, parts, residual, aligned(weight.contiguous()), results, Call(engine, key, tensors, into))
+    return deliver(results[0], normed), deliver(results[1], total)
 
 
-def _gradients(ctx: Any, of_normed: Tensor, of_total: Tensor) -> tuple[Tensor | None, ...]:
-    """In fp32: of total = sum of x + residual, and of normed = total * scale * weight, where scale is of each row."""
+def _gradients(ctx: Any, grad_normed: Tensor, grad_total: Tensor) -> tuple[Tensor | None, ...]:
+    """In fp32, the gradients of total = sum of x + residual and normed = total * scale * weight, with a scale for each row."""
     total, weight = ctx.saved_tensors
     rows = total.float()
     scale = (rows.square().mean(-1, keepdim=True) + ctx.eps).rsqrt()
-    unit, grad = rows * scale, of_normed.float()
-    of_unit = grad * weight.float()
-    grad_of_rows = scale * (of_unit - unit * (of_unit * unit).mean(-1, keepdim=True)) + of_total.float()
-    of_residual = grad_of_rows.to(total.dtype)
-    of_x = _ops.all_reduce(of_residual, "sum", ctx.group_name) if ctx.needs_input_grad[0] else None
-    of_weight = as_matrix(grad * unit).sum(0).to(weight.dtype) if ctx.needs_input_grad[2] else None
-    return of_x, of_residual, of_weight
+    unit, grad = rows * scale, grad_normed.float()
+    grad_unit = grad * weight.float()
+    grad_of_rows = scale * (grad_unit - unit * (grad_unit * unit).mean(-1, keepdim=True)) + grad_total.float()
+    grad_residual = grad_of_rows.to(total.dtype)
+    grad_x = _ops.all_reduce(grad_residual, "sum", ctx.group_name) if ctx.needs_input_grad[0] else None
+    grad_weight = as_matrix(grad * unit).sum(0).to(weight.dtype) if ctx.needs_input_grad[2] else None
+    return grad_x, grad_residual, grad_weight
 
 
 @operator(run_all_reduce_rms_norm, results=("normed", "total"), gradient=_gradients, saved=("total", "weight"))
 def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float = 1e-5,
                         group: Any = None) -> tuple[Tensor, Tensor]:
-    """(normed, total): the sum of the x of all ranks and of residual, and its rows divided by the root of their mean square
-    plus eps, times weight. weight may be of fp32 and is rounded to the type of x."""
+    """(normed, total): total is the sum of the x of all ranks and of residual; normed is total with each row divided by
+    sqrt(mean square of the row + eps) and multiplied by weight. weight may be fp32 and is rounded to the type of x."""
     return _ops.all_reduce_rms_norm(x, residual, weight, eps, name_of(group))

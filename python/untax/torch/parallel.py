@@ -46,7 +46,7 @@ def _every_token(x: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
 
 
 class _Entrance(torch.autograd.Function):
-    """What is the same at all ranks, as the layers of the decoder take it: this rank's tokens, or all of them."""
+    """Turns a tensor that is the same at all ranks into the input of the decoder's layers: this rank's tokens, or all tokens."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, layout: Layout) -> Tensor:
@@ -62,7 +62,7 @@ class _Entrance(torch.autograd.Function):
 
 
 class _Exit(torch.autograd.Function):
-    """What the layers of the decoder give, of `shape`, the same at all ranks."""
+    """Turns the output of the decoder's layers into a tensor of `shape` that is the same at all ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
@@ -75,7 +75,7 @@ class _Exit(torch.autograd.Function):
 
 
 class _Sum(torch.autograd.Function):
-    """The sum of what the ranks have, whose gradient is the same at all of them."""
+    """The sum of x over the ranks. The gradient is the same at all ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group_name: str) -> Tensor:
@@ -87,7 +87,7 @@ class _Sum(torch.autograd.Function):
 
 
 class _Product(torch.autograd.Function):
-    """x, the same at all ranks, times the weights of each, side by side; the gradient is the same at all ranks."""
+    """x, which is the same at all ranks, times the weights of all ranks, side by side. The gradient is the same at all ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, layout: Layout) -> Tensor:
@@ -104,21 +104,22 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         x, weight = ctx.saved_tensors
         grad = grad.narrow(-1, ctx.layout.rank * weight.shape[0], weight.shape[0])
-        of_x = _ops.matmul_all_reduce(grad, weight, "sum", ctx.layout.group_name) if ctx.needs_input_grad[0] else None
-        of_weight = grad.flatten(0, -2).t() @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
-        return of_x, of_weight, None
+        grad_x = _ops.matmul_all_reduce(grad, weight, "sum", ctx.layout.group_name) if ctx.needs_input_grad[0] else None
+        grad_weight = grad.flatten(0, -2).t() @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        return grad_x, grad_weight, None
 
 
 class SplitColumnLinear(ColumnParallelLinear):
-    """Linear layers of the same input in one. This rank's share of the tokens, [tokens / W, features], gives all tokens; tokens
-    that are not split, [batch, length, features], stay as many."""
+    """Several linear layers of the same input, as one layer. An input of this rank's share of the tokens, [tokens / W, features],
+    has an output of all tokens; an input of all tokens, [batch, length, features], too."""
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x) if x.dim() == 2 else nn.functional.linear(x, self.weight, self.bias)
 
 
 class SplitRowLinear(RowParallelLinear):
-    """All tokens give this rank's share of them, [tokens / W, features], or all of them if a call has few."""
+    """A linear layer with an input of all tokens. The output has this rank's share of the tokens, [tokens / W, features], or
+    all tokens if the call has few."""
 
     layout: Layout
 
@@ -131,7 +132,7 @@ class SplitRowLinear(RowParallelLinear):
 
 
 class Features(nn.Module):
-    """Some of the features that a layer before has computed, in place of the linear layer that is part of that one."""
+    """Takes the place of a linear layer that is part of a joint layer: selects its features of the joint output."""
 
     def __init__(self, first: int, count: int) -> None:
         super().__init__()
@@ -145,7 +146,8 @@ class Features(nn.Module):
 
 
 class VocabularyEmbedding(nn.Module):
-    """An embedding of which each rank has some of the vocabulary. Token ids, and what is found, are the same at all ranks."""
+    """An embedding of which each rank has some of the vocabulary. Token ids and the
+    embedded tokens are the same at all ranks."""
 
     def __init__(self, embedding: nn.Embedding, weight: nn.Parameter, layout: Layout) -> None:
         super().__init__()
@@ -161,7 +163,7 @@ class VocabularyEmbedding(nn.Module):
         rows = input_ids - self.first
         own = (rows >= 0) & (rows < self.weight.shape[0])
         known = (input_ids >= 0) & (input_ids < self.num_embeddings)
-        rows = rows.masked_fill(known & ~own, 0)  # others stay outside, and are refused as torch does it
+        rows = rows.masked_fill(known & ~own, 0)  # ids outside of the vocabulary stay, so torch refuses them
         x = nn.functional.embedding(rows, self.weight, self.padding_idx) * own.unsqueeze(-1)
         x = _Sum.apply(x, self.layout.group_name)
         return x if self.embed_scale is None else x * self.embed_scale.to(x.dtype)
@@ -190,13 +192,13 @@ def _parameter(values: Tensor, like: Tensor) -> nn.Parameter:
 
 
 def _equal(name: str, extent: int, layout: Layout, dim: int = 0) -> Shard:
-    """Equal parts, one behind the other."""
+    """Divides `extent` into equal parts, in rank order."""
     width = extent // layout.ranks
     return Shard(name, dim, extent, width, tuple(rank * width for rank in range(layout.ranks)))
 
 
 def _vocabulary(name: str, extent: int, layout: Layout) -> Shard:
-    """Parts of a multiple of 8 rows, as matmul_all_scatter has them, of which the last ranks may have fewer."""
+    """Divides the vocabulary into parts of a multiple of 8 rows, as matmul_all_scatter does; the last ranks may have fewer."""
     width = -(-extent // layout.ranks)
     width = -(-width // 8) * 8 if layout.ranks > 1 else width
     return Shard(name, 0, extent, width, tuple(min(rank * width, extent) for rank in range(layout.ranks)))
@@ -233,7 +235,7 @@ def _row(linear: nn.Linear, shard: Shard, layout: Layout) -> SplitRowLinear:
 
 
 def _before_attention(attention: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Queries, keys and values of all tokens take the place of the hidden states; `Features` hand each its own."""
+    """Replaces the hidden states by the joint queries, keys and values of all tokens, from which `Features` select."""
     x = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
     y = attention.qkv_proj(x)
     if x.dim() == 2:
@@ -252,9 +254,9 @@ def _before_mlp(mlp: nn.Module, args: tuple[Any, ...]) -> Tensor:
 def _before_layers(layout: Layout, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     weight = layer.input_layernorm.weight
     if weight.requires_grad and torch.is_grad_enabled() and not torch.compiler.is_compiling() and not weight._backward_hooks:
-        raise Unsupported(f"rank {layout.rank}: the parameters of a model that parallelize has split were replaced, as copy.deepcopy and "
-                          "FSDP do; those of norms have no hooks that sum their gradients over the ranks. Split a new model, or "
-                          "call this one within torch.no_grad()")
+        raise Unsupported(f"rank {layout.rank}: the parameters of a model that parallelize has split were replaced, as "
+                          "copy.deepcopy and FSDP do; those of norms have no hooks that sum their gradients over the ranks. Split "
+                          "a new model, or call this one within torch.no_grad()")
     if "hidden_states" in kwargs:
         return args, {**kwargs, "hidden_states": _Entrance.apply(kwargs["hidden_states"], layout)}
     return (_Entrance.apply(args[0], layout), *args[1:]), kwargs
@@ -262,8 +264,8 @@ def _before_layers(layout: Layout, layer: nn.Module, args: tuple[Any, ...], kwar
 
 def _after_layers(layout: Layout, base: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
     """Hidden states that are returned have all tokens, and are the same at all ranks."""
-    given = next(t for t in (kwargs.get("input_ids"), kwargs.get("inputs_embeds"), *args) if t is not None)
-    shape = given.shape[:2]
+    tokens = next(t for t in (kwargs.get("input_ids"), kwargs.get("inputs_embeds"), *args) if t is not None)
+    shape = tokens.shape[:2]
     if isinstance(output, tuple):
         return (_Exit.apply(output[0], shape, layout), *output[1:])
     output.last_hidden_state = _Exit.apply(output.last_hidden_state, shape, layout)
@@ -289,15 +291,15 @@ def _sum_of_heads(layout: Layout, shards: Sequence[Shard], grad: Tensor) -> Tens
     return torch.cat([own[0], *(total[place : place + rows.shape[0]] for place, rows in zip(places, own[1:], strict=True))])
 
 
-def _hooked(parameter: nn.Parameter, hook: Any) -> None:
-    """With a hook for its gradient, also if it does not require one yet."""
+def _register_hook(parameter: nn.Parameter, hook: Any) -> None:
+    """Registers a hook for the gradient of `parameter`, also if the parameter requires no gradient yet."""
     needed = parameter.requires_grad
     parameter.requires_grad_(True).register_hook(hook)
     parameter.requires_grad_(needed)
 
 
 def _decoder(model: nn.Module) -> nn.Module:
-    """The part of a model that has the layers; models that are not of the families are refused."""
+    """The part of a model that has the layers. Refuses models of other families."""
     config = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
     named = f"{type(model).__name__} (model_type {kind!r})"
@@ -317,7 +319,7 @@ def _decoder(model: nn.Module) -> nn.Module:
 
 
 def _require_split(base: nn.Module, head: Any, layout: Layout) -> None:
-    """Refuses what ranks cannot share, before anything is changed."""
+    """Refuses extents that the ranks cannot share, before the model is changed."""
 
     def refuse(where: str, why: str) -> None:
         raise Unsupported(f"parallelize, rank {layout.rank} of {layout.ranks}: {where}: {why}")
@@ -382,7 +384,7 @@ def _split_attention(attention: nn.Module, where: str, layout: Layout, shards: d
         named = tuple(shard._replace(name=f"{shard.name}.{name}") for _, shard in kinds)
         shards[f"{where}.qkv_proj.{name}"] = named
         if named[1].width * layout.ranks != named[1].extent:  # several ranks have the same keys and values
-            _hooked(parameter, partial(_sum_of_heads, layout, named))
+            _register_hook(parameter, partial(_sum_of_heads, layout, named))
     attention.num_key_value_groups = kinds[0][1].width // kinds[1][1].width
     _split_row(attention, "o_proj", where, layout, shards)
     attention.register_forward_pre_hook(_before_attention, with_kwargs=True)
@@ -439,7 +441,7 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024) -> 
     inside = [parameter for part in (base.layers, base.norm) for module in part.modules()
               if not isinstance(module, (SplitColumnLinear, SplitRowLinear)) for parameter in module.parameters(recurse=False)]
     for parameter in inside:
-        _hooked(parameter, partial(_sum_over_ranks, group_name))
+        _register_hook(parameter, partial(_sum_over_ranks, group_name))
     _split_vocabulary(model, base, head, places, layout, shards)
     base.layers[0].register_forward_pre_hook(partial(_before_layers, layout), with_kwargs=True)
     base.register_forward_hook(partial(_after_layers, layout), with_kwargs=True)

@@ -1,4 +1,4 @@
-"""Checks of tensors that operators are given, and the matrices that are made of them."""
+"""Checks the tensors that are passed to operators, and reshapes them to matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .calls import is_aligned
 
 
 def as_matrix(t: Tensor) -> Tensor:
-    """As a matrix, of all dimensions but the last in one."""
+    """Flattens all dimensions but the last."""
     return t if t.dim() == 2 else t.reshape(math.prod(t.shape[:-1]), t.shape[-1])
 
 
@@ -27,7 +27,7 @@ def from_front(t: Tensor, dim: int) -> Tensor:
 
 
 def require_alike(first: Tensor, **others: Tensor) -> None:
-    """Refuses operands of other devices, whose addresses say nothing, and of other types."""
+    """Refuses operands whose device or type is not that of the first operand."""
     for name, t in others.items():
         if t.device != first.device or t.dtype != first.dtype:
             raise InvalidArgument(f"{name} is of {t.dtype} on {t.device}; it has to be of {first.dtype} on {first.device}, "
@@ -45,7 +45,7 @@ def require_dims(dims: int, **tensors: Tensor) -> None:
             raise InvalidArgument(f"{name} has {t.dim()} dimensions; it has to have {dims}")
 
 
-def last_of(name: str, t: Tensor) -> int:
+def last_extent(name: str, t: Tensor) -> int:
     """The extent of the last dimension."""
     if t.dim() == 0:
         raise InvalidArgument(f"{name} has no dimension; it has to have one at least")
@@ -60,23 +60,23 @@ def share_of(extent: int, dim: int, ranks: int) -> int:
     return extent // ranks
 
 
-def dimension(name: str, dim: int, t: Tensor, of: str = "a") -> int:
-    """`dim` as counted from the first. One that `t`, operand `of`, has not is refused: a remainder would be another
-    dimension."""
+def dimension(name: str, dim: int, t: Tensor, operand: str = "a") -> int:
+    """`dim` as counted from the first dimension. A `dim` outside of the dimensions of `t`, which is `operand`, is refused: its
+    remainder would be another dimension."""
     if not -t.dim() <= dim < t.dim():
         right = f"it has to be from {-t.dim()} to {t.dim() - 1}" if t.dim() > 0 else "there is none"
-        raise InvalidArgument(f"{name} is {dim}; {right}, since {of} has {t.dim()} dimensions")
+        raise InvalidArgument(f"{name} is {dim}; {right}, since {operand} has {t.dim()} dimensions")
     return dim % t.dim()
 
 
 def require_sum(reduce_op: str) -> None:
-    """Refuses what the kernels that multiply and scatter do not reduce by."""
+    """Refuses reductions that kernels which multiply and scatter do not have."""
     if reduce_op not in ("sum", "avg"):
         raise InvalidArgument(f"reduce_op is {reduce_op!r}; it can be sum, avg")
 
 
 def columns_of(a: Tensor, b: Tensor, k: int) -> int:
-    """How many columns b of [k, n] has."""
+    """The number of columns of b, [k, n]."""
     require_alike(a, b=b)
     if b.dim() != 2 or b.shape[0] != k:
         raise InvalidArgument(f"b is {tuple(b.shape)}; it has to be a matrix with {k} rows")
@@ -84,8 +84,8 @@ def columns_of(a: Tensor, b: Tensor, k: int) -> int:
 
 
 def kernels_lack(t: Tensor, *extents: int) -> str:
-    """Why kernels that multiply, add or normalise cannot take a tensor of a GPU; empty if they can, and on hosts. The
-    extents are those that have to be multiples of 8."""
+    """Why kernels that multiply, add or normalise cannot take a tensor of a GPU; empty if they can, and for tensors
+    of hosts. Each of `extents` has to be a multiple of 8."""
     if not t.is_cuda:
         return ""
     if t.dtype == torch.float32:
@@ -95,40 +95,41 @@ def kernels_lack(t: Tensor, *extents: int) -> str:
 
 
 def partials_of(t: Tensor, partials: Any) -> str | None:
-    """The type in which partial results of operands like `t` are sent: None for theirs, or "fp32"."""
-    if partials is None or (word := type_name(partials)) == type_name(t.dtype):
+    """The type in which partial results of operands like `t` are sent: None for the type of the operands,
+    or "fp32"."""
+    if partials is None or (name_of_type := type_name(partials)) == type_name(t.dtype):
         return None
-    if word != "fp32":
+    if name_of_type != "fp32":
         raise InvalidArgument(f"partials is {partials!r}; partial results are sent in the type of the operands, which is "
                               f"{type_name(t.dtype)}, if partials is None, or in \"fp32\"")
-    return word
+    return name_of_type
 
 
-def room(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) -> Tensor:
-    """Where a result with `dim` outermost in memory is made: in `out` if that lies so, else anew."""
+def allocate_result(like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) -> Tensor:
+    """The tensor for a result with `dim` outermost in memory: a view of `out` if its memory has this order, else a new one."""
     if out is not None:
-        lying = out.movedim(dim, 0) if out.dim() == len(shape) > 0 else out
-        fits(like, shape, lying)
-        if lying.is_contiguous() and is_aligned(lying):
-            return lying
+        view = out.movedim(dim, 0) if out.dim() == len(shape) > 0 else out
+        require_fit(like, shape, view)
+        if view.is_contiguous() and is_aligned(view):
+            return view
     return like.new_empty(shape)
 
 
-def fits(like: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
+def require_fit(like: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
     if tuple(out.shape) != shape or out.dtype != like.dtype or out.device != like.device:
         raise InvalidArgument(f"out is {tuple(out.shape)} of {out.dtype} on {out.device}, in the order of memory; it has "
                               f"to be {tuple(shape)} of {like.dtype} on {like.device}")
 
 
-def handed(made: Tensor, out: Tensor | None) -> Tensor:
+def deliver(result: Tensor, out: Tensor | None) -> Tensor:
     """The result, in `out` if there is one."""
     if out is None:
-        return made
-    return out if made.data_ptr() == out.data_ptr() else out.copy_(made)
+        return result
+    return out if result.data_ptr() == out.data_ptr() else out.copy_(result)
 
 
-def of_sharded_k(left: Tensor, right: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
-    """Operands of which each rank has a shard of k, which begins at a multiple of 8."""
+def pad_shards_of_k(left: Tensor, right: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    """Pads the operands of a rank with zeros, so that its shard of k is a multiple of 8."""
     k = left.shape[1]
     rounded = -(-k // 8) * 8 if ranks > 1 else k
     if rounded == k:
@@ -137,7 +138,7 @@ def of_sharded_k(left: Tensor, right: Tensor, ranks: int) -> tuple[Tensor, Tenso
 
 
 def _power_of(ranks: int) -> int:
-    """The least power of two that is not below."""
+    """The least power of two that is at least `ranks`."""
     return 1 << (ranks - 1).bit_length()
 
 
@@ -148,7 +149,7 @@ def before_sum(t: Tensor, reduce_op: str, ranks: int) -> Tensor:
 
 
 def after_sum(total: Tensor, reduce_op: str, ranks: int) -> Tensor:
-    """The mean, of a sum of what `before_sum` gives."""
+    """The mean, from the sum of the results of `before_sum`."""
     if reduce_op == "avg" and _power_of(ranks) != ranks:
         total.mul_(_power_of(ranks) / ranks)
     return total

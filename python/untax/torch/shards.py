@@ -27,7 +27,7 @@ class Shard(NamedTuple):
         return self.first[rank], max(0, min(self.width, self.extent - self.first[rank]))
 
     def part(self, whole: Tensor, rank: int) -> Tensor:
-        """A copy of what a rank has."""
+        """A copy of the part of a rank."""
         shape = list(whole.shape)
         shape[self.dim] = self.width
         own = whole.new_zeros(shape)
@@ -36,7 +36,7 @@ class Shard(NamedTuple):
         return own
 
     def whole(self, parts: Sequence[Tensor]) -> Tensor:
-        """The parameter, of what all ranks have."""
+        """The whole parameter, from the parts of all ranks."""
         shape = self.shape(parts[0])
         joined = parts[0].new_empty(shape)
         for rank, part in enumerate(parts):
@@ -45,12 +45,12 @@ class Shard(NamedTuple):
         return joined
 
     def shape(self, part: Tensor) -> tuple[int, ...]:
-        """The shape of the whole, of the part of a rank."""
+        """The shape of the whole parameter, from the part of a rank."""
         return tuple(self.extent if dim == self.dim else extent for dim, extent in enumerate(part.shape))
 
 
 class Layout(NamedTuple):
-    """The group of a parallel model, and from how many tokens on a call splits them over the ranks."""
+    """The group of a parallel model, and the least number of tokens that a call splits over the ranks."""
 
     group_name: str
     ranks: int
@@ -103,7 +103,7 @@ def _gathered(own: Tensor, group_name: str, ranks: int, kept: bool) -> list[Tens
 
 @torch.no_grad()
 def full_state_dict(model: nn.Module, *, rank: int | None = None) -> dict[str, Tensor]:
-    """Collective. The state dict that a model had before `parallelize`, with the values of now: the same names in the same
+    """Collective. The state dict that a model had before `parallelize`, with the current values: the same names in the same
     order, whole tensors, on the CPU. With `rank` only this rank of the group gets it, and the others an empty one, which spares
     their memory. `model.save_pretrained(folder, state_dict=...)` writes it, at one rank.
 
@@ -144,15 +144,15 @@ def load_full_state_dict(model: nn.Module, state_dict: Mapping[str, Any]) -> Non
     own = model.state_dict()
     targets = {key: plan.pieces(key, tensor) if key in plan.shards else
                [(Shard(key, 0, tensor.shape[0] if tensor.dim() > 0 else 1, 0, ()), tensor)] for key, tensor in own.items()}
-    given_at = {tensor.data_ptr() for pieces in targets.values() for shard, tensor in pieces if shard.name in state_dict}
+    loaded = {tensor.data_ptr() for pieces in targets.values() for shard, tensor in pieces if shard.name in state_dict}
     wrong = []
     for pieces in targets.values():
         for shard, tensor in pieces:
             if shard.name not in state_dict:
-                if tensor.data_ptr() not in given_at:
+                if tensor.data_ptr() not in loaded:
                     wrong.append(f"{shard.name} is missing")
-            elif (given := tuple(state_dict[shard.name].shape)) != (shape := shard.shape(tensor)):
-                wrong.append(f"{shard.name} is {given} and has to be {shape}")
+            elif (whole := tuple(state_dict[shard.name].shape)) != (shape := shard.shape(tensor)):
+                wrong.append(f"{shard.name} is {whole} and has to be {shape}")
     wrong += [f"the model has no {name}" for name in state_dict if name not in plan.names]
     if wrong:
         raise InvalidArgument(f"rank {plan.layout.rank}: the state dict does not fit {type(model).__name__}: "
@@ -160,8 +160,8 @@ def load_full_state_dict(model: nn.Module, state_dict: Mapping[str, Any]) -> Non
     for key, pieces in targets.items():
         for shard, tensor in pieces:
             if shard.name in state_dict:
-                given = state_dict[shard.name]
-                tensor.copy_(shard.part(given, plan.layout.rank) if key in plan.shards else given)
+                parameter = state_dict[shard.name]
+                tensor.copy_(shard.part(parameter, plan.layout.rank) if key in plan.shards else parameter)
 
 
 @torch.no_grad()

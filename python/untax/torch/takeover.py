@@ -25,7 +25,7 @@ _rows_worth_a_copy: float = 0
 
 
 class Report(dict[tuple[str, str], int]):
-    """How many calls of each operator were carried out in which way, with the reason where it was not by untax."""
+    """The number of calls of each operator, by the way in which they were carried out, and the reasons for calls of torch."""
 
     def __str__(self) -> str:
         lines = [f"{operator}: {calls} calls, {way}" for (operator, way), calls in sorted(self.items())]
@@ -43,7 +43,7 @@ def forget() -> None:
 
 
 def _why_not(a: Tensor, bs: list[Tensor], group_name: str) -> str:
-    """Why untax cannot take a call; empty if it can. All ranks find the same."""
+    """Why untax cannot take a call; empty if it can. The answer is the same at all ranks."""
     if a.dtype not in _types:
         return f"untax has no {a.dtype}"
     for b in bs:
@@ -61,7 +61,7 @@ def _gathered_rows(a: Tensor, gather_dim: int, group_name: str) -> int:
     return a.shape[:-1].numel() * ranks
 
 
-def _refused(operator: str, why: str) -> None:
+def _count_refusal(operator: str, why: str) -> None:
     if os.environ.get("UNTAX_STRICT") == "1":
         raise Unsupported(f"{operator}: {why}, and UNTAX_STRICT is 1, so torch's implementation is not asked")
     _calls[operator, f"by torch: {why}"] += 1
@@ -77,7 +77,7 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
     if together:
         why = kernels_lack(A, Bs[0].shape[0], sum(columns))
     if why:
-        _refused(name, why)
+        _count_refusal(name, why)
         others = symm_mem._fused_all_gather_matmul if A.is_cuda else symm_mem._fused_all_gather_matmul_fallback
         return others(A, Bs, gather_dim, group_name, return_A=return_A)
     if len(Bs) == 1 and together:
@@ -90,8 +90,8 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
         parts = whole.movedim(outermost, 0).split(columns, -1)
         return None, [part.contiguous().movedim(0, outermost) for part in parts]
     # A matrix that is needed as a whole, or several times, is gathered once.
-    what = "A is asked for" if return_A else "rows are few for several weights"
-    _calls[name, f"by untax, gathered first, since {what}"] += 1
+    reason = "A is asked for" if return_A else "rows are few for several weights"
+    _calls[name, f"by untax, gathered first, since {reason}"] += 1
     outermost = dimension("gather_dim", gather_dim, A)
     whole = run_all_gather(A, outermost, group_name)
     # All results lie as torch's own do, since what torch compiles relies on their strides.
@@ -111,7 +111,7 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
         last = scatter_dim % A.dim() == A.dim() - 1
         why = kernels_lack(A, A.shape[-1], A.shape[:-1].numel() if last else B.shape[1])
     if why:
-        _refused(name, why)
+        _count_refusal(name, why)
         others = symm_mem._fused_matmul_reduce_scatter if A.is_cuda else symm_mem._fused_matmul_reduce_scatter_fallback
         return others(A, B, reduce_op, scatter_dim, group_name)
     _calls[name, "by untax, fused"] += 1
@@ -121,8 +121,8 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
 
 def install(rows_worth_a_copy: int | None = 2048) -> None:
     """From here on `symm_mem::fused_all_gather_matmul` and `symm_mem::fused_matmul_reduce_scatter` run on untax, for
-    tensors of CPUs and of GPUs, and so does code that emits them. A call that untax does not support goes to torch's implementation;
-    `report` says how often, and why, and with UNTAX_STRICT=1 it is an error.
+    tensors of CPUs and of GPUs, and so does code that emits them. A call that untax does not support goes to torch's
+    implementation; `report` says how often, and why, and with UNTAX_STRICT=1 it is an error.
 
     `rows_worth_a_copy`: from so many gathered rows on several weights of one call are copied side by side, at each call,
     for one fused product; below, and at all numbers of rows for None, A is gathered first, and torch multiplies. A copy
