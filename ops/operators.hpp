@@ -19,6 +19,7 @@
 #include "ops/linear/spec.hpp"
 #include "ops/merge_partial_attention/spec.hpp"
 #include "ops/reduce_scatter/spec.hpp"
+#include "ops/rope_append/spec.hpp"
 
 namespace untax {
 
@@ -36,7 +37,7 @@ struct operator_types {
 using library_operators =
     operator_types<all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter, gemm_all_reduce,
                    all_gather, reduce_scatter, all_reduce, all_to_all, broadcast, flash_decode,
-                   all_reduce_norm, merge_partial_attention, flash_attention, linear>;
+                   all_reduce_norm, merge_partial_attention, flash_attention, linear, rope_append>;
 
 /// The entries of the library's specs whose `entry()` is of this kind.
 template <class Entry>

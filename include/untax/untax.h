@@ -29,6 +29,7 @@
 #include <untax/c/library.h>
 #include <untax/c/merge_partial_attention.h>
 #include <untax/c/operator.h>
+#include <untax/c/rope_append.h>
 #include <untax/c/select.h>
 #include <untax/c/sparse.h>
 #include <untax/c/trace.h>

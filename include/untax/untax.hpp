@@ -20,6 +20,8 @@
 #include <untax/ops/gemm_reduce_scatter.hpp>      // IWYU pragma: export
 #include <untax/ops/linear.hpp>                   // IWYU pragma: export
 #include <untax/ops/merge_partial_attention.hpp>  // IWYU pragma: export
+#include <untax/ops/rope_append.hpp>              // IWYU pragma: export
+#include <untax/ops/rope_table.hpp>               // IWYU pragma: export
 #include <untax/ops/run_order.hpp>                // IWYU pragma: export
 #include <untax/rma/atomic.hpp>                   // IWYU pragma: export
 #include <untax/rma/copy.hpp>                     // IWYU pragma: export

@@ -205,6 +205,48 @@ def test_flash_decode(seed, page_size):
         assert np.allclose(out.reshape(expected.shape), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("page_size", [0, 4])
+def test_rope_append(seed, page_size):
+    rng = np.random.default_rng(seed)
+    heads, kv_heads, dim, rotated, batch, keys = 3, 2, 8, 6, 4, 10
+    per_sequence = -(-keys // page_size) if page_size else 0
+    cache = np.full(((batch * per_sequence + 2) * page_size if page_size else batch * keys, kv_heads * dim), np.nan, np.float32)
+    caches = cache.copy(), cache.copy()
+    qkv = rng.standard_normal((3, heads + 2 * kv_heads, dim)).astype(np.float32)
+    bias = rng.standard_normal(qkv.shape[1:]).astype(np.float32)
+    weights = rng.standard_normal((2, dim)).astype(np.float32)
+    angles = np.outer(np.arange(keys), 100 ** (-np.arange(rotated // 2) / (rotated // 2)))
+    rotations = np.concatenate([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+    position, sequence = np.array([9, 0, 5], np.int32), np.array([2, 0, 2], np.int32)
+    table = rng.permutation(batch * per_sequence + 2)[:batch * per_sequence].reshape(batch, per_sequence).astype(np.int32)
+
+    y = (qkv + bias).astype(np.float64)
+    for part, weight in ((y[:, :heads], weights[0]), (y[:, heads:-kv_heads], weights[1])):
+        part *= (weight + 1) / np.sqrt((part**2).mean(-1, keepdims=True) + 1e-6)
+        a, b = (part[..., :rotated].reshape(*part.shape[:2], -1, 2) + 0).transpose(3, 0, 1, 2)
+        cos, sin = (f(angles[position])[:, None] for f in (np.cos, np.sin))
+        part[..., 0:rotated:2], part[..., 1:rotated:2] = a * cos - b * sin, b * cos + a * sin
+
+    with untax.World.threads(1)[0] as world:
+        op = untax.RopeAppend(world, tokens=5, heads=heads, kv_heads=kv_heads, head_dim=dim, rotated=rotated, batch=batch,
+                              keys=keys, positions=keys, page_size=page_size, pages=batch * per_sequence + 2 if page_size else 0,
+                              dtype="fp32", interleaved=True, bias=True, norm=True, norm_offset=1, varying_tokens=True)
+        given = dict(bias=bias.reshape(-1), q_norm=weights[0], k_norm=weights[1], sequence=sequence,
+                     page_table=table if page_size else None)
+        q = op(qkv.reshape(3, -1), rotations, position, *caches, **given)
+        assert np.allclose(q.reshape(3, heads, dim), y[:, :heads], atol=1e-5)
+        for t, (b, i) in enumerate(zip(sequence, position, strict=True)):
+            row = table[b, i // page_size] * page_size + i % page_size if page_size else b * keys + i
+            for found, right in zip(caches, (y[t, heads:-kv_heads], y[t, -kv_heads:]), strict=True):
+                assert np.allclose(found[row].reshape(kv_heads, dim), right, atol=1e-5)
+                found[row] = np.nan
+        assert all(np.isnan(found).all() for found in caches)
+        with pytest.raises(untax.InvalidArgument, match=r"position\[1\] is -1"):
+            op(qkv.reshape(3, -1), rotations, np.array([9, -1, 5], np.int32), *caches, **given)
+        with pytest.raises(untax.InvalidArgument, match="position"):
+            op(qkv.reshape(3, -1), rotations, position[:2], *caches, **given)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_flash_attention(seed, causal):
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Attention: of one token of each sequence, over all ranks, and of all queries of some sequences."""
+"""Attention: of one token of each sequence, over all ranks, and of all queries of some sequences; and what comes before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .planned import Operator
 from .types import address_of, as_operand, empty_like, stream_number, type_name
 from .world import World
 
-__all__ = ["FlashAttention", "FlashDecode", "MergePartialAttention"]
+__all__ = ["FlashAttention", "FlashDecode", "MergePartialAttention", "RopeAppend"]
 
 
 class FlashDecode(Operator):
@@ -110,3 +110,38 @@ class FlashAttention(Operator):
         self._core.run_attention(as_operand(q), as_operand(keys), as_operand(values), as_operand(out), begins, address,
                                  stream_number(stream))
         return out if log_sums is None else (out, log_sums)
+
+
+class RopeAppend(Operator):
+    """What follows the projection to queries, keys and values: bias, norm of heads, RoPE, append to a cache. Nothing is sent.
+
+    `qkv`: [tokens, (heads + 2 * kv_heads) * head_dim]; a row has the heads of q, of k, of v. `rotations`: [positions,
+    rotated] of fp32, the cosines of the rotated / 2 angles of a position, then the sines. `position`: [tokens] of int32.
+    `keys_`, `values`: the cache, [batch * keys, kv_heads * head_dim], or [pages * page_size, ...]; rows of the tokens are
+    written. `sequence`: [tokens] of int32; without it token t belongs to sequence t. `page_table`: [batch, ceil(keys /
+    page_size)] of int32, where there are pages. With `varying_tokens` a run has any number of tokens up to that. Neither
+    planning nor running is collective. A token that is out of range is an error on hosts; on GPUs it gets zeros as its q.
+    """
+
+    name = "rope_append"
+    operands = ("qkv", "rotations", "position", "keys", "values", "q")
+
+    def __init__(self, world: World, *, tokens: int, heads: int, kv_heads: int, head_dim: int, batch: int, keys: int,
+                 positions: int, rotated: int = 0, page_size: int = 0, pages: int = 0, dtype: Any = "bf16",
+                 interleaved: bool = False, bias: bool = False, norm: bool = False, norm_offset: float = 0,
+                 epsilon: float = 0, **options: Any) -> None:
+        super().__init__(world, tokens=tokens, heads=heads, kv_heads=kv_heads, head_dim=head_dim, rotated=rotated,
+                         batch=batch, keys=keys, page_size=page_size, pages=pages, positions=positions,
+                         type=type_name(dtype), interleaved=bool(interleaved), bias=bool(bias), norm=bool(norm),
+                         norm_offset=float(norm_offset), epsilon=float(epsilon), **options)
+
+    def run(self, qkv: Any, rotations: Any, position: Any, keys: Any, values: Any, q: Any = None, *, bias: Any = None,
+            q_norm: Any = None, k_norm: Any = None, sequence: Any = None, page_table: Any = None, stream: Any = None) -> Any:
+        """One run. Returns `q`, which is made like `qkv` if it is not given."""
+        if q is None:
+            q = empty_like(qkv, (qkv.shape[0], self.operand("q")[0][1]))
+        read = {"qkv": qkv, "rotations": rotations, "position": position, "bias": bias, "q_norm": q_norm, "k_norm": k_norm,
+                "sequence": sequence, "page_table": page_table}
+        self._core.run({name: as_operand(operand) for name, operand in read.items() if operand is not None},
+                       {"keys": as_operand(keys), "values": as_operand(values), "q": as_operand(q)}, stream_number(stream))
+        return q

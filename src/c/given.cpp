@@ -50,6 +50,22 @@ flash_attention_operands operands_of(const untax_attention_arguments* given) {
           .key_begins = a.key_begins};
 }
 
+rope_append_operands operands_of(const untax_rope_append_arguments* given) {
+  require(given, "arguments");
+  const auto a = taken(given, "untax_rope_append_arguments");
+  return {.qkv = matrix_of("qkv", a.qkv),
+          .bias = a.bias,
+          .q_norm = a.q_norm,
+          .k_norm = a.k_norm,
+          .rotations = a.rotations,
+          .position = a.position,
+          .sequence = a.sequence,
+          .page_table = a.page_table,
+          .keys = matrix_of("keys", a.keys),
+          .values = matrix_of("values", a.values),
+          .q = matrix_of("q", a.q)};
+}
+
 norm_inputs inputs_of(const untax_norm_arguments* given) {
   require(given, "arguments");
   const auto a = taken(given, "untax_norm_arguments");

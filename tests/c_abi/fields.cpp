@@ -33,9 +33,11 @@ const untax_const_matrix read_matrices[] = {{nullptr, 10, 1, 0, untax_f32},
                                             {nullptr, 12, 1, 0, untax_f32},
                                             {nullptr, 13, 1, 0, untax_f32}};
 const untax_matrix written_matrices[] = {{nullptr, 20, 1, 0, untax_f32},
-                                         {nullptr, 21, 1, 0, untax_f32}};
+                                         {nullptr, 21, 1, 0, untax_f32},
+                                         {nullptr, 22, 1, 0, untax_f32},
+                                         {nullptr, 23, 1, 0, untax_f32}};
 float floats[4];
-const std::int32_t numbers[2] = {};
+const std::int32_t numbers[3] = {};
 
 /// A structure with nothing in it but what has to be there.
 template <class Structure>
@@ -45,6 +47,10 @@ Structure empty() {
   if constexpr (requires { s.query_begins; }) {
     s.q = s.keys = s.values = read_matrices;
     s.out = written_matrices;
+  }
+  if constexpr (requires { s.qkv; }) {
+    s.qkv = read_matrices;
+    s.keys = s.values = s.q = written_matrices;
   }
   if constexpr (requires { s.residual; }) s.in = s.residual = read_matrices;
   return s;

@@ -319,6 +319,68 @@ TEST(c_operators, flash_attention_attends_to_the_keys_of_its_own_sequence) {
   });
 }
 
+// Values are appended as they are, and at position 0 nothing is rotated.
+TEST(c_operators, rope_append_appends_to_the_pages_of_a_sequence) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    if (rank == 1) return;  // No rank waits for another.
+    untax_rope_append_problem p{};
+    p.size = sizeof p;
+    p.tokens = 2;
+    p.heads = 2;
+    p.kv_heads = 1;
+    p.head_dim = 4;
+    p.batch = 2;
+    p.keys = 3;
+    p.page_size = 2;
+    p.pages = 5;
+    p.positions = 1;
+    p.bias = 1;
+    untax_operator* op = nullptr;
+    ASSERT_EQ(untax_rope_append_plan(world, &p, nullptr, &op), untax_ok) << last_text();
+    operand qkv(op, "qkv");
+    operand keys(op, "keys");
+    operand values(op, "values");
+    operand q(op, "q");
+    std::iota(qkv.memory.begin(), qkv.memory.end(), 0.0F);
+    std::fill(keys.memory.begin(), keys.memory.end(), -1.0F);
+    values.memory = keys.memory;
+    const std::vector<float> bias(16, 0.5F);
+    const float rotations[] = {1, 1, 0, 0};
+    std::vector<std::int32_t> position = {0, 0};
+    const std::int32_t page_table[] = {3, -1, 1, -1};
+    const auto in = qkv.in();
+    const auto k_out = keys.out();
+    const auto v_out = values.out();
+    const auto q_out = q.out();
+    untax_rope_append_arguments a{};
+    a.size = sizeof a;
+    a.qkv = &in;
+    a.bias = bias.data();
+    a.rotations = rotations;
+    a.position = position.data();
+    a.page_table = page_table;
+    a.keys = &k_out;
+    a.values = &v_out;
+    a.q = &q_out;
+    EXPECT_OK(untax_rope_append_run(op, &a, nullptr));
+    for (std::size_t i = 0; i < 8; ++i) {
+      const auto element = static_cast<float>(i);
+      EXPECT_EQ(q.memory[i], element + 0.5F);
+      EXPECT_EQ(q.memory[8 + i], element + 16.5F);
+    }
+    for (std::size_t row = 0; row < 10; ++row) {
+      const float first = row == 6 ? 8.5F : row == 2 ? 24.5F : -1;
+      EXPECT_EQ(keys.memory[row * 4], first) << row;
+      EXPECT_EQ(values.memory[row * 4], first < 0 ? -1 : first + 4) << row;
+    }
+    position[1] = 3;
+    expect_failure(untax_rope_append_run(op, &a, nullptr), untax_invalid_argument,
+                   {"position[1] is 3", "between 0 and 0"});
+    expect_failure(untax_rope_append_run(op, &a, op), untax_unsupported, {"stream is given"});
+    EXPECT_OK(untax_operator_destroy(op));
+  });
+}
+
 using run_function = int32_t (*)(untax_operator*, const untax_const_array*, const untax_array*,
                                  void*);
 
