@@ -48,7 +48,8 @@ CLI::Validator writable_file() {
 CLI::Validator words(const std::vector<std::string>& accepted) {
   std::string name = words_name;
   for (const std::string& word : accepted) name += " " + word;
-  // Its name carries them; inactive, it is neither asked nor shown by help.
+  // The name of the validator carries the words. An inactive validator is neither asked nor shown
+  // by help.
   return CLI::Validator([](const std::string&) { return std::string(); }, "")
       .name(name)
       .active(false);

@@ -52,7 +52,7 @@ int carry_out(const bench_suite& suite, const bench_options& options) {
                      {"--trace", options.trace},
                      {"--schema", options.spmv.schema},
                      {"--twins", options.spmv.twins}});
-  // Of suites on GPUs, which time a recording, a little of each operator is enough to look at.
+  // Suites on GPUs time the recording, so a few events of each operator are enough.
   const bool on_gpus = suite.place != bench_place::host;
   require_traceable(options.trace, on_gpus ? memory_kind::cuda : memory_kind::host);
   trace_recording recording(options.trace, on_gpus ? 16 : trace_options{}.events_per_worker);

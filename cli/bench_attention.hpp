@@ -22,7 +22,7 @@ struct attention_bench_request {
   bool narrow = false;
 };
 
-/// Adds its own options, apart from --problems.
+/// Adds the options of the suite, apart from --problems.
 void add_attention_options(CLI::App& verb, attention_bench_request& request);
 
 /// The table of the suite.

@@ -24,7 +24,7 @@ struct bench_options {
   std::vector<std::int64_t> sizes;
   int problems = 0;  ///< random problems; 0: those of the grid
   std::uint32_t seed = 1;
-  double seconds = 0;         ///< no problem is begun after so long; 0: no limit
+  double seconds = 0;         ///< no problem is begun after this time; 0: no limit
   std::string operator_name;  ///< empty: all
   std::vector<std::string> collectives;
   bool sweep = false;

@@ -115,8 +115,8 @@ class inputs {
     return files_.size() + stencils_.size() + twins_.size();
   }
 
-  /// Measures one matrix; they are measured in order. If a file is not a matrix, or a profile is
-  /// not possible, prints that and returns nothing.
+  /// Measures one matrix. Matrices are measured in order. Prints the reason and returns nothing if
+  /// a file is not a matrix, or a profile is not possible.
   std::optional<spmv_figures> measure(std::size_t number, const bench::spmv_options& options) {
     if (number < files_.size()) return measure_file(files_[number], options);
     number -= files_.size();

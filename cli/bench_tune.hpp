@@ -19,7 +19,7 @@ struct tune_request {
   int held_out = 20;
 };
 
-/// Adds its own options, apart from --operator and --seconds.
+/// Adds the options of the suite, apart from --operator and --seconds.
 void add_tune_options(CLI::App& verb, tune_request& request);
 
 /// A table for each operator and axis that it gathers.

@@ -17,7 +17,7 @@ namespace untax::cli {
   return fmt::format("{:.1f}", 1e6 * seconds);
 }
 
-/// The same of a time that may not have been measured; then `otherwise`.
+/// A time as `microseconds` writes it, or `otherwise` if it was not measured.
 [[nodiscard]] inline std::string microseconds_or(const char* otherwise, double seconds) {
   return seconds > 0 ? microseconds(seconds) : otherwise;
 }

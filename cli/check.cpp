@@ -153,7 +153,7 @@ bool has_no_plans(std::string_view name, const std::vector<std::string>& checked
          std::ranges::find(checked, name) == checked.end();
 }
 
-/// The problem and the options of an operator, of what the command was given.
+/// The problem and the options of an operator, from the options of the command.
 template <class Operator>
 device_findings check_as(const gemm_problem& p, int ranks, const operator_options& o,
                          int multiprocessors, bool own_heads) {

@@ -25,7 +25,7 @@ constexpr pattern own_kernels[] = {pattern::bulk_synchronous,       pattern::pro
                                    pattern::fused_sequential,       pattern::fused_specialized,
                                    pattern::fused_warp_specialized, pattern::copy_engine};
 
-/// Of a matrix. So many take some seconds for each plan.
+/// The most elements of a matrix. With as many, each plan takes some seconds.
 constexpr double most_elements = 1 << 30;
 
 std::vector<std::string> names_of_patterns() {

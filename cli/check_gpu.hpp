@@ -11,7 +11,7 @@
 
 namespace untax::cli {
 
-/// The findings about the plans of an operator for GPUs with so many multiprocessors.
+/// The findings about the plans of an operator for GPUs with a given number of multiprocessors.
 using gpu_plan_check = std::function<device_findings(const gemm_problem&, int ranks,
                                                      const operator_options&, int multiprocessors)>;
 

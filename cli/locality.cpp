@@ -205,7 +205,7 @@ locality::assumptions assumed(const locality_options& options) {
   return how;
 }
 
-/// Simulates what an order of one's own does that is no bijection.
+/// Simulates an order of the user that is no bijection.
 void judge_wrong(const locality_options& options, const locality::order_formula& own,
                  const locality::kernel& k, const locality::device& d) {
   for (const std::string* path : {&options.svg, &options.cpp, &options.hip, &options.triton}) {

@@ -127,8 +127,8 @@ void add_version(CLI::App& app) {
   app.add_subcommand("version", "Print the version")->callback([] { show("untax {}\n", version); });
 }
 
-/// Whether a launcher has started this verb, which starts its ranks itself, several times. Rank 0
-/// throws the reason; the other ranks only return true.
+/// Whether a launcher has started several processes of this verb, which starts its ranks itself.
+/// Rank 0 throws the reason; the other ranks only return true.
 bool started_in_vain(const std::string& verb) {
   const std::vector<std::string> alone = {"taxes", "bench", "check"};
   if (std::find(alone.begin(), alone.end(), verb) == alone.end()) return false;

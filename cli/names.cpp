@@ -11,7 +11,7 @@
 namespace untax::cli {
 namespace {
 
-/// Of names of up to so many characters, one edit leaves enough to recognise them.
+/// Names of up to this many characters are recognised with one edit, not with more.
 constexpr std::size_t longest_short_name = 4;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }

@@ -33,7 +33,8 @@ bool is_control(char c) {
 
 void prepare_output() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest free number is that of the stream. Opened for reading, it refuses writes.
+    // `open` returns the lowest free number, which is that of the closed stream. A stream that is
+    // open for reading refuses writes.
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) (void)open("/dev/null", O_RDONLY);
   }
   (void)std::signal(SIGPIPE, SIG_IGN);

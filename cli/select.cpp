@@ -203,7 +203,7 @@ void explain(const select_options& options) {
   std::vector<double> given = values_of(options.values, names);
   const double iterations = std::isnan(given.back()) ? 1 : given.back();
   given.pop_back();
-  // Gathered features may be left out, all of them.
+  // Either all gathered features are given, or none.
   const auto is_given = [](double value) { return !std::isnan(value); };
   const auto known = chooser.features().given_known();
   const auto gathered = std::span(given).subspan(known);

@@ -85,7 +85,8 @@ std::string chosen_by(const select::selector& chooser, const sparse::row_profile
                      taken.gathered ? ", by the lengths of rows" : ", by size alone");
 }
 
-/// The selector of a file. Throws `invalid_argument` if it asks for what is not known of a matrix.
+/// The selector of a file. Throws `invalid_argument` if it asks for features that are not known of
+/// a matrix.
 select::selector selector_of(const std::string& path) {
   select::selector read = select::read_selector(text_of_file(path), path);
   for (const select::feature& one : read.what().features) {

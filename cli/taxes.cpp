@@ -61,7 +61,7 @@ CLI::Validator picture_file() {
       "");
 }
 
-/// Accepts paths of files to read; `which` says of what.
+/// Accepts paths of files to read; `which` names their contents.
 CLI::Validator file_of(const std::string& which) {
   return CLI::Validator(
       [which](const std::string& path) {

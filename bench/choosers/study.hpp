@@ -16,8 +16,9 @@ struct chooser_figure {
   int ranks = 0;
   std::string way;
   int problems = 0;
-  double within = 0;      ///< the part of them at which it is at most 3 % slower than the best
-  double mean_ratio = 0;  ///< geometric mean of its time / the best
+  /// The part of the problems at which the choice is at most 3 % slower than the best.
+  double within = 0;
+  double mean_ratio = 0;  ///< geometric mean of the time of the choice / the best time
   double p95_ratio = 0;
   double worst_ratio = 0;
   std::string worst;  ///< the problem of `worst_ratio`

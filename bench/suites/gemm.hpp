@@ -63,7 +63,7 @@ struct gemm_row {
   [[nodiscard]] bool few_rows() const noexcept { return m <= 128; }
   /// The bytes of weights per second to reach, or 0.
   [[nodiscard]] double rate_bar() const noexcept;
-  /// Whether the bars of a skinny shape are met; other shapes have one for their mean.
+  /// Whether the bars of a skinny shape are met. Other shapes share one bar, for their mean.
   [[nodiscard]] bool met() const noexcept;
 };
 
@@ -79,7 +79,8 @@ struct gemm_report {
   bool invariant = false;          ///< rows have `invariant_time`
   bool traced = false;             ///< rows have `traced_time`
 
-  /// The geometric mean of the relative times of plans for rows of the same bits; 1 without.
+  /// The geometric mean of the times of plans whose row bits are the same in any batch, relative to
+  /// the usual plans; 1 without such times.
   [[nodiscard]] double cost_of_invariant() const noexcept;
   /// The cost of recording; empty without `traced`.
   [[nodiscard]] trace_cost cost_of_trace() const;

@@ -62,7 +62,7 @@ std::vector<suite_weights> weights_of(const operator_entry& entry, overlap_shape
   return all;
 }
 
-/// `automatic` may lose so much to the library by the noise of a measurement.
+/// The loss to the library that the noise of a measurement may explain.
 constexpr double least_of_automatic = 0.98;
 
 /// Collects ratios of a table.

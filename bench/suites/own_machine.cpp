@@ -209,7 +209,7 @@ timing::machine measure_gpus(const timing::machine& like, const device_survey& g
   m.gpus = m.gpus_of_host = static_cast<int>(gpus.devices.size());
   m.name = fmt::format("{} x {}", m.gpus, m.device);
   m.cards_of_host = 0;
-  // Those of `like` are for another machine, and are next to its file.
+  // The calibration of `like` is for another machine, and lies beside the file of `like`.
   m.calibration.clear();
   m.judgement.clear();
   set(m, &machine_numbers::processors, gpus.devices.front().multiprocessors, "measured here: CUDA");

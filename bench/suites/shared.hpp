@@ -16,14 +16,15 @@ namespace untax::bench {
 /// comparing builds of untax with each other: what a change costs kernels that also send, wait and
 /// signal.
 struct shared_options {
-  std::vector<int> rank_counts = {2, 4};  ///< 1: what sums over ranks cost that send to themselves
-  std::vector<std::string> operators;     ///< empty: those of `default_operators`
-  std::vector<std::int64_t> sizes;        ///< rows of A; empty: problems are drawn at random
-  int problems = 12;                      ///< of each operator, where they are drawn
-  std::uint64_t seed = 1;                 ///< of the problems and of what is in the matrices
-  int repeats = 20;                       ///< times of each pattern
-  std::optional<dtype> partials;          ///< of sums over ranks: fp32; empty: as the problem
-  bool traced = false;                    ///< also while a trace is recorded, which one has to be
+  /// 1: shows the cost of sums over ranks in which a rank sends to itself.
+  std::vector<int> rank_counts = {2, 4};
+  std::vector<std::string> operators;  ///< empty: those of `default_operators`
+  std::vector<std::int64_t> sizes;     ///< rows of A; empty: problems are drawn at random
+  int problems = 12;                   ///< of each operator, where they are drawn
+  std::uint64_t seed = 1;              ///< of the problems and of what is in the matrices
+  int repeats = 20;                    ///< times of each pattern
+  std::optional<dtype> partials;       ///< of sums over ranks: fp32; empty: as the problem
+  bool traced = false;                 ///< also while a trace is recorded, which one has to be
   /// Called after each problem. May be empty.
   std::function<void()> progress;
 };
@@ -63,7 +64,7 @@ struct shared_report {
 [[nodiscard]] std::vector<gemm_problem> problems_of_sizes(const std::vector<std::int64_t>& sizes,
                                                           std::optional<dtype> partials);
 
-/// Those that sum nothing; of one rank those that sum.
+/// The operators that sum nothing; with one rank, those that sum.
 [[nodiscard]] std::vector<std::string> default_operators(int ranks);
 
 /// The problems at which an operator is measured. Throws `invalid_argument` for an unknown one.

@@ -34,7 +34,7 @@ struct side_suite_options {
   int rounds = 5;
   double seconds = 1;  ///< of every round of every row
   std::uint64_t seed = 1;
-  /// Called with the number of rows, and then after each kernel with those that it had. May be
+  /// Called with the number of rows, and then after each kernel with the number of its rows. May be
   /// empty.
   std::function<void(std::int64_t)> begin;
   std::function<void(std::int64_t)> progress;

@@ -60,7 +60,7 @@ struct spmv_options {
 /// records of `before`, another such table, come first if it is not empty.
 [[nodiscard]] std::string table_of(const std::vector<spmv_figures>& all,
                                    const std::string& before = {});
-/// The names of its records. Throws `invalid_argument` for a text that is no such table.
+/// The names of the records of a table. Throws `invalid_argument` for a text that is no such table.
 [[nodiscard]] std::vector<std::string> names_in_table(const std::string& text);
 /// The schema of such a table. On a GPU quartiles are not gathered, since they need sorting, and
 /// cuSPARSE is among the candidates.

@@ -38,7 +38,7 @@ struct tuned_family {
 struct tune_options {
   std::vector<tuned_problem> problems;
   int repeats = 7;
-  double seconds = 0;              ///< no problem is begun after so long; 0: no limit
+  double seconds = 0;              ///< no problem is begun after this time; 0: no limit
   bool automatic = false;          ///< also makes an operator in the pattern `automatic`
   std::function<void()> progress;  ///< called after each problem. May be empty
 };

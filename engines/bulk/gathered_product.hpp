@@ -14,9 +14,10 @@
 
 namespace untax::bulk {
 
-/// C = A x B^T by cuBLASLt, where columns of A were gathered: it lies as slabs [m, k_s], each where
-/// it would if all before it were full. Either they are joined side by side and multiplied at once,
-/// or each is multiplied and added (`slab_products`); both round C once.
+/// C = A x B^T by cuBLASLt, after columns of A were gathered as slabs [m, k_s]. A slab begins where
+/// it would begin if all slabs before it were full. Either the slabs are joined side by side and
+/// multiplied at once, or each slab is multiplied and added (`slab_products`); both ways round C
+/// once.
 class gathered_product {
  public:
   /// `whole` is the product, whose k is sharded by `shards`. Measures both ways, and lets all ranks
@@ -24,7 +25,7 @@ class gathered_product {
   /// them, which is overwritten. Collective. Throws what `library_gemm` throws.
   gathered_product(world& w, const library_product& whole, const sharding& shards, void* slabs);
 
-  /// The same as of `library_gemm`.
+  /// As `library_gemm::vary_rows`.
   void vary_rows();
   void set_rows(std::int64_t m);
   /// Asynchronous; can be captured.

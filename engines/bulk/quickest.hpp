@@ -14,8 +14,8 @@ namespace untax::bulk {
 [[nodiscard]] std::vector<double> seconds_of(
     int ways, const std::function<void(int way, int round, stream_ref stream)>& run);
 
-/// The number of runs to put into one graph, if one run takes about `seconds`: so many that the
-/// time around them is negligible.
+/// The number of runs to put into one graph, if one run takes about `seconds`: enough that the time
+/// around them is negligible.
 [[nodiscard]] int runs_in_graph(double seconds) noexcept;
 
 /// The seconds of one run in a CUDA graph of several consecutive runs, at the slowest rank: the

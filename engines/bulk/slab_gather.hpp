@@ -15,20 +15,20 @@ namespace untax::bulk {
 /// The communicator of a world. Callers share it as long as one of them holds it. Collective.
 [[nodiscard]] std::shared_ptr<communicator> communicator_of(world& w);
 
-/// Gathers one slab of bytes from each rank; the last slabs may be shorter or empty. Each begins
-/// where it would if all before it were full. Construction is collective.
+/// Gathers one slab of bytes from each rank; the last slabs may be shorter or empty. A slab begins
+/// where it would begin if all slabs before it were full. Construction is collective.
 class slab_gather {
  public:
-  /// Where slabs differ in size, measures whether one all-gather of padded slabs or a broadcast of
-  /// each is quicker. Afterwards ranks are connected, and kernels are loaded. `uneven` is another
-  /// sharding, of at most as many bytes, for which that is measured instead: sizes change later,
-  /// and the slabs of some may differ.
+  /// If slabs differ in size, measures whether one all-gather of padded slabs or a broadcast of
+  /// each is quicker. Afterwards ranks are connected, and kernels are loaded. `uneven` is a
+  /// sharding to measure instead, of at most as many bytes, since later sizes may have slabs that
+  /// differ.
   slab_gather(world& w, const sharding& bytes, const std::optional<sharding>& uneven = {});
 
   /// Sets the slabs of the next runs, which have at most the bytes of the first ones.
   void resize(const sharding& bytes) noexcept { shards_ = bytes; }
 
-  /// Bytes of the result, the padding behind the last slab included: that is overwritten, too.
+  /// Bytes of the result, with the padding behind the last slab, which is overwritten, too.
   [[nodiscard]] std::int64_t bytes() const noexcept { return shards_.full() * shards_.parts; }
   /// `in`: this rank's slab. `out`: all slabs. `in` may be this rank's place in `out`.
   /// Asynchronous; can be captured.

@@ -23,7 +23,7 @@ class slab_products {
   /// `out_of_memory` without room for m x n numbers of fp32.
   slab_products(const library_product& whole, const sharding& shards);
 
-  /// The same as of `library_gemm`, for all products.
+  /// As `library_gemm::vary_rows`, for all products.
   void vary_rows();
   void set_rows(std::int64_t m);
   /// Asynchronous; can be captured.

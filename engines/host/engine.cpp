@@ -225,7 +225,8 @@ void engine::run_stage(const work& w, int stage, const operand_table& operands) 
   };
   // By reference: std::function allocates memory for captures of more than two pointers.
   team_->launch(count, std::cref(body));
-  // Prefers the outcome of the worker that found the failure to `aborted`, which others have.
+  // Prefers the outcome of the worker that found the failure to `aborted`, which the other workers
+  // have.
   auto outcome = wait_outcome::ok;
   for (int i = 0; i < count; ++i) {
     const auto mine = workers_[static_cast<std::size_t>(i)].outcome();

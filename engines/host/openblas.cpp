@@ -72,7 +72,7 @@ openblas load() {
   find(library, "cblas_sgemm", found.sgemm);
   find(library, "cblas_dgemm", found.dgemm);
   find(library, "openblas_set_num_threads", found.set_num_threads);
-  // It may have been loaded before, with threads. The blocks of a rank are the parallelism; a
+  // OpenBLAS may have been loaded before, with threads. The blocks of a rank are the parallelism; a
   // library that spawns threads under them would fight with it.
   found.set_num_threads(1);
   return found;

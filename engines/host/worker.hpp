@@ -39,7 +39,7 @@ class worker {
         faults_(faults),
         peers_are_processes_(peers_are_processes) {}
 
-  /// Records what it does in `ring` from now on; null: nowhere.
+  /// Records the steps of the worker in `ring` from now on; null: nowhere.
   void record(trace_ring* ring) noexcept { ring_ = ring; }
   [[nodiscard]] trace_ring* ring() const noexcept { return ring_; }
 

@@ -11,7 +11,7 @@ class subject {
  public:
   virtual ~subject() = default;
 
-  /// How many threads it has, at most `max_threads`.
+  /// The number of threads of the program, at most `max_threads`.
   [[nodiscard]] virtual int threads() const = 0;
   /// Makes the shared state of one execution.
   virtual void begin() = 0;

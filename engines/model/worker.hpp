@@ -36,7 +36,7 @@ class worker {
   /// Carries out the program of worker `who` in an epoch.
   void run(schedule::worker_name who, std::uint64_t epoch);
 
-  /// The step and the verb that it is at, for messages.
+  /// The current step and verb, for messages.
   [[nodiscard]] std::string whereabouts() const;
 
  private:

@@ -14,10 +14,10 @@ namespace untax::schedule {
 
 /// The work of a kernel's lanes. The checker needs no such thing; what a step takes depends on it.
 enum class lane_work : std::uint8_t {
-  multiplies,  ///< CTAs of a GEMM, whose epilogues store and add while they multiply on
+  multiplies,  ///< CTAs of a GEMM, whose epilogues store and add while the CTAs go on multiplying
   sends,       ///< warps, CTAs or copy engines that move what others have multiplied, or will
   adds,        ///< CTAs that add, or merge, partial results
-  meets,       ///< they only wait for other ranks, and signal to them
+  meets,       ///< CTAs that only wait for other ranks, and signal to them
 };
 
 /// The steps of the kernels of one rank in a run, lane by lane: a protocol for the schedule

@@ -30,11 +30,11 @@ struct event {
 /// (row - down, col - right) of `of`.
 struct origin {
   operand of = operand::none;  ///< a, or product, that is a x b^T; none: not known
-  int rank = -1;               ///< whose operand; of a sum, the first rank of it
+  int rank = -1;               ///< the rank whose operand it is; of a sum, the first rank
   std::int64_t down = 0;
   std::int64_t right = 0;
-  bool sum = false;  ///< whether ranks are combined here, if only one so far
-  int ranks = 1;     ///< how many they are; they follow each other
+  bool sum = false;  ///< whether this is a sum over ranks, perhaps of one rank so far
+  int ranks = 1;     ///< the number of consecutive ranks in a sum
 
   [[nodiscard]] bool known() const noexcept { return of != operand::none; }
   /// The rank that a sum takes next, as ranks are combined in their order.

@@ -60,8 +60,8 @@ class memory_map {
   /// The origin of a rectangle. Reports a problem unless all its elements have the same one.
   [[nodiscard]] origin origin_in(const place& at, std::int64_t rows, std::int64_t cols,
                                  const event& by);
-  /// The origin of two that are combined. They may differ only in the ranks, and those of `other`
-  /// come next.
+  /// The origin of the combination of two sums. Their origins may differ only in the ranks, and the
+  /// ranks of `other` come next.
   [[nodiscard]] origin combined(const origin& one, const origin& other, const event& by);
   /// Checks that all elements of c from one rank have been moved by the same distance, and that
   /// sums there are of all ranks.
@@ -69,7 +69,7 @@ class memory_map {
   /// Checks the operands of c: a row of a belongs to one row of c, a column of a to one column of
   /// b, and a row of b to one column of c.
   void expect_factor(const step& s, const origin& from, const event& by);
-  /// The index of what is known of a rank in epochs like that of the event.
+  /// The index of the facts about a rank in epochs like that of the event.
   [[nodiscard]] std::size_t known_of(int rank, const event& by) const;
   [[nodiscard]] private_tiles& private_of(const event& by);
   [[nodiscard]] const rank_plan& plan_of(const event& by) const;

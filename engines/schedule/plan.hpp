@@ -45,7 +45,7 @@ class rank_plan {
   [[nodiscard]] extent result_of(std::uint64_t epoch) const noexcept {
     return results_.empty() ? operands_.c : results_[static_cast<std::size_t>(epoch - 1)];
   }
-  /// Whether that, and with it the place of every element, is the same in all epochs.
+  /// Whether this part, and with it the place of every element, is the same in all epochs.
   [[nodiscard]] bool epochs_are_alike() const noexcept { return results_.empty(); }
 
   [[nodiscard]] const std::vector<step>& steps(worker_name who, std::uint64_t epoch) const {

@@ -18,7 +18,7 @@ using json = nlohmann::ordered_json;
 constexpr std::string_view format_name = "untax-machine";
 constexpr int format_version = 1;
 constexpr int most_gpus = 65536;
-constexpr int least_processors = 4;  // the fewest that kernels are planned for
+constexpr int least_processors = 4;  // the fewest multiprocessors that kernels are planned for
 constexpr std::string_view kind_of_cores = "cores";
 constexpr std::array<std::string_view, 4> link_names = {"nvswitch", "ring", "pairs", "host"};
 

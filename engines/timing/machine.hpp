@@ -13,13 +13,13 @@ enum class link_kind : std::uint8_t {
   nvswitch,  ///< every GPU has one port, and a switch connects all ports
   ring,      ///< a link to each of two neighbours
   pairs,     ///< 0 and 1, 2 and 3, ... have links; others go through the host
-  host,      ///< all go through the host
+  host,      ///< all transfers go through the host
 };
 
 /// The speed of a machine. Times are in seconds, rates in units a second, of one GPU.
 struct machine_numbers {
   double processors = 0;     ///< multiprocessors
-  double hertz = 0;          ///< clock rate while they multiply
+  double hertz = 0;          ///< clock rate of multiprocessors that multiply
   double flops = 0;          ///< FLOP/s that a large GEMM reaches
   double memory_rate = 0;    ///< bytes read a second
   double launch_eager = 0;   ///< between two kernels that a host launches
@@ -59,14 +59,15 @@ struct machine {
   std::string device;  ///< "NVIDIA H200"
   /// Whether its numbers come from times of untax on this kind of machine.
   bool measured = false;
-  /// Its ranks are cores of one host, not GPUs: no plan of kernels is predicted for it.
+  /// Whether the ranks are cores of one host, not GPUs. No plan of kernels is predicted for such a
+  /// machine.
   bool cores = false;
-  int gpus = 1;           ///< GPUs of all hosts, or those cores
+  int gpus = 1;           ///< GPUs of all hosts, or cores
   int gpus_of_host = 1;   ///< GPUs that reach each other without a network
   int cards_of_host = 0;  ///< network cards
   link_kind links = link_kind::nvswitch;
   std::string calibration;  ///< the name of a file beside this one, "" if there is none
-  std::string judgement;    ///< the same, for the errors of predicted times
+  std::string judgement;    ///< the name of a file with the errors of predicted times
   machine_numbers numbers;
   /// Sources of numbers, by key of `number_kinds`: measured here (and the file), a sheet, a paper.
   std::map<std::string, std::string, std::less<>> sources;

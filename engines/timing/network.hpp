@@ -43,7 +43,7 @@ class network {
  public:
   network(const machine& m, int ranks);
 
-  /// Sends bytes at `now`, no faster than `pace`. `reads`: it is a get, by the receiver.
+  /// Sends bytes at `now`, no faster than `pace`. `reads`: the transfer is a get, by the receiver.
   passage send(int from, int to, double bytes, double pace, double now, bool reads = false);
   /// Within a rank, through its memory: each byte is read and written.
   passage copy(int rank, double bytes, double pace, double now);

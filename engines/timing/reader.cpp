@@ -13,11 +13,11 @@ namespace {
 
 /// A copy within a rank reads and writes each byte.
 constexpr double only_writes = 0.5;
-/// Additions that wait for nothing are one activity, up to so many bytes.
+/// Additions that wait for nothing are one activity, up to this many bytes.
 constexpr double most_added = 1 << 18;
 
-/// Turns the steps of one worker into activities. Steps that have to wait for nothing new become
-/// one: k-blocks of a tile, words of a tile for the same rank. So do additions.
+/// Turns the steps of one worker into activities. Consecutive steps that wait for nothing new
+/// become one activity: k-blocks of a tile, words of a tile for the same rank, and additions.
 class step_reader {
  public:
   /// `leaves_sums`: whether a counter is a flag of `lane_program::add_sums_flag`.
@@ -215,9 +215,9 @@ class step_reader {
   const std::function<bool(int)>& leaves_sums_;
   activity current_;
   action kind_ = action::none;  // of the current activity
-  bool acts_ = false;           // whether it does more than wait
+  bool acts_ = false;           // whether the current activity does more than wait
   bool signals_ = false;
-  std::vector<sent_sums> sums_;  // that the current activity is followed by
+  std::vector<sent_sums> sums_;  // the sums that follow the current activity
   bool multiplied_ = false;  // whether another lane has multiplied what this one multiplies next
 };
 

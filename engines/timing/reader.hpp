@@ -13,27 +13,27 @@ namespace untax::timing {
 /// The costs of the steps of a kernel's workers.
 struct step_costs {
   double launch = 0;  ///< seconds from the start of its stage until its workers begin
-  double begin = 0;   ///< seconds of a worker's first work, after what it waits for before
+  double begin = 0;   ///< extra seconds of a worker's first work, after its first wait
   double rate = 0;    ///< bytes a second that all its workers send together; 0: no limit
   double element_bytes = 2;
-  double k_seconds = 0;             ///< to multiply a tile with an element of each of its rows
-  double bytes_on_wire = 1;         ///< bytes on the wire per byte of data: 2 for packets
-  double move_pace = 0;             ///< most bytes a second of a worker that moves; 0: no limit
-  double local_pace = 0;            ///< the same within a rank
+  double k_seconds = 0;      ///< to multiply a tile with an element of each of its rows
+  double bytes_on_wire = 1;  ///< bytes on the wire per byte of data: 2 for packets
+  double move_pace = 0;      ///< most bytes a second of a worker that moves; 0: no limit
+  double local_pace = 0;  ///< most bytes a second of a worker that moves within a rank; 0: no limit
   std::int64_t added_together = 0;  ///< elements that a worker adds at a time; 0: any number
   double add_seconds = 0;           ///< seconds of each such addition, beside moving their bytes
   double added_bytes = 1;   ///< bytes copied within a rank that an addition takes as long as, per
                             ///< byte that it adds: half of one if it only reads
   double begin_after = 0;   ///< seconds until a move begins
-  double signal_after = 0;  ///< the same for a signal behind it, if that is a copy, too
+  double signal_after = 0;  ///< seconds until a signal behind a move begins, if it is a copy
   signal_way way = signal_way::released;
   bool posted = false;    ///< other agents wait until moves have arrived, and signal
   bool detached = false;  ///< moves and additions are asynchronous: the worker goes on
 };
 
-/// The third reader of programs. Reads all kernels and workers of all ranks, for one epoch: every
-/// step becomes at most a few activities, of what it waits for, moves or computes, and signals.
-/// `costs_of` gives the costs of each kernel.
+/// The third reader of programs. Reads all kernels and workers of all ranks, for one epoch. Every
+/// step becomes at most a few activities, which wait, move or compute, and signal. `costs_of` gives
+/// the costs of each kernel.
 [[nodiscard]] workload read_programs(std::span<const program> programs, std::uint64_t epoch,
                                      const std::function<step_costs(const kernel&)>& costs_of);
 

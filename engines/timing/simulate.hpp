@@ -12,12 +12,12 @@ namespace untax::timing {
 
 /// Where the time of a worker, of a rank or of the critical path goes, in seconds.
 struct time_parts {
-  double launch = 0;     ///< until its kernel begins to work
-  double compute = 0;    ///< it multiplies, attends or adds
+  double launch = 0;     ///< until the worker's kernel begins to work
+  double compute = 0;    ///< the worker multiplies, attends or adds
   double move = 0;       ///< it moves bytes itself
-  double late_peer = 0;  ///< it waits for a signal that has not been sent
-  double in_flight = 0;  ///< the signal was sent, but is on its way
-  double tail = 0;       ///< it has ended and others have not
+  double late_peer = 0;  ///< the worker waits for a signal that has not been sent
+  double in_flight = 0;  ///< the worker waits for a signal that is on its way
+  double tail = 0;       ///< the worker has ended, and other workers have not
 
   [[nodiscard]] double total() const noexcept {
     return launch + compute + move + late_peer + in_flight + tail;
@@ -40,7 +40,8 @@ struct work_span {
   double begin = 0;
   double end = 0;
   double time_parts::*part = nullptr;
-  std::size_t activity = 0;  ///< index in its worker; of a wait: the one that waits
+  /// Index in the worker; of a wait, the index of the activity that waits.
+  std::size_t activity = 0;
 };
 
 struct simulation_options {

@@ -47,7 +47,8 @@ struct in_flight {
   std::uint32_t cause;
 };
 
-/// Work that was done, and what it came after. The path is followed backwards through nodes.
+/// Work that was done, and the event that it followed. The path is followed backwards through
+/// nodes.
 struct node {
   double begin;
   double end;
@@ -63,9 +64,9 @@ struct worker_state {
   double since = 0;   // when its wait began
   double ended = -1;
   int sent_to = -1;           // the last peer that it sent to
-  double landed = 0;          // when that has arrived completely
-  double all_landed = 0;      // when all that it sent has arrived
-  double receipt = 0;         // when all that is acknowledged
+  double landed = 0;          // when the data for that peer have arrived completely
+  double all_landed = 0;      // when all data that the worker has sent have arrived
+  double receipt = 0;         // when all data are acknowledged
   std::uint32_t last = none;  // its latest node
 };
 

@@ -14,7 +14,7 @@ namespace {
 /// microsecond earlier, which is then more than a flag poller saves. With gather = k a consumer
 /// would have to poll several sources, one by one.
 constexpr std::int64_t few_rows = 16;
-/// With at most so many rows, a warp that sends has sent its part when the first rows may arrive.
+/// Up to this many rows, a warp that sends has sent its part before the first rows can arrive.
 constexpr std::int64_t most_rows_of_pollers_that_send = 64;
 
 /// Blocks and warps that send get several chunks each.
@@ -24,19 +24,19 @@ constexpr std::int64_t most_chunk_bytes = std::int64_t{256} << 10;
 /// Copy engines take some microseconds to begin, so their chunks are large.
 constexpr std::int64_t least_copy_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t most_copy_bytes = std::int64_t{16} << 20;
-/// A shard of at most so many bytes is sent in small chunks, by columns.
+/// A shard of at most this many bytes is sent in small chunks, by columns.
 constexpr std::int64_t most_small_bytes = std::int64_t{8} << 20;
 constexpr std::int64_t least_small_bytes = std::int64_t{4} << 10;
 constexpr std::int64_t most_warp_bytes = std::int64_t{8} << 10;
-/// What a warp of a sending block sends at a time. Portions of rows for tall tiles are smaller: a
-/// block has several of them, and all tiles begin with the first ones.
+/// The bytes that a warp of a sending block sends at a time. Portions of rows for tall tiles are
+/// smaller: a block has several of them, and all tiles begin with the first ones.
 constexpr std::int64_t most_portion_bytes = std::int64_t{32} << 10;
 constexpr std::int64_t most_tall_portion_bytes = std::int64_t{16} << 10;
 constexpr std::int64_t least_small_columns = 128;
 constexpr std::int64_t most_small_rows = 32;
-/// The rate at which epilogue warps send, in bytes a nanosecond. They have to end with the first
-/// tile, and what the first tiles wait for has to come sooner. The rate is no higher than that: if
-/// the link or the memory is saturated, the first chunks and the tiles are late.
+/// The highest rate at which epilogue warps send, in bytes a nanosecond. They have to end with the
+/// first tile, and the data that the first tiles wait for have to come sooner. A higher rate would
+/// saturate the link or the memory, and delay the first chunks and the tiles.
 constexpr double most_rate = 300;
 constexpr double least_rate = 200;
 constexpr double over_need_awaited = 2;
@@ -88,7 +88,7 @@ class chunker {
   [[nodiscard]] bool by_rows() const { return problem_.gather == gather_axis::rows; }
   [[nodiscard]] bool bulk() const { return options_.how == pattern::bulk_synchronous; }
 
-  /// `all`, or as many as the options ask for if these are fewer.
+  /// `all`, or the number that the options ask for if it is smaller.
   [[nodiscard]] int at_most(int all) const {
     return options_.senders > 0 ? std::min(options_.senders, all) : all;
   }

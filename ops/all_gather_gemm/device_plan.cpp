@@ -21,16 +21,16 @@ namespace {
 /// Rows that a block multiplies, and that a cluster of two blocks multiplies, without swap_ab.
 constexpr std::int64_t block_rows = tile_rows(gpu::tile_config{});
 constexpr std::int64_t tall_rows = 2 * block_rows;
-/// With at most so many rows kernels have swap_ab, and A has to lie in one place.
+/// Up to this many rows kernels have swap_ab, and A has to lie in one place.
 constexpr std::int64_t most_short_rows = 128;
 /// A tile has rows of one source. If padding makes the GEMM larger by this factor, A is collected.
 constexpr double most_waste = 1.12;
 constexpr std::int64_t most_collected_rows = 4096;
 
 constexpr int usual_comm_ctas = 8;
-constexpr int least_moving = 4;  // blocks that send TMA tiles, at least
+constexpr int least_moving = 4;  // the fewest blocks that send TMA tiles
 constexpr int most_comm_ctas = 20;
-constexpr double worth_moving = 1.01;  // times as long the GEMM may take with more senders
+constexpr double worth_moving = 1.01;  // the factor by which more senders may prolong the GEMM
 constexpr int usual_own_grid = 16;
 constexpr int usual_streams = 1;  // copies run in order: what is needed first comes first
 
@@ -46,7 +46,7 @@ constexpr std::int64_t tma_tiles_alone = 6;
 constexpr std::int64_t packet_rows = 16;
 /// So that the number of a packet has 32 bits.
 constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
-/// A rank that sends at least so many bytes sends them as TMA tiles.
+/// A rank that sends at least this many bytes sends them as TMA tiles.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 
 /// How much larger padding makes a GEMM of `m` rows, if each of `parts` sources has `rows` rows.
@@ -54,9 +54,9 @@ double waste_of(std::int64_t m, std::int64_t parts, std::int64_t rows) {
   return static_cast<double>(parts * rows) / static_cast<double>(round_up(m, tall_rows));
 }
 
-/// Rows of tiles of each of `parts` sources with so many rows, if rows are in the order of sources,
-/// in which they arrive: whole clusters, or less, where the blocks of a cluster may have rows of
-/// different sources, and all sources together fill clusters.
+/// Rows of tiles of `parts` sources with equally many rows, in the order of sources, in which rows
+/// arrive. Tiles are whole clusters or, where the blocks of a cluster may have rows of different
+/// sources, less; all sources together then fill clusters.
 struct segment_heights {
   segment_heights(std::int64_t parts, std::int64_t rows)
       : whole(round_up(rows, tall_rows)), halves(round_up(rows, block_rows)) {
@@ -66,8 +66,8 @@ struct segment_heights {
   std::int64_t halves;
 };
 
-/// Tiles of a source are multiplied before those of the next one, as far as sources have whole
-/// tiles, and so many that the weights are not read too often.
+/// Tiles of a source are multiplied before those of the next source, if sources have whole tiles,
+/// and enough of them that the weights are not read too often.
 void order_by_source(gather_plan& plan) {
   constexpr int least_group = 4;
   gpu::tile_schedule& order = plan.gemm.schedule;
@@ -95,7 +95,8 @@ class planner {
     // In the protocol, senders are beside one worker: in its kernel, or in a kernel of their own.
     const bool own_grid = concurrent() || bulk();
     const pattern placement = own_grid ? pattern::producer_consumer : pattern::fused_specialized;
-    made_.protocol.how = placement;  // of the protocol's senders, not the operator's pattern
+    // The placement of the protocol's senders, not the operator's pattern.
+    made_.protocol.how = placement;
     made_.protocol.senders_acquire = bulk();
     if (options.how == pattern::fused_specialized || concurrent())
       made_.protocol.move = options.move;

@@ -22,13 +22,14 @@ struct gather_plan {
   gpu::gemm_plan gemm;     ///< for the rows of the next runs
   gpu::row_capacity rows;  ///< how many rows runs may have
   gather_senders who = gather_senders::elsewhere;
-  int comm_ctas = 0;       ///< communication CTAs: blocks of the GEMM kernel that do not multiply
-  int own_grid = 0;        ///< blocks of a separate kernel of senders
-  int streams = 0;         ///< streams of copy engines
-  bool packets = false;    ///< they carry their own signals, and go straight to the consumer
-  int rate_limit = 0;      ///< all epilogue warps together send at most so many bytes a nanosecond
-  bool tma_tiles = false;  ///< chunks are TMA tiles, sent by TMA
-  bool polls = false;      ///< a warp of each block that multiplies is a flag poller
+  int comm_ctas = 0;  ///< communication CTAs: blocks of the GEMM kernel that do not multiply
+  int own_grid = 0;   ///< blocks of a separate kernel of senders
+  int streams = 0;    ///< streams of copy engines
+  /// A is sent in packets, which carry their own signals and go straight to the consumer.
+  bool packets = false;
+  int rate_limit = 0;        ///< the most bytes a nanosecond that all epilogue warps together send
+  bool tma_tiles = false;    ///< chunks are TMA tiles, sent by TMA
+  bool polls = false;        ///< a warp of each block that multiplies is a flag poller
   std::vector<int> sources;  ///< in the order in which tiles read them; one if A is collected
   int segment_rows = 0;      ///< rows of each source, padded, with gather = rows; 0 if collected
   int segment_k_blocks = 0;  ///< k-blocks of each source, with gather = k, or all of them
@@ -56,7 +57,7 @@ inline constexpr std::int64_t tma_tile_columns = 256;
 void cut_chunks(gather_plan& plan, const all_gather_gemm_problem& problem,
                 const operator_options& options);
 
-/// What all blocks of a rank together send, in bytes per cycle of 1755 MHz: measured on 4 H200.
+/// The bytes that all blocks of a rank together send in a cycle of 1755 MHz, measured on 4 H200.
 inline constexpr double link_bytes_per_cycle = 190;
 
 /// The predicted time of a gather in cycles of 1755 MHz, if its GEMM alone takes

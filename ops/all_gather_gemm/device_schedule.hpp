@@ -25,7 +25,8 @@ class gather_model {
   [[nodiscard]] comm::sender_program does() const;
   /// Differences between senders and their program, and what does not fit its memory.
   [[nodiscard]] std::vector<std::string> faults() const;
-  /// Senders and CTAs follow what they are given. The last CTA to have read signals for all.
+  /// The lanes of senders and CTAs, by the lists and numbers that their kernels get. The last CTA
+  /// to have read signals for all.
   [[nodiscard]] schedule::lane_program lanes() const;
   [[nodiscard]] schedule::operand_extents operands() const;
   [[nodiscard]] int sets() const { return how.sets().sets; }
@@ -66,7 +67,8 @@ class gather_model {
   operand_space memory_;
 };
 
-/// Makes the plans of all ranks with such GPUs, checks each, and proves their schedule.
+/// Makes the plans of all ranks for GPUs of `multiprocessors`, checks each, and proves their
+/// schedule.
 [[nodiscard]] device_findings check_gather(const all_gather_gemm_problem& problem, int ranks,
                                            const operator_options& options, int multiprocessors);
 

@@ -83,8 +83,8 @@ class library_all_gather_gemm final : public device_operator {
   bulk::slab_gather gather_;
   bool alone_;
   scratch gathered_;
-  std::optional<library_gemm> whole_;            ///< where A lies as rows
-  std::optional<bulk::gathered_product> slabs_;  ///< where it lies as slabs of columns
+  std::optional<library_gemm> whole_;            ///< the product, if A lies as rows
+  std::optional<bulk::gathered_product> slabs_;  ///< the product, if A lies as slabs of columns
 };
 
 }  // namespace

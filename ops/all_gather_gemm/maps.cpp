@@ -47,7 +47,7 @@ gather_maps maps_of(const all_gather_gemm_problem& problem, const gather_plan& p
   for (const int source : plan.sources) {
     const range part = how.shard(source);
     const std::int64_t columns = rows ? k : part.size;
-    // A map of the inbox covers all sets. What lies beyond a source's rows is read, but left out of
+    // A map of the inbox covers all sets. Rows behind those of a source are read, but left out of
     // C.
     if (source == how.rank() && !how.collected()) {
       maps.own = static_cast<int>(maps.a.size());

@@ -13,7 +13,7 @@
 
 namespace untax {
 
-/// What TMA reads and writes in a gather: the matrices that tensor maps describe.
+/// The matrices that TMA reads and writes in a gather, as tensor maps describe them.
 struct gather_maps {
   gpu::matrix_at b;
   gpu::matrix_at c;

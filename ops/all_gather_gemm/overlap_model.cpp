@@ -27,7 +27,7 @@ class timing {
         alone_(plan.gemm.cycles) {
     if (plan.protocol.world > 1 && !plan.gemm.config.swap_ab)
       alone_ *= 1 + contention_columns / plan.gemm.config.block_n;
-    // What is sent by blocks that multiply costs every plan the same.
+    // Data that blocks send while they multiply cost every plan the same.
     if (!plan.tma_tiles || plan.who == gather_senders::epilogue_warps) return;
     const bool by_k = plan.segment_rows == 0 && plan.sources.size() > 1;
     const bool to_all = (plan.protocol.fan_out || by_k) && peers_ > 1;

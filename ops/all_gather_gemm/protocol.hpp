@@ -129,8 +129,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
   }
 
  private:
-  /// Acquires the chunks of the same share at all sources. Their senders wait for nothing that
-  /// comes later here.
+  /// Acquires the chunks of the same share at all sources. The senders of these chunks wait for no
+  /// later step of this worker.
   constexpr void await(strided share, std::uint64_t epoch, auto&& emit) const {
     for (int i = 0; i < share.share_of(most_chunks()); ++i) {
       for (int hop = first_hop(); hop < world(); ++hop) {
@@ -162,7 +162,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     return offer_room(rank(), receiver_at_hop(rank(), hop, world()), p.index, epoch);
   }
 
-  /// Pulls what the others offer. If A is collected, copies the rank's own shard, too.
+  /// Pulls the chunks that the other ranks offer. If A is collected, copies the rank's own shard,
+  /// too.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void pull(strided share, std::uint64_t epoch, Emit&& emit) const {

@@ -66,7 +66,7 @@ struct norm_grid {
     // The last rank owns nothing.
     if (ranks > 1) cases.push_back(make(ranks, ranks - 1, 1, {1, 1, 1}));
     cases.push_back(cases[1]);
-    cases.back().plan.sets = 2;  // as words have in two phases, too
+    cases.back().plan.sets = 2;  // two sets, as words have in two phases
     return cases;
   }
 

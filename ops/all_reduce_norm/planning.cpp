@@ -14,7 +14,8 @@ namespace untax {
 namespace {
 
 constexpr std::int64_t two_phase_bytes = 64 << 10;
-/// So large that a signal costs little beside it, so small that it fits into the L2 cache.
+/// The bytes of a tile: enough that a signal costs little beside it, and few enough for the L2
+/// cache.
 constexpr std::int64_t tile_bytes = 128 << 10;
 constexpr std::size_t alignment = 64;
 

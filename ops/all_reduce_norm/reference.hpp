@@ -13,7 +13,7 @@ namespace untax {
 struct norm_row {
   const void* x = nullptr;
   const void* out = nullptr;
-  float scale = 1;  ///< that e4m3 elements are multiplied by, as passed or as found
+  float scale = 1;  ///< the factor of e4m3 elements, as passed to the operator or as it computed it
 };
 
 /// Compares rows of results with all_reduce_norm in fp64. The norm is that of the stored x, which

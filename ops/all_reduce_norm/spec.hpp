@@ -61,11 +61,11 @@ struct spec_of<all_reduce_norm> {
     op.run(inputs, own ? op.result() : results, stream);
   }
 
-  /// Every pattern, in each of the ways in which results are shared out.
+  /// Every pattern, with each division of the results among the ranks.
   [[nodiscard]] static std::vector<protocol_variant> variants();
   [[nodiscard]] static trial_subject subject(const problem& p, const options& o, memory_kind memory,
                                              bool uneven);
-  /// Makes the plans of all ranks with such GPUs, and proves their schedule.
+  /// Makes the plans of all ranks for GPUs of `multiprocessors`, and proves their schedule.
   [[nodiscard]] static device_findings check_on_gpus(const problem& p, int ranks, const options& o,
                                                      int multiprocessors);
   static constexpr std::string_view checked_on_gpus = "-m 64 -n 8192 -k 8 --ranks 8 --gpu h200";

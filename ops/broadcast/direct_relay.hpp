@@ -145,7 +145,7 @@ class direct_relay : public direct_layout {
   int root_;
   std::int64_t span_;  // size of a share that is not the last
   int full_count_;     // chunks of such a share
-  int most_count_;     // the same for the largest count, where runs have any count; else 0
+  int most_count_;  // chunks of a full share for the largest count, if runs have any count; else 0
 };
 
 static_assert(protocol<direct_relay>);

@@ -33,7 +33,7 @@ class relay_protocol : public two_phase_layout {
     run_rounds(
         mine,
         [&](int lane, int i) {
-          // Each rank gets what it passes on.
+          // Each rank gets the chunks that it passes on.
           const auto to = [&](int peer) { return owned_chunks(peer, lane); };
           return rank() == root_ && send_round(lane, i, epoch, to, emit);
         },

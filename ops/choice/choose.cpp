@@ -17,7 +17,7 @@ constexpr std::size_t most_named = 3;  ///< entries that a reason names
 /// For 60 problems that no table had, the expected time of the pattern that was best is within this
 /// factor of the shortest expected time.
 constexpr double likely_within = 1.5;
-constexpr std::size_t least_likely = 2;  ///< so many patterns are compared at least
+constexpr std::size_t least_likely = 2;  ///< the fewest patterns that are compared
 
 /// Where no table has entries: the baseline, then the pattern that does most in one kernel.
 constexpr pattern unmeasured[] = {pattern::bulk_library, pattern::fused_specialized};
@@ -79,7 +79,7 @@ std::string reason_of(const prediction& found, const source& from, std::string_v
                          : "");
 }
 
-/// Usual patterns that no entry of the problem's family has: they came after the table.
+/// Usual patterns that no entry of the problem's family has, since they are newer than the table.
 std::vector<pattern> lacking_in(const tuned_problem& problem, const tuning_table& table,
                                 std::span<const pattern> usual) {
   std::vector<pattern> lacking;

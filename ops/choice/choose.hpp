@@ -32,8 +32,9 @@ struct choice_sources {
   std::string_view kernels;              ///< the hash of the kernels that run here
   const tuning_table* own = nullptr;     ///< the user's; may be null
   std::span<const tuning_table> tables;  ///< the others
-  std::span<const pattern> usual;        ///< where no table has the operator: the best first
-  /// Whether runs have fewer rows, too, which a table of the problem itself says nothing of.
+  /// The patterns to try if no table has the operator, the best first.
+  std::span<const pattern> usual;
+  /// Whether runs may have fewer rows, for which a table of the problem itself has no times.
   bool rows_vary = false;
 };
 
@@ -50,7 +51,7 @@ struct choice_sources {
 /// that are expected to take at most 1.5 times as long as the first, and usual ones that the table
 /// does not have for any problem of the family; where rows vary, bulk_library, too. If the table is
 /// of other kernels, bulk_library and the first of `usual` are likely, too; if nothing was measured
-/// with so many ranks on `device`, all patterns of the table are. Without entries the usual
+/// with this many ranks on `device`, all patterns of the table are. Without entries the usual
 /// patterns and bulk_library are likely, or every pattern if none is usual.
 [[nodiscard]] choice choose(const tuned_problem& problem, const choice_sources& from);
 

@@ -18,8 +18,8 @@
 namespace untax {
 namespace {
 
-/// Own kernels that take so much longer than the quickest one with the rows of an end are not timed
-/// with fewer rows.
+/// Own kernels that take this many times as long as the quickest one with the rows of an end are
+/// not timed with fewer rows.
 constexpr double most_over_least = 1.4;
 
 std::string names_of(const std::vector<pattern>& patterns) {
@@ -167,7 +167,8 @@ class chooser {
     refusals_ += text;
   }
 
-  /// That of an end, and where the end itself was timed perhaps another one for fewer rows.
+  /// Adds the operator of an end and, if the end itself was timed, perhaps another operator for
+  /// fewer rows.
   void add_operators_of(std::size_t at, std::vector<operator_up_to>& made) {
     if (!timed_.empty() && !timed_.contains(at)) {
       const std::int64_t fewer = rows_below(ends_, at);
@@ -185,8 +186,9 @@ class chooser {
     if (op->how() != whole->how()) made.push_back({ends_[at] - 1, op});
   }
 
-  /// By the times of other ends, the likeliest pattern; it is timed, and then others, while they
-  /// may be quicker: plans that differ in what moves or in tiles differ in time, too.
+  /// Times the pattern that is the likeliest by the times of other ends, and then other patterns
+  /// while they may be quicker: plans that move data in another way, or have other tiles, differ in
+  /// time, too.
   std::shared_ptr<device_operator> quickest(std::size_t at,
                                             const std::map<std::size_t, pattern_times>& timed,
                                             std::int64_t rows) {

@@ -32,8 +32,8 @@ using operator_timer = std::function<double(device_operator&)>;
 /// that is not possible. Collective.
 using timer_maker = std::function<operator_timer()>;
 
-/// The patterns that are likely for so many rows where no table has the operator: the best first.
-/// Empty if any may be.
+/// The patterns that are likely for a number of rows if no table has the operator, the best first.
+/// Empty if any pattern may be.
 using usual_patterns = std::function<std::vector<pattern>(std::int64_t rows)>;
 
 /// The parts of an operator that `make_chosen` needs.
@@ -74,8 +74,8 @@ template <class Make>
 }
 
 /// Makes an operator of a world of GPUs in the patterns that `automatic` stands for. `ends` are the
-/// numbers of rows up to which a plan is to serve, ascending: one is a problem of so many rows, and
-/// several are a capacity (`row_ends`). `problem` is that of the last one.
+/// numbers of rows up to which a plan is to serve, ascending: one is a problem of this many rows,
+/// and several are a capacity (`row_ends`). `problem` is that of the last one.
 ///
 /// For each end the pattern is the first in the order of `choose`. Where no table of these kernels
 /// has the problem itself, the likely patterns are made and timed one after the other, and the

@@ -19,7 +19,7 @@ pattern_times sorted(pattern_times times) {
   return times;
 }
 
-/// Nothing if there is none of the pattern.
+/// The seconds of a pattern; nothing if it was not timed.
 std::optional<double> seconds_of(const pattern_times& times, pattern how) {
   const auto time = std::ranges::find(times, how, &prediction::expected::how);
   if (time == times.end()) return std::nullopt;

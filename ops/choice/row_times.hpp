@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// The seconds of patterns, the likeliest first: of two that take the same, the first is the
+/// The seconds of patterns, the likeliest first. Of two with equal times, the first counts as the
 /// quicker.
 using pattern_times = std::vector<prediction::expected>;
 
@@ -25,10 +25,10 @@ using pattern_times = std::vector<prediction::expected>;
 /// take about as long as those of the end, as where a tile has more rows.
 [[nodiscard]] std::int64_t rows_below(std::span<const std::int64_t> ends, std::size_t at);
 
-/// The expected seconds of patterns at end `at`, the quickest first, by the ends that were timed
-/// with their most rows: itself, or the nearest one above and the nearest one below, between which
-/// times are interpolated, over the times that `choices` expect where they do. Below the lowest one
-/// its times serve. Empty if none above was timed.
+/// The expected seconds of patterns at end `at`, the quickest first. They come from the ends that
+/// were timed with their most rows: `at` itself, or the nearest timed ends above and below, between
+/// which times are interpolated, relative to the times that `choices` expect if they expect any.
+/// Below the lowest timed end its times serve. Empty if no end above was timed.
 [[nodiscard]] pattern_times times_at(std::span<const std::int64_t> ends,
                                      const std::map<std::size_t, pattern_times>& timed,
                                      std::span<const choice> choices, std::size_t at);

@@ -23,7 +23,7 @@ struct tuned_problem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  /// Of those that sum over ranks: fp32, or bf16 for partial results of 16 bits.
+  /// For operators that sum over ranks: fp32, or bf16 for partial results of 16 bits.
   dtype partials = dtype::bf16;
 
   bool operator==(const tuned_problem&) const = default;

@@ -43,8 +43,9 @@ struct lane_chunks {
 struct parcel {
   int from = 0;
   int to = 0;
-  int lane = 0;              ///< numbered over both sets, where there are two
-  std::uint64_t number = 0;  ///< of earlier ones between these ranks on this lane, in all epochs
+  int lane = 0;  ///< numbered over both sets, where there are two
+  /// The number of earlier chunks between these ranks on this lane, in all epochs.
+  std::uint64_t number = 0;
 };
 
 /// Rooms for chunks in flight: for each lane and source a ring of `depth` rooms in the inbox of the

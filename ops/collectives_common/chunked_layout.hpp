@@ -111,7 +111,7 @@ class chunked_layout {
     for (int hop = 1; hop < world(); ++hop)
       emit(step{.publish = begun(rank(), receiver_at_hop(rank(), hop, world()), epoch)});
   }
-  /// Its last steps: it waits until all others have begun.
+  /// The last steps of the first worker: it waits until all other ranks have begun.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void end_roll_call(int worker, std::uint64_t epoch,
@@ -121,7 +121,7 @@ class chunked_layout {
       emit(step{.acquire = begun(source_at_hop(rank(), hop, world()), rank(), epoch)});
   }
 
-  /// Sends chunk `i` of lane `lane` to each peer, nearest first; false if no peer has so many.
+  /// Sends chunk `i` of lane `lane` to each peer, nearest first; false if no peer has this many.
   /// `chunks_to(peer)` are the chunks for a peer.
   UNTAX_CALLS_ANY_SIDE
   template <class ChunksTo, class Emit>
@@ -154,8 +154,8 @@ class chunked_layout {
     return busy;
   }
   /// Copies chunk `i` of a lane from every source, from hop `first` on, out of this rank's inbox;
-  /// false if no source has so many. `chunks_from(source)` are the chunks of a source, `to(source,
-  /// those, chunk)` is the destination of one.
+  /// false if no source has this many. `chunks_from(source)` are the chunks of a source,
+  /// `to(source, those, chunk)` is the destination of one.
   UNTAX_CALLS_ANY_SIDE
   template <class ChunksFrom, class To, class Emit>
   UNTAX_HOST_DEVICE constexpr bool take_all(const chunk_ring& ring, int first, int lane, int i,

@@ -77,7 +77,7 @@ template <class Problem>
     p.count = count;
     return p;
   };
-  // At most one for each chunk of the result, and one more.
+  // The most uses of a room: one for each chunk of the result, and one more.
   std::uint64_t most_uses = 1;
   const auto plans =
       std::make_shared<const count_plans>(number_ends(problem.count), [&](std::int64_t count) {

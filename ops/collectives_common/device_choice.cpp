@@ -11,9 +11,9 @@ namespace {
 // collectives --sweep`. Bytes are those that a rank sends, so that measurements with 4 ranks are a
 // fair guess for other numbers.
 
-/// Above this packets, which have twice the bytes, take longer than rooms.
+/// Above this many bytes packets, which have twice the bytes, take longer than rooms.
 constexpr std::int64_t most_packet_bytes = std::int64_t{3} << 20;
-/// The same where there are no rooms, and so no second copy at the receiver.
+/// The same limit if there are no rooms, and so no second copy at the receiver.
 constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{1792} << 10;
 /// The same for a broadcast in two phases, whose root alone sends.
 constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{9} << 20;
@@ -23,16 +23,16 @@ constexpr std::int64_t most_word_bytes = std::int64_t{24} << 20;
 /// The least bytes of a block that sends packets, up to `few_packet_blocks` blocks.
 constexpr std::int64_t least_packet_bytes = 256;
 constexpr int few_packet_blocks = 8;
-/// Above this one phase takes longer than a second hop: in one phase all_reduce sends W / 2 times
-/// the bytes of two, and the root of a broadcast W - 1 times.
+/// Above this many bytes one phase takes longer than a second hop: in one phase all_reduce sends W
+/// / 2 times the bytes of two, and the root of a broadcast W - 1 times.
 constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
-/// Above this the inputs of a direct all_reduce are pushed to the ranks that combine them, since
-/// that is quicker than to pull them.
+/// Above this many bytes the inputs of a direct all_reduce are pushed to the ranks that combine
+/// them, since that is quicker than to pull them.
 constexpr std::int64_t most_read_bytes = std::int64_t{40} << 20;
 /// Chunks in rooms. A chunk is read or passed on when it has arrived whole, and takes a signal.
 constexpr std::int64_t chunk_bytes = std::int64_t{60} << 10;
 constexpr std::int64_t large_chunk_bytes = std::int64_t{120} << 10;
-/// Large chunks are worth it if a lane has so many.
+/// The fewest chunks of a lane for which large chunks pay.
 constexpr std::int64_t enough_chunks = 16;
 /// Chunks that are read from peers, combined and passed on. They are large, since the link takes
 /// time to change its direction.
@@ -44,12 +44,12 @@ constexpr std::int64_t relayed_bytes = std::int64_t{15} << 10;
 constexpr int usual_depth = 4;
 /// All multiprocessors of an H200 but four, which are left to others.
 constexpr int most_blocks = 128;
-/// TMA fills the link with fewer, and so do blocks that only send, or that read from peers.
+/// TMA fills the link with fewer blocks, and so do blocks that only send, or only read from peers.
 constexpr int half_of_blocks = 64;
-/// Keepers, which only copy what stays at a rank: as many blocks as keep up with the link.
+/// Keepers only copy data that stay at a rank: as many blocks as keep up with the link.
 constexpr int keeping_blocks = 16;
 constexpr int keeping_blocks_of_root = 32;
-/// Below this a lane copies what stays while it waits for permission.
+/// A lane with fewer bytes to keep copies them while it waits for permission.
 constexpr std::int64_t least_kept_bytes = std::int64_t{8} << 20;
 
 class chooser {

@@ -87,7 +87,7 @@ class direct_reduce : public direct_layout {
     }
   }
 
-  /// Signals that all was read or, where it is passed on, that it has arrived.
+  /// Signals that all inputs were read or, if the result is passed on, that a shard has arrived.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void tell_all(int lane, std::uint64_t epoch, Emit&& emit) const {

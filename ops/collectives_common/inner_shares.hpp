@@ -7,8 +7,8 @@
 
 namespace untax {
 
-/// After so many elements a cache line begins, for any type. Transfers that cross lines everywhere
-/// take more of a link.
+/// A cache line begins at every multiple of this many elements, for any type. Transfers that cross
+/// lines everywhere take more of a link.
 inline constexpr std::int64_t line_elements = 64;
 
 /// Shares that callers do not see, so that they may begin at cache lines.

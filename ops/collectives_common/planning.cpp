@@ -17,7 +17,8 @@ namespace {
 
 /// Chunks are aligned for vector loads.
 constexpr std::int64_t alignment = 16;
-/// So large that a signal costs little beside it, so small that it fits into the L2 cache.
+/// The bytes of a chunk: enough that a signal costs little beside it, and few enough for the L2
+/// cache.
 constexpr std::int64_t usual_chunk_bytes = 128 << 10;
 /// Smaller chunks would not be worth their signals when they are passed on.
 constexpr std::int64_t least_relayed_bytes = 16 << 10;
@@ -26,7 +27,7 @@ constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
 constexpr int most_depth = 64;
 /// A lane has three workers in fused_specialized.
 constexpr int most_workers = wait_slots / 3 - 1;
-/// More than any GPU holds at once; the engine knows how many that are.
+/// More blocks than any GPU holds at once; the engine knows the real limit.
 constexpr int most_asked_blocks = 4096;
 /// From here on, the bytes that a second phase saves are worth its additional hop.
 constexpr std::int64_t two_phase_bytes = 64 << 10;
@@ -169,7 +170,8 @@ class planner {
                       plan.chunk, part));
     }
     const std::int64_t chunks = ceil_div<std::int64_t>(of_part, plan.workers);
-    // Two epochs fit, each in rooms of its own. They have to if no room is waited for (bulk).
+    // Two epochs fit, each in rooms of its own, which is required if no worker waits for a room
+    // (bulk).
     const int two_epochs = static_cast<int>(std::max<std::int64_t>(2 * chunks, 1));
     const int asked = options_.depth > 0 ? options_.depth : default_depth;
     plan.depth = is_bulk(plan.how) ? two_epochs : std::min(asked, two_epochs);

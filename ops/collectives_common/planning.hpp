@@ -17,11 +17,12 @@ enum class touched : std::uint8_t { result, input, both };
 struct collective_need {
   std::string_view name;
   dtype type = dtype::f32;
-  std::int64_t largest = 0;          ///< elements of the largest part that one rank sends another
-  std::int64_t largest_one = 0;      ///< the same if it is carried out in one phase
-  std::int64_t total = 0;            ///< elements of the result
-  bool can_have_two_phases = false;  ///< and then `largest` is that of two phases
-  int packet_phases = 1;             ///< the most that packets can have
+  std::int64_t largest = 0;      ///< elements of the largest part that one rank sends another
+  std::int64_t largest_one = 0;  ///< `largest` if the collective is carried out in one phase
+  std::int64_t total = 0;        ///< elements of the result
+  /// Whether there may be two phases; `largest` is then that of two.
+  bool can_have_two_phases = false;
+  int packet_phases = 1;  ///< the most phases that packets can have
   touched by_peers = touched::result;
 };
 

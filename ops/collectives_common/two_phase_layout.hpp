@@ -40,7 +40,7 @@ class two_phase_layout : public chunked_layout {
     return parcel_of(rank(), peer, lane, i, all.count(), epoch);
   }
 
-  /// Collects chunk `i` of every owner from hop `first` on; false if no owner has so many.
+  /// Collects chunk `i` of every owner from hop `first` on; false if no owner has this many.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr bool collect_round(int first, int lane, int i, std::uint64_t epoch,

@@ -14,7 +14,7 @@ struct cut {
   std::int64_t tile_m;
   std::int64_t tile_n;
   std::int64_t panel_k;
-  std::int64_t chunk_cross = 0;  // used where A is gathered, as the next three
+  std::int64_t chunk_cross = 0;  // used if A is gathered, as the next three members
   bool gather_own = false;
   bool fan_out = false;
   int sets = 2;
@@ -171,8 +171,8 @@ std::vector<gemm_grid::gemm_case> gemm_grid::explored(int ranks) const {
     cases.push_back(make(ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1, 2}));
   }
   if (ranks > 1) {
-    // The last rank owns nothing and sends nothing that shows its progress. So only here the others
-    // are held back by rooms alone.
+    // The last rank owns nothing and sends nothing that shows its progress, so rooms alone hold the
+    // other ranks back.
     cases.push_back(make(ranks, cube(size - 1), plain, true));
     // The same where the rows of all owners are computed together, through a ring that is too
     // small.

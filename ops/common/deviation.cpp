@@ -65,7 +65,7 @@ void deviation::add(const gpu::comparison& rows, double elements, double expecte
 }
 
 double deviation::relative_error() const noexcept {
-  // Sums that are no numbers come from comparisons and expected squares that are none.
+  // Sums are no numbers if a comparison or an expected square is none.
   if (worst_ == infinity || std::isnan(difference_ + norm_ + expected_)) return infinity;
   const double error = difference_ > 0 ? std::sqrt(difference_ / std::max(norm_, expected_)) : 0;
   return worst_ > 1 ? std::max(error, tolerance_ * worst_) : error;

@@ -32,9 +32,10 @@ class deviation {
   /// Adds rows that a GPU compared (gpu::compare), `elements` in all.
   void add(const gpu::comparison& rows, double elements, double expected) noexcept;
 
-  /// || found - right || / || right ||, if every element is within its bound. Otherwise it is above
-  /// the tolerance: at least the tolerance times the number of bounds by which the worst element is
-  /// wrong. Infinity if an element is not finite where the reference is, or the other way around.
+  /// || actual - right || / || right ||, if every element is within its bound. Otherwise it is
+  /// above the tolerance: at least the tolerance times the number of bounds by which the worst
+  /// element is wrong. Infinity if an element is not finite where the reference is, or the other
+  /// way around.
   [[nodiscard]] double relative_error() const noexcept;
 
  private:

@@ -32,8 +32,8 @@ class device_operator {
   explicit device_operator(world& w) : end_(w) {}
   device_operator(const device_operator&) = delete;
   device_operator& operator=(const device_operator&) = delete;
-  /// Returns when all ranks have ended theirs, with all kernels and memory. Leaves memory of a
-  /// stopped world alone.
+  /// Returns when all ranks have ended their operators, with all kernels and memory. Leaves memory
+  /// of a stopped world alone.
   virtual ~device_operator() = default;
 
   /// Runs one epoch: only launches, and may be captured. The class has checked the arguments: they
@@ -45,8 +45,8 @@ class device_operator {
   /// Sets the number of rows of the next runs, at least 1. Only for an operator made for
   /// `varying_rows`, up to the rows that it was made for.
   virtual void set_rows(std::int64_t /*rows*/) {}
-  /// All graphs that had a run of it, or of another plan of the operator, are gone: then runs
-  /// outside of graphs need not ask which plan has run last.
+  /// Called when all graphs that had a run of this operator, by any of its plans, are gone. Runs
+  /// outside of graphs then need not ask which plan ran last.
   virtual void forget_captures() noexcept {}
 
   /// Its pattern; never `automatic`.

@@ -19,7 +19,7 @@ class device_reference {
   /// For the part of C that `rank` of `world` ranks gets.
   device_reference(const operator_entry& entry, const gemm_problem& problem, int world, int rank);
 
-  /// Computes it for the inputs of a seed. Asynchronous.
+  /// Computes the reference for the inputs of a seed. Asynchronous.
   void compute(std::uint64_t seed, stream_ref stream);
   /// The relative error of a result, as `deviation` has it. Waits for the stream.
   [[nodiscard]] double error_of(const const_matrix& c, stream_ref stream) const;

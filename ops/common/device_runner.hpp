@@ -23,7 +23,7 @@ namespace untax {
 void require_device_problem(std::string_view operator_name, int rank, dtype type, std::int64_t n,
                             std::int64_t k);
 
-/// Records the number of rows of the next runs in the ledger, which finds ranks that have others;
+/// Records the number of rows of the next runs in the ledger, which finds ranks with other numbers;
 /// not while `stream` is captured. Throws what stopped the world.
 void note_rows(world& w, std::string_view operator_name, std::int64_t rows, stream_ref stream);
 
@@ -55,7 +55,7 @@ class device_runner final : public gemm_backend {
 
  private:
   /// Sets the number of rows of the next runs, up to the planned one. A new number is recorded in
-  /// the ledger, which finds ranks that have others; not while `stream` is captured.
+  /// the ledger, which finds ranks with other numbers; not while `stream` is captured.
   void set_rows(std::int64_t rows, stream_ref stream);
   void require_usable(std::string_view what, const const_matrix& m);
 

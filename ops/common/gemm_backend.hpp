@@ -23,9 +23,9 @@ class gemm_backend {
   gemm_backend& operator=(const gemm_backend&) = delete;
   virtual ~gemm_backend() = default;
 
-  /// One epoch with so many rows, within a turn of the operator. The class has checked types and
-  /// sizes. Throws `invalid_argument` for a stream or memory that the backend cannot take, and the
-  /// error of a wait that failed.
+  /// Runs one epoch with `rows` rows, within a turn of the operator. The class has checked types
+  /// and sizes. Throws `invalid_argument` for a stream or memory that the backend cannot take, and
+  /// the error of a wait that failed.
   virtual void run(std::int64_t rows, const const_matrix& a, const const_matrix& weights,
                    const matrix& c, stream_ref stream) = 0;
 };

@@ -36,7 +36,7 @@ namespace untax {
 ///   void launch_dry(cudaStream_t)       every kernel, such that it does nothing
 ///   const Plan& plan() const            with `text()`
 ///   std::int64_t rows() const           of the next runs
-///   void set_rows(std::int64_t)         arguments for so many rows
+///   void set_rows(std::int64_t)         arguments for this many rows
 ///   gemm_operands bind(const void* a, const void* weights, void* c)
 ///                                       makes the caller's matrices arguments; returns those that
 ///                                       tensor maps describe

@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Executions are explored for 1 to so many ranks.
+/// The most ranks of scenarios whose executions are explored.
 inline constexpr int most_ranks_of_scenarios = 3;
 
 /// The effort of a check.
@@ -42,7 +42,7 @@ struct variant_findings {
   [[nodiscard]] bool right() const { return failures.empty() && killed() == hunted(); }
 };
 
-/// Schedules are proved for 1 to so many ranks.
+/// The most ranks of problems whose schedules are proved.
 inline constexpr int most_ranks_of_schedules = 8;
 
 /// Proves the schedules of the grid for `ranks` ranks.

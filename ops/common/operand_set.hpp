@@ -50,7 +50,7 @@ class operand_memory {
 
   [[nodiscard]] const trial_operand& shape() const noexcept { return shape_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return shape_.bytes(); }
-  /// From here on it lies elsewhere, in memory of the same kind.
+  /// Moves the operand to `place`, in memory of the same kind.
   void lie_at(void* place) noexcept { place_ = place; }
 
   /// The address that the operator gets.
@@ -64,7 +64,7 @@ class operand_memory {
   [[nodiscard]] matrix host_elements(dtype type) {
     return {host(), type, shape_.rows, shape_.cols};
   }
-  /// Brings what the host wrote to the GPU.
+  /// Copies the data that the host has written to the GPU.
   void store();
   /// The memory that the host reads: as `host`, after a copy from the GPU.
   [[nodiscard]] const void* fetched();
@@ -95,7 +95,7 @@ class operand_set {
   /// A stream of the rank's GPU for inputs and checks.
   [[nodiscard]] const own_stream& stream() const { return *stream_; }
 
-  /// Inputs that the host wrote go to the GPU.
+  /// Copies inputs that the host has written to the GPU.
   void store_inputs();
   /// Sets all bits of results, which is NaN in every element type.
   void poison_results();

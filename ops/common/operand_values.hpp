@@ -36,7 +36,7 @@ class operand_values {
   [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] const_matrix read(std::string_view name) const;
   [[nodiscard]] matrix written(std::string_view name) const;
-  /// All elements of it in one row; gaps between rows are refused.
+  /// All elements of an operand in one row; gaps between rows are refused.
   [[nodiscard]] const_array_view read_array(std::string_view name) const;
   [[nodiscard]] array_view written_array(std::string_view name) const;
   /// Addresses of elements that are dense, of the type that the shape says, and of its size, or of

@@ -60,11 +60,11 @@ class runnable {
 struct operator_entry {
   std::string name;
   std::string summary;
-  bool gathers = false;  ///< it has a gather axis, and can pull
+  bool gathers = false;  ///< the operator has a gather axis, and can pull
   /// Where sums over ranks go, if there are any; partial results have an element type.
   std::optional<reduce_target> sums_to = std::nullopt;
   bool columns_sharded = false;  ///< n counts the columns of all ranks; each multiplies its part
-  bool on_gpus = false;          ///< it is there in worlds of GPUs, too
+  bool on_gpus = false;          ///< the operator exists in worlds of GPUs, too
   bool result_in_heap = false;   ///< the operator owns its result, for peers to write
   bool copied = false;           ///< its protocol has a program for the copy engines of GPUs
   /// Bitwise reproducible for any timing.

@@ -31,8 +31,8 @@ struct planned_gemm {
         turns(make_process_owned<run_turns>(w, operator_name)) {}
   planned_gemm(const planned_gemm&) = delete;
   planned_gemm& operator=(const planned_gemm&) = delete;
-  /// After an exception it does not wait for its kernels, which may still write the result. The
-  /// result is then left to the world.
+  /// After an exception the destructor does not wait for kernels, which may still write the result.
+  /// The result is then left to the world.
   ~planned_gemm();
 
   [[nodiscard]] bool on_gpus() const { return ranks.memory() == memory_kind::cuda; }
@@ -40,9 +40,10 @@ struct planned_gemm {
   world& ranks;
   std::string_view name;
   process_owned<run_turns> turns;
-  owned_symmetric<std::byte> result;       ///< its own, if peers write it; destroyed last
+  /// The operator's own result, if peers write it; destroyed last.
+  owned_symmetric<std::byte> result;
   std::shared_ptr<const row_plans> plans;  ///< where runs have different numbers of rows
-  process_owned<gemm_backend> backend;     ///< runs it, within a turn; destroyed first
+  process_owned<gemm_backend> backend;     ///< runs the operator, within a turn; destroyed first
 };
 
 /// The operator's own C. Collective.
@@ -56,8 +57,8 @@ struct planned_on_host {
   std::shared_ptr<const row_plans> plans;  ///< where options ask for rows that vary
 };
 
-/// `make(rows)` plans for so many rows of A, at most `most`. Compares the problem, as `text` has
-/// it, and what was planned with those of the other ranks; collective.
+/// `make(rows)` plans for `rows` rows of A, at most `most`. Compares the problem, as `text` has it,
+/// and the plans with those of the other ranks; collective.
 template <class Make>
 [[nodiscard]] planned_on_host plan_on_host(world& w, std::string_view name, std::int64_t most,
                                            const std::string& text, const operator_options& options,
@@ -75,9 +76,9 @@ template <class Make>
   return all;
 }
 
-/// Its backend, for a `planned` that has its result, if peers write it: the Cs of neighbouring
-/// ranks are as far apart as their results. `protocol(rows, plan)` is the protocol for so many
-/// rows, at most `most`. Results that pass through rings (tile_ring.hpp) have `ring_columns`
+/// The backend of an operator. If peers write the result, `planned` has it already, and the Cs of
+/// neighbouring ranks are as far apart as their results. `protocol(rows, plan)` is the protocol for
+/// `rows` rows, at most `most`. Results that pass through rings (tile_ring.hpp) have `ring_columns`
 /// columns at a rank. Collective.
 template <class ProtocolFor>
 [[nodiscard]] process_owned<gemm_backend> backend_on_host(

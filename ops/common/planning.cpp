@@ -58,7 +58,7 @@ std::int64_t columns_of_tile(const local_gemm& gemm, int workers) {
   return std::clamp<std::int64_t>(share, 1, most);
 }
 
-/// Those of `plans` that are wanted, and that an operator has a kernel for.
+/// The plans for which `wanted` holds, and for which an operator has a kernel.
 template <class Wanted>
 std::vector<gpu::gemm_plan> compiled_of(std::span<const gpu::tile_config> kernels,
                                         const std::vector<gpu::gemm_plan>& plans,
@@ -168,8 +168,8 @@ std::vector<gpu::gemm_plan> plans_with_wide_tiles(std::span<const gpu::tile_conf
         if (p.schedule.range_k_blocks > 0 && !adds_ranges(p.config, shares)) return false;
         return is_wide(p) ? !few : !gpu::rereads_weights(p);
       });
-  // Wide tiles take so much longer beside transfers, measured between two H100: in blocks that read
-  // by themselves, and in clusters that share what they read.
+  // The factor by which wide tiles take longer beside transfers, measured between two H100: in
+  // blocks that read by themselves, and in clusters that share their reads.
   constexpr double longer_alone = 1.1;
   constexpr double longer_together = 1.05;
   for (gpu::gemm_plan& p : plans)

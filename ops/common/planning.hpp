@@ -38,9 +38,9 @@ struct made_plan {
 /// The same in a world of GPUs. Kernels decide the rest: zero means that untax chooses.
 [[nodiscard]] protocol_plan plan_for_device(const world& w, const operator_options& options);
 
-/// What `plans_of(options, num_sms)` gives for a GPU of `num_sms` multiprocessors. Throws
-/// `unsupported` where no kernel can multiply, and says with how many workers, or multiprocessors,
-/// one could.
+/// The plans that `plans_of(options, num_sms)` makes for a GPU of `num_sms` multiprocessors. Throws
+/// `unsupported` if no kernel can multiply, and says with how many workers, or multiprocessors, one
+/// could.
 template <class PlansOf>
 [[nodiscard]] auto plans_or_refusal(std::string_view operator_name, int rank, std::int64_t rows,
                                     const operator_options& options, int num_sms,
@@ -60,7 +60,7 @@ template <class PlansOf>
 [[nodiscard]] std::optional<gpu::tile_config> compiled_for(
     std::span<const gpu::tile_config> kernels, const gpu::tile_config& planned);
 
-/// The plans of a GEMM on so many blocks for which `kernels` has a kernel, the quickest first.
+/// The plans of a GEMM on a number of blocks for which `kernels` has a kernel, the quickest first.
 /// Plans that read weights again for several tiles of A are left out.
 [[nodiscard]] std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
                                                          const gpu::gemm_shape& shape, int blocks);
@@ -90,7 +90,7 @@ void require_sizes(std::string_view operator_name, int rank, std::int64_t m, std
 /// Throws `invalid_argument` unless 0 <= phases <= 2, of an operator that has one phase or two.
 void require_phases(std::string_view operator_name, int rank, int phases);
 
-/// What ranks compare: a problem, and those options that change bits of the result.
+/// The text that ranks compare: a problem, and the options that change bits of the result.
 [[nodiscard]] std::string asked_for(const std::string& problem, const operator_options& options);
 
 /// The options of the host's engine.
@@ -101,7 +101,7 @@ void require_phases(std::string_view operator_name, int rank, int phases);
 /// rows are to have the same bits in every batch.
 void refuse_invariant(std::string_view operator_name, int rank, const operator_options& options);
 
-/// Compares what is asked for, and its plan, with those of the other ranks; collective.
+/// Compares the request and its plan with those of the other ranks; collective.
 void agree_on_plan(world& w, std::string_view operator_name, const std::string& asked,
                    const protocol_plan& plan);
 

@@ -19,7 +19,7 @@ namespace untax {
 /// The plans of an operator for every number of rows up to its capacity.
 class row_plans : public row_table<protocol_plan> {
  public:
-  /// `make(rows)` plans for so many rows. Each run has a set of its own, so plans have one set.
+  /// `make(rows)` plans for `rows` rows. Each run has a set of its own, so plans have one set.
   template <class Make>
   row_plans(std::vector<std::int64_t> ends, const Make& make)
       : row_table(std::move(ends), [&](std::int64_t rows) {
@@ -61,7 +61,7 @@ template <class Problem>
   return problem;
 }
 
-/// The programs of an operator: `protocol(rows, plan)` is its protocol for so many rows.
+/// The programs of an operator: `protocol(rows, plan)` is its protocol for `rows` rows.
 template <class ProtocolFor>
 [[nodiscard]] row_program programs_of(const std::shared_ptr<const row_plans>& plans,
                                       std::uint64_t most_uses, const ProtocolFor& protocol) {

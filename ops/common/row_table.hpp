@@ -42,8 +42,8 @@ namespace untax {
 template <class Plan>
 class row_table {
  public:
-  /// For these ends, which ascend to the capacity. `make(rows)` plans for so many rows. The plan
-  /// for the most is made first, so that rooms that plans share fit all of them.
+  /// For these ends, which ascend to the capacity. `make(rows)` plans for `rows` rows. The plan for
+  /// the most is made first, so that rooms that plans share fit all of them.
   template <class Make>
   row_table(std::vector<std::int64_t> ends, const Make& make) : ends_(std::move(ends)) {
     plans_.reserve(ends_.size());

@@ -14,8 +14,8 @@
 
 namespace untax {
 
-/// Of a plan for tiles. In two phases one set of rooms is enough: when sums have landed, all are
-/// empty.
+/// Sets the phases of a plan for tiles. In two phases one set of rooms is enough: when sums have
+/// landed, all rooms are empty.
 constexpr void set_phases(protocol_plan& plan, int phases) noexcept {
   plan.phases = phases;
   if (phases == 2) plan.sets = 1;
@@ -163,7 +163,7 @@ class summing_layout : public owner_exchange<summing_layout> {
   protocol_plan plan_;
   sharding rows_;
   counter_block
-      ready_;  ///< for each source: those of its parts, then of the sums that it passes on
+      ready_;  ///< counters of each source: of its parts, then of the sums that it passes on
   counter_block free_;
   barrier_steps barrier_;
   barrier_steps closing_;  ///< after sums are passed on

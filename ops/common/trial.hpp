@@ -25,7 +25,7 @@ class trial {
   trial& operator=(const trial&) = delete;
   virtual ~trial() = default;
 
-  /// New inputs; the same seed gives the same ones. Not collective.
+  /// Makes new inputs; the same seed makes the same ones. Not collective.
   virtual void refresh(std::uint64_t seed) = 0;
   /// The result becomes NaN.
   virtual void poison_result() = 0;
@@ -47,11 +47,11 @@ struct trial_subject {
   std::string description;  ///< "all_gather_gemm, m 512, n 1024, k 768, fp32, gather rows"
   /// The problem, for reports: names and values.
   std::vector<std::pair<std::string, std::variant<std::int64_t, std::string>>> facts;
-  std::vector<pattern> patterns;           ///< that it has, beside `automatic`
-  memory_kind memory = memory_kind::host;  ///< of the worlds that it is for
+  std::vector<pattern> patterns;           ///< the patterns of the operator, beside `automatic`
+  memory_kind memory = memory_kind::host;  ///< the memory of the worlds that the subject is for
   double tolerance = 0;                    ///< the largest relative error of a correct result
 
-  std::string rate_unit = "GB/s";              ///< what 1e9 units of work a second are
+  std::string rate_unit = "GB/s";              ///< the unit of 1e9 units of work a second
   std::string rate_name = "bytes_per_second";  ///< in JSON
   /// Units of work in one run.
   std::function<double(int ranks)> work;

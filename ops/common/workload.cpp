@@ -222,13 +222,13 @@ double element_share_of(const operator_entry& entry, const gemm_problem& problem
 }
 
 std::size_t heap_for(const gemm_problem& problem, int world, int phases) noexcept {
-  // Two sets of the gathered A and of what the ranks offer, or of all partial results, and C
-  // itself. Shards are rounded up, so a few rows more than the whole.
+  // Two sets of the gathered A and of A as ranks offer it, or of all partial results, and C itself.
+  // Shards are rounded up, so there are a few rows more.
   const auto rows = static_cast<double>(problem.m + world);
   const double gathered = rows * static_cast<double>(problem.k + shard_granularity * world) *
                           static_cast<double>(size_of(problem.type)) * 4;
-  // In one phase every rank has the partial results of all ranks. Untax chooses it where they are
-  // small, or the rows fewer than the ranks.
+  // In one phase every rank has the partial results of all ranks. Untax chooses one phase if they
+  // are small, or if there are fewer rows than ranks.
   const double sources = phases == 1 || (phases == 0 && problem.m < world) ? world : 1;
   const double partial = rows * static_cast<double>(problem.n) * 4 * (2 + 2 * sources);
   return whole_bytes(gathered + partial + 0x1p24);
@@ -238,8 +238,8 @@ std::size_t device_heap_for(const operator_entry& entry, const gemm_problem& pro
                             int phases) noexcept {
   const std::size_t usual = heap_for(problem, world, phases);
   if (!entry.sums_to) return usual;
-  // Two sets of what every rank sends: the rows that one rank adds, or all rows, and the rest of
-  // its tiles above and below them.
+  // Two sets of the partial results that every rank sends: the rows that one rank adds, or all
+  // rows, and the rest of its tiles above and below them.
   constexpr double edge = 256;
   if (phases == 0 && entry.phases) phases = entry.phases(problem, world, memory_kind::cuda);
   const bool all = entry.phases && phases == 1;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int least_moving = 4;
 constexpr int most_moving = 16;
-constexpr int usual_streams = 2;  // one begins its next copy while the other transfers
+constexpr int usual_streams = 2;  // one stream begins its next copy while the other transfers
 constexpr int most_row_splits = 16;
 /// A row split has whole tiles.
 constexpr std::int64_t split_unit = 256;
@@ -35,7 +35,7 @@ int rounds_of(const gpu::tile_schedule& order) {
   return std::max(ceil_div(order.tiles(), order.clusters), 1);
 }
 
-/// Cycles to send the results of so many tiles, at a rate in bytes per cycle.
+/// Cycles to send the results of `tiles` tiles, at a rate in bytes per cycle.
 double sending(const gpu::gemm_plan& plan, int world, int tiles,
                double rate = link_bytes_per_cycle) {
   const double tile = 2.0 * tile_rows(plan.config) * plan.config.block_n * plan.config.cluster;
@@ -141,7 +141,7 @@ class planner {
     }
   }
 
-  /// Adds plans with GEMMs of so many rows and a full shard: the same at all ranks, even if their
+  /// Adds plans with GEMMs of `rows` rows and a full shard: the same at all ranks, even if their
   /// shard is short or empty.
   void add(const scatter_plan& made, int free, std::int64_t rows) {
     const int world = made.protocol.world;
@@ -167,8 +167,8 @@ class planner {
     plan.parts = storing_warpgroups(c);
     p.tile_m = c.swap_ab ? c.block_n : tile_rows(c);
     p.tile_n = c.swap_ab ? tile_rows(c) : c.block_n;
-    // Without swap_ab the tiles of a raster group are multiplied before those below them. With it
-    // the numbering is as good an order, as there are few rows.
+    // Without swap_ab the tiles of a raster group are multiplied before those below them. With
+    // swap_ab the order of their numbers is as good, since there are few rows.
     if (plan.way == scatter_way::tile_flags && !c.swap_ab)
       p.raster_rows = plan.gemm.schedule.raster_group * c.cluster;
     if (plan.way != scatter_way::local_only) return;
@@ -178,8 +178,8 @@ class planner {
       p.tile_n = columns_;
       return;
     }
-    // All of a shard is sent at once: a block has one tile of it, and there are as few blocks as
-    // there is work for.
+    // The whole shard is sent at once: a block has one tile of the shard, and there are no more
+    // blocks than tiles.
     constexpr std::int64_t unit = 64;
     const gpu::block_share share = gpu::share_of_block(problem_.m, columns_, plan.own_grid, unit);
     p.tile_m = share.rows;

@@ -47,7 +47,7 @@ struct scatter_plan {
                                                       const operator_options& options,
                                                       const gpu::gpu_model& gpu);
 
-/// The predicted cycles until the last results have left, if so many GEMMs of this plan run one
+/// The predicted cycles until the last results have left, if a number of GEMMs of this plan run one
 /// after the other, and copy engines send the results of each when it has ended. `world` ranks
 /// store to each other.
 [[nodiscard]] double drain_cycles_of_copies(const gpu::gemm_plan& plan, int row_splits, int world);

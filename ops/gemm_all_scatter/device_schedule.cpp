@@ -150,7 +150,8 @@ schedule::lane_program scatter_model::lanes() const {
   return all;
 }
 
-/// Adds the CTAs of a row split's kernel, which begin after flags; returns those they raise.
+/// Adds the CTAs of a row split's kernel, which begin after flags; returns the flags that they
+/// raise.
 std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
                                          const std::vector<int>& behind) const {
   all.begin_kernel("gemm", 0, schedule::lane_work::multiplies);

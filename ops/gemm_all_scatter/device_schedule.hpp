@@ -17,7 +17,7 @@ class scatter_model {
  public:
   scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned);
 
-  /// Without what lies beyond the rows of the run.
+  /// The program of senders, without parts beyond the rows of the run.
   [[nodiscard]] comm::sender_program says() const;
   [[nodiscard]] comm::sender_program does() const;
   [[nodiscard]] std::vector<std::string> faults() const;
@@ -44,7 +44,8 @@ class scatter_model {
   operand_space memory_;
 };
 
-/// Makes the plans of all ranks with such GPUs, checks each, and proves their schedule.
+/// Makes the plans of all ranks for GPUs of `multiprocessors`, checks each, and proves their
+/// schedule.
 [[nodiscard]] device_findings check_scatter(const gemm_all_scatter_problem& problem, int ranks,
                                             const operator_options& options, int multiprocessors);
 

@@ -11,7 +11,7 @@
 
 namespace untax {
 
-/// What TMA reads and writes in a scatter: the matrices that tensor maps describe.
+/// The matrices that TMA reads and writes in a scatter, as tensor maps describe them.
 struct scatter_maps {
   /// The matrices of a kernel that multiplies some rows of A.
   struct row_split {
@@ -30,7 +30,7 @@ struct scatter_maps {
                                    const gemm_operands& operands);
 
 /// The TMA tiles in which senders send a tile: as wide as the tile, one below the other. They end
-/// where the tile ends, since what lies below may not be ready.
+/// where the tile ends, since the rows below may not be ready.
 [[nodiscard]] gpu::tma_tile_size tma_tile_of(const gemm_all_scatter_protocol& how);
 
 /// The transfer lists of senders of flagged tiles: rectangles of the rank's own columns of C, as in

@@ -38,7 +38,8 @@ int first_row_tile_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm)
          cluster;
 }
 
-/// Where fragments of a planned GEMM lie, and which rank adds them, but for what rows determine.
+/// The places of the fragments of a planned GEMM, and the ranks that add them, apart from fields
+/// that depend on rows.
 gpu::sum_fragments fragments_of(const device_sum& sum, int world, int rank,
                                 const gpu::gemm_plan& gemm) {
   const gpu::tile_config& c = gemm.config;

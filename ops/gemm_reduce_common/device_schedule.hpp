@@ -90,8 +90,8 @@ class row_sums_model {
   device_sum sum;
   row_sums_plan plan;
   std::vector<gpu::matrix_at> slabs;  ///< by hop, as given to TMA
-  /// Whether what peers send has always landed when a CTA multiplies its own parts, as where all
-  /// ranks are equally quick. Else half of its parts are in time.
+  /// Whether parts of peers have always landed when a CTA multiplies its own parts, as between
+  /// ranks that are equally quick. Else half of the parts are in time.
   bool in_time = false;
 
  private:
@@ -132,8 +132,8 @@ class row_sums_model {
   std::vector<cta_works> works_;
 };
 
-/// Makes the plans of all ranks with such GPUs, validates what each sends and takes, and proves
-/// their schedule.
+/// Makes the plans of all ranks for GPUs of `multiprocessors`, validates the fragments that each
+/// sends and takes, and proves their schedule.
 [[nodiscard]] device_findings check_on_gpus(const device_sum& sum, int ranks,
                                             const operator_options& options, int multiprocessors);
 

@@ -33,8 +33,8 @@ struct summed_problem {
 /// The part of the reduction dimension that a rank has.
 [[nodiscard]] std::int64_t k_shard_of(std::int64_t k, int world, int rank);
 
-/// Plans it on the host: `choose(rows, plan)` sets the operator's own fields of a plan, and
-/// describes them. Compares problem and plan with those of the other ranks; collective. Throws
+/// Plans a summed GEMM on the host: `choose(rows, plan)` sets the operator's own fields of a plan,
+/// and describes them. Compares problem and plan with those of the other ranks; collective. Throws
 /// `invalid_argument` for sizes, types and options that are not possible.
 [[nodiscard]] planned_on_host plan_summed_on_host(
     world& w, const summed_problem& problem, const operator_options& options,
@@ -45,18 +45,18 @@ struct summed_problem {
 struct summed_on_device {
   reduce_target target = reduce_target::owner;
   symmetric_result result = {};
-  /// The phases for so many rows, where the sum goes to all ranks.
+  /// The number of phases for a number of rows, if the sum goes to all ranks.
   std::function<int(std::int64_t rows)> phases = [](std::int64_t) { return 1; };
 };
-/// What the class of such an operator keeps there.
+/// The members of such an operator's class in a world of GPUs.
 struct made_sum {
   made_on_device made;
   protocol_plan plan;
   std::shared_ptr<const row_plans> plans;  ///< with `varying_rows`, else null
 };
-/// Plans and makes it there. Collective. Throws as `plan_summed_on_host`, `invalid_argument` for
-/// what no kernel multiplies, `disagreement`, `unsupported` for a pattern that does not exist here,
-/// `out_of_memory`.
+/// Plans and makes the operator in a world of GPUs. Collective. Throws as `plan_summed_on_host`,
+/// `invalid_argument` for problems that no kernel multiplies, `disagreement`, `unsupported` for a
+/// pattern that does not exist here, `out_of_memory`.
 [[nodiscard]] made_sum make_summed_on_device(world& w, const operator_entry& entry,
                                              const summed_problem& problem,
                                              const summed_on_device& where,

@@ -14,7 +14,7 @@ struct summed_gemm {
   std::int64_t n = 0;
   std::int64_t k = 0;
   reduce_target target = reduce_target::owner;
-  int owner_step = 1;  ///< owners have multiples of so many rows
+  int owner_step = 1;  ///< owners have multiples of this many rows
 };
 
 /// Every rank computes a partial C from its shard of k. The owner of each row block adds all
@@ -121,7 +121,7 @@ class gemm_reduce_protocol : public summing_layout {
             {{0, result_.cols}, plan_.tile_n}};
   }
 
-  /// The place of a tile in this rank's partial result, where all of that is kept.
+  /// The place of a tile in this rank's partial result, if the whole partial result is kept.
   [[nodiscard]] constexpr place in_outbox(int owner, int tile) const noexcept {
     return {operand::outbox, rank(), rows_of(owner, tile).begin, cols_of(owner, tile).begin};
   }
@@ -220,9 +220,9 @@ class gemm_reduce_protocol : public summing_layout {
     return {in_inbox(rank(), owner, tile, epoch), r, in_rows() ? room{} : r};
   }
 
-  /// Whether a worker reserves a place in its ring. In one phase it need not: it has added the tile
-  /// before. Peers computed that when they had received the tile before it, which has therefore
-  /// left the ring.
+  /// Whether a worker reserves a place in its ring. In one phase that is not needed: the worker has
+  /// added the tile before. Peers computed their part of it after they had received the tile that
+  /// came before, which has therefore left the ring.
   [[nodiscard]] constexpr bool ring_is_asked() const noexcept { return !straight(); }
 
   /// Calls `visit` for the ranks that a worker hands a shared product over to, nearest first. If a
@@ -262,8 +262,8 @@ class gemm_reduce_protocol : public summing_layout {
                   passes_on() && has_senders(plan_.how) ? tile_flag(rank(), tile, epoch) : room{}});
   }
 
-  /// Copies the sum of an own tile to the results of all peers. It needs no permission: the partial
-  /// tile of a peer, sent in this epoch, shows that its result is open.
+  /// Copies the sum of an own tile to the results of all peers. The copy needs no permission: the
+  /// partial tile of a peer, sent in this epoch, shows that its result is open.
   template <class Emit>
   constexpr void pass_on(int tile, Emit&& emit) const {
     each_peer([&](int peer) {

@@ -24,11 +24,11 @@ class sum_exchange {
   /// Where the GEMM writes this rank's partial, row after row: zero where none does, behind the
   /// last row and at a rank without a part of k.
   [[nodiscard]] virtual void* partial() const = 0;
-  /// Where the sum goes that is wanted in `c`: there, or into memory of the exchange if `c` is not
-  /// `fit` for it, which has room for fewer rows than a full shard or is of another type.
+  /// Where a sum goes that the caller wants in `c`: into `c`, or into memory of the exchange if `c`
+  /// is not `fit`, because it has room for fewer rows than a full shard or is of another type.
   [[nodiscard]] virtual void* place_for(void* c, bool fit) const = 0;
-  /// Launches it. `to` is a `place_for`, `count` the elements of a full shard or, where the sum
-  /// goes to all ranks, of the sum.
+  /// Launches the exchange. `to` is a `place_for`; `count` is the number of elements of a full
+  /// shard or, if the sum goes to all ranks, of the sum.
   virtual void run(void* to, std::int64_t count, stream_ref stream) = 0;
   /// "one all-reduce in bf16 by NCCL 2.28.9".
   [[nodiscard]] virtual std::string text() const = 0;

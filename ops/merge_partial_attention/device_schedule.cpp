@@ -20,7 +20,7 @@ struct merge_model::segment {
   int begin = 0;  ///< its first chunk in the row
   int size = 0;
 
-  /// Its own number: from one segment to the next, the row or the turn changes.
+  /// The number of the segment: from one segment to the next, the row or the turn changes.
   [[nodiscard]] int number() const { return row + turn; }
 };
 
@@ -114,7 +114,7 @@ void merge_model::send(int block, std::uint64_t epoch, const program::sink& emit
   }
 }
 
-/// Takes the statistics of all ranks, then the chunks that these weight.
+/// Takes the statistics of all ranks, then the chunks, which the statistics weight.
 void merge_model::take(int block, std::uint64_t epoch, const program::sink& emit) const {
   each_segment(how().rank(), block, [&](const segment& s) {
     const int statistic = how().row_chunks;

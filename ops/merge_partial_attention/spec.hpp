@@ -63,7 +63,7 @@ struct spec_of<merge_partial_attention> {
   [[nodiscard]] static trial_subject subject(const problem& p, const options& o, memory_kind memory,
                                              bool uneven);
   [[nodiscard]] static bool has_gpu_kernel(const problem& p, const options& o);
-  /// Makes the plans of all ranks with such GPUs, and proves their schedule.
+  /// Makes the plans of all ranks for GPUs of `multiprocessors`, and proves their schedule.
   [[nodiscard]] static device_findings check_on_gpus(const problem& p, int ranks, const options& o,
                                                      int multiprocessors);
   static constexpr std::string_view checked_on_gpus =

@@ -47,8 +47,8 @@ class merge_workload final : public operator_trial<merge_operands> {
  public:
   using operator_trial::operator_trial;
   using operator_trial::run;
-  /// Runs with so many tokens, up to those of the problem, where they vary. With a stream of a GPU
-  /// it does not wait.
+  /// Runs with `tokens` tokens, up to those of the problem, if they vary. With a stream of a GPU it
+  /// does not wait.
   void run(std::int64_t tokens, stream_ref stream = {}) {
     work_.tokens = tokens;
     launch(stream);

@@ -31,7 +31,7 @@ auto atom_of(const step& s) {
 }
 using atom = decltype(atom_of(step{}));
 
-/// The steps with any effect: a wait for what needs no wait yet is left out.
+/// The steps that have an effect. A wait that is satisfied from the beginning is left out.
 std::vector<atom> atoms_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
   std::vector<atom> atoms;
   for (const step& s : steps_of(all, sender, epoch))

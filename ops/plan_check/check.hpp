@@ -32,7 +32,7 @@ template <class Model>
   return exchange_difference(program(m.lanes()), program(says), says.reserves(),
                              2 * static_cast<std::uint64_t>(m.sets()));
 }
-/// The number of rectangles that they send in a run.
+/// The number of rectangles that senders send in a run.
 [[nodiscard]] std::size_t transfers_of(const comm::sender_program& says);
 
 /// Changes the steps of a sender in a run: how a test makes a mutant. Empty: it changes nothing.

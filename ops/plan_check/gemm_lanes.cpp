@@ -238,7 +238,7 @@ extent tile_extent(const gpu::tile_config& c) {
 
 std::vector<int> add_gemm(schedule::lane_program& all, const gemm_lanes& gemm,
                           std::vector<std::vector<int>> behind) {
-  // All lanes share what they know.
+  // All lanes share one description of the GEMM.
   const auto how = std::make_shared<const gemm_lanes>(gemm);
   const auto sums = std::make_shared<std::vector<int>>();
   for (int cta = 0; cta < gemm.plan->blocks(); ++cta) sums->push_back(all.add_sums_flag());

@@ -87,7 +87,7 @@ struct cta_work {
 struct gemm_lanes {
   const gpu::gemm_plan* plan = nullptr;
   std::int64_t k = 0;  ///< of the whole product
-  room_sets sets;      ///< room sets of what is awaited
+  room_sets sets;      ///< room sets of the awaited rooms
   /// Calls `visit` for what a CTA reads, part by part.
   std::function<void(const gpu::cta_read&, std::uint64_t epoch,
                      const std::function<void(const factors&)>& visit)>
@@ -104,7 +104,7 @@ struct gemm_lanes {
   std::vector<range> rows_of_ranks;
 };
 
-/// The CTAs of a GEMM over a rank's part of k, which may be nothing. `order`: of the rows of A.
+/// The CTAs of a GEMM over a rank's part of k, which may be empty. `order`: of the rows of A.
 /// `store` says where products go.
 [[nodiscard]] gemm_lanes partial_products(const gpu::gemm_plan& plan,
                                           const schedule::operand_extents& operands, int rank,

@@ -27,9 +27,9 @@ struct measurements {
   std::vector<std::string> files;  ///< the files that were used
 };
 
-/// Reads what `untax bench`, `untax bench tune` and `untax taxes` wrote about a device: files, or
-/// all *.json of folders, with `least` to `most` ranks. Of files with other numbers nothing else is
-/// read. Throws `invalid_argument` for other files.
+/// Reads files that `untax bench`, `untax bench tune` and `untax taxes` wrote about a device:
+/// files, or all *.json of folders, with `least` to `most` ranks. Files with other numbers of ranks
+/// are not read further. Throws `invalid_argument` for other files.
 [[nodiscard]] measurements read_measurements(const std::vector<std::string>& paths,
                                              const std::string& device, int least, int most);
 

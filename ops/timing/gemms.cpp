@@ -21,11 +21,13 @@ using timing::step_costs;
 constexpr dtype type = dtype::bf16;
 /// Rows that are added are only read. (Words are also reset.)
 constexpr double only_reads = 0.5;
-/// A warp of a CTA that only adds takes the words of a rank for so many elements at a time: for
-/// four fragments of 16 x 8. It looks for them, resets them and adds them one after the other.
+/// A warp of a CTA that only adds takes the words of a rank for this many elements at a time: for
+/// four fragments of 16 x 8. It looks for the words, resets them and adds them, one after the
+/// other.
 constexpr std::int64_t words_together = 4 * 16 * 8;
-/// Seconds of that, measured with two H200: what gemm_reduce_scatter takes by producer_consumer
-/// (ops/choice/tables/h200-2.json), from 1 to 8192 rows, less its GEMM where that is not hidden.
+/// Seconds for these elements, measured with two H200: the time of gemm_reduce_scatter by
+/// producer_consumer (ops/choice/tables/h200-2.json), from 1 to 8192 rows, less the part of its
+/// GEMM that is not hidden.
 constexpr double seconds_of_words = 1.5e-6;
 /// Warps of a block in which all warps send that do not multiply.
 constexpr int warps_that_send = 4;
@@ -45,7 +47,7 @@ predicted run(const predictor& p, int ranks, const ModelOf& model_of,
   return p.run(timing::read_lanes(lanes, costs_of));
 }
 
-/// Costs of the CTAs of a GEMM. Their epilogues move while they multiply on.
+/// Costs of the CTAs of a GEMM. Their epilogues move data while the CTAs go on multiplying.
 step_costs multiplying(const gpu::gemm_plan& plan, double seconds, double launch) {
   step_costs costs;
   costs.launch = launch;
@@ -66,7 +68,8 @@ double seconds_of_gather(predictor& p, const gather_plan& plan,
   return p.seconds_beside(plan.gemm, shape, {problem.m, problem.n, problem.k, type}, beside);
 }
 
-/// Costs of what sends A: copy engines, threads that store packets, or warps that issue TMA copies.
+/// Costs of the senders of A: copy engines, threads that store packets, or warps that issue TMA
+/// copies.
 step_costs sending(const predictor& p, const gather_plan& plan) {
   const timing::machine_numbers& n = p.numbers();
   step_costs costs;
@@ -167,9 +170,9 @@ predicted simulate_words(predictor& p, const device_sum& sum, int ranks, pattern
       });
 }
 
-/// Rows: CTAs store tiles at the owners of their rows, and add their own ones. They add each as it
-/// is multiplied if those of peers have landed, and the last ones at the end. Or a kernel behind
-/// them adds.
+/// Rows: CTAs store tiles at the owners of their rows, and add their own tiles. A tile is added as
+/// soon as it is multiplied if the tiles of peers have landed; the last tiles are added at the end.
+/// Or a kernel that follows adds.
 predicted simulate_rows(predictor& p, const device_sum& sum, int ranks) {
   const timing::machine_numbers& n = p.numbers();
   const auto plan_of = [&](int rank) {

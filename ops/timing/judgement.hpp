@@ -43,7 +43,7 @@ struct judgement {
   double mean_error = 0;             ///< absolute
   double within_quarter = 0;         ///< share
   int orders = 0;                    ///< problems with two patterns or more
-  int orders_right = 0;              ///< those with the best two in the right order, or within 3 %
+  int orders_right = 0;  ///< problems with the best two patterns in the right order, or within 3 %
   int ranks = 0;
 
   [[nodiscard]] int good_terms() const noexcept;

@@ -23,17 +23,18 @@ inline constexpr double timed_element_bytes = 2;
 struct predicted {
   double seconds = 0;
   double simulated = 0;       ///< before calibration
-  timing::simulation detail;  ///< empty for what has no program: a library, a GEMM alone
+  timing::simulation detail;  ///< empty for a case without a program: a library, a GEMM alone
 };
 
 /// Predicts figures on a machine: lowers plans and programs to a workload, simulates it, and
-/// corrects the time by what the same kind of figure took on one or two GPUs.
+/// corrects the time by the calibration, which knows the same kind of figure on one or two GPUs.
 class predictor {
  public:
   /// Throws `invalid_argument` for a machine of cores.
   predictor(timing::machine m, calibration known, timing::simulation_options options = {});
 
-  /// Throws `invalid_argument` for an unknown figure, and `unsupported` for what GPUs refuse.
+  /// Throws `invalid_argument` for an unknown figure, and `unsupported` for a case that GPUs
+  /// refuse.
   [[nodiscard]] predicted predict(const timed_case& c);
   /// The same without the calibration of this figure, but with the calibration of its parts.
   [[nodiscard]] predicted simulate(const timed_case& c);

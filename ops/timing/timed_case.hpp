@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// One figure: an operator at one size on so many ranks, carried out in one way.
+/// One figure: an operator at one size on a number of ranks, carried out in one way.
 struct timed_case {
   std::string op;  ///< "gemm", "all_gather_gemm", ..., "all_reduce"
   /// "fused_sequential", ..., "bulk_library graph", "bulk_library eager", "GEMM alone",

@@ -28,8 +28,8 @@ struct exchange_api {
   int (*stream_of)(std::int32_t kind, std::int32_t number, void** to);
 };
 
-/// That of a type; null if it has none that is known here. Types that were asked are remembered,
-/// and kept.
+/// The exchange API of a type; null if the type has none that is known here. Types that were asked
+/// are remembered, and kept.
 const exchange_api* api_of(nb::handle object) {
   static auto& known = *new std::unordered_map<PyTypeObject*, const exchange_api*>;
   PyTypeObject* const type = Py_TYPE(object.ptr());

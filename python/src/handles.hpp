@@ -27,8 +27,8 @@ class open_world {
   /// Ends the use of an operator, or of an allocation, by this rank.
   void drop(untax_operator* op);
   void drop(void* allocation);
-  /// Ends it with all that is left of its operators, and returns the status of the C ABI. Without
-  /// the lock of the interpreter, since it may wait for other ranks.
+  /// Ends the world with all that is left of its operators, and returns the status of the C ABI.
+  /// Without the lock of the interpreter, since it may wait for other ranks.
   std::int32_t close();
   /// Keeps its memory mapped. Null once it is closed.
   [[nodiscard]] std::shared_ptr<untax_mapping> mapping();

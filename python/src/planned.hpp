@@ -22,7 +22,7 @@ class planned {
   planned(std::shared_ptr<open_operator> op, bool on_gpu)
       : shared_(std::move(op)), on_gpu_(on_gpu) {}
 
-  /// Raises InvalidArgument if it, or its world, was closed.
+  /// Raises InvalidArgument if the operator, or its world, was closed.
   [[nodiscard]] untax_operator* open() const {
     untax_operator* const op = shared_ ? shared_->handle() : nullptr;
     if (op == nullptr) refuse("this operator is closed");
@@ -33,8 +33,8 @@ class planned {
     if (shared_) shared_->captured = false;
     shared_.reset();
   }
-  /// Runs it without the lock of the interpreter. The operator lives until that returns, also if
-  /// another thread closes it.
+  /// Runs the operator without the lock of the interpreter. The operator lives until that returns,
+  /// also if another thread closes it.
   void run(void* stream, std::span<const untax_operand> operands) const {
     const std::shared_ptr<open_operator> kept = shared_;
     untax_operator* const op = open();
@@ -46,7 +46,7 @@ class planned {
   }
   /// Whether a graph has a run of it.
   [[nodiscard]] bool captured() const noexcept { return shared_ && shared_->captured; }
-  /// Says that no graph that has a run of it is replayed any more.
+  /// Promises that no graph with a run of this operator is replayed any more.
   void release_captured() noexcept {
     if (shared_) shared_->captured = false;
   }

@@ -12,8 +12,8 @@ namespace untax::python {
 
 namespace nb = nanobind;
 
-/// Throws untax.Error, or what of its kind there is for the status, as a Python exception. The text
-/// may be no UTF-8: what is too long for the library ends anywhere, also inside a character.
+/// Throws untax.Error, or its subclass for the status, as a Python exception. The text may not be
+/// UTF-8: the library cuts long texts anywhere, also inside a character.
 [[noreturn]] inline void raise(std::int32_t status, const std::string& text, std::int32_t suspect) {
   const nb::object said =
       nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
@@ -28,8 +28,8 @@ namespace nb = nanobind;
   raise(untax_invalid_argument, text, -1);
 }
 
-/// Raises the failure of a call of the C ABI, and before it what a handler of a signal raised while
-/// the call waited.
+/// Raises the failure of a call of the C ABI, but first the exception of a signal handler that ran
+/// while the call waited.
 inline void raise_if_failed(std::int32_t status) {
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   if (status == untax_ok) return;

@@ -24,7 +24,7 @@ class world {
     (void)shared_->close();
   }
 
-  /// Raises InvalidArgument if it was closed.
+  /// Raises InvalidArgument if the world was closed.
   [[nodiscard]] untax_world* open() const;
   [[nodiscard]] const std::shared_ptr<open_world>& shared() const noexcept { return shared_; }
   [[nodiscard]] bool closed() const { return shared_->handle() == nullptr; }

@@ -82,12 +82,13 @@ struct untax_operator {
   [[nodiscard]] virtual const char* kind() const noexcept = 0;
   [[nodiscard]] virtual const std::string& explain() const noexcept = 0;
   [[nodiscard]] virtual untax::pattern how() const noexcept = 0;
-  /// Its own memory for the result. Throws `invalid_argument` if it has none.
+  /// The operator's own memory for the result. Throws `invalid_argument` if it has none.
   [[nodiscard]] virtual untax::matrix result() const = 0;
   virtual void run(const untax::operand_values& values, untax::stream_ref stream) = 0;
 
   untax_world* owner;
-  std::uint64_t number;  ///< among the objects of all ranks; 0: of this rank alone
-  std::vector<untax::operand_shape> operands;  ///< of a run, as this rank passes them
+  /// The number among the objects of all ranks; 0: an object of this rank alone.
+  std::uint64_t number;
+  std::vector<untax::operand_shape> operands;  ///< the operands of a run, as this rank passes them
   bool dropped = false;
 };

@@ -124,7 +124,7 @@ int32_t untax_world_destroy(untax_world* world) {
                                      "destroy or drop them first",
                                      world->ranks.rank(), left));
     }
-    world->ranks.end_dropped();  // while the handle is whole, which they refer to
+    world->ranks.end_dropped();  // while the handle is whole, since the objects refer to it
     if (world->failed) untax::c::end_badly(world->ranks);
     delete world;
   });

@@ -120,7 +120,7 @@ device_control control::kernel_view(int rank) const noexcept {
   view.progress = block.progress;
   view.host_stop = &block_->stop.flag;
   view.outcome = block.kernel_outcome;
-  // Those of kernels that an interpreter carries out on the CPU; a GPU has a word of its own.
+  // The word of kernels that an interpreter carries out on the CPU; a GPU has a word of its own.
   view.stop = block.spare;
   view.stop_span = sizeof block;
   return view;

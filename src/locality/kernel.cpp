@@ -16,8 +16,8 @@ std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
-/// Operands whose lines have addresses begin at multiples of so many lines, as memory that is
-/// allocated does.
+/// Operands whose lines have addresses begin at multiples of this many lines, as allocated memory
+/// does.
 constexpr std::int64_t aligned_lines = 16384;
 
 /// Blocks whose accesses determine the granules: the first 64, and 191 spread up to the last.

@@ -247,7 +247,7 @@ class formula_reader {
   formula_program program_;
 };
 
-/// The numbers of a text that has nothing else; empty if there is anything else.
+/// The numbers of a text that contains nothing else; empty for any other text.
 std::vector<std::int64_t> list_in(std::string_view text) {
   std::vector<std::int64_t> numbers;
   const char* at = text.data();

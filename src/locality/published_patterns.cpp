@@ -90,12 +90,13 @@ constexpr measured_pattern patterns[] = {
 #undef UNTAX_PLACE
 
 constexpr double points = 0.06;  // the error of a hit rate that counts as reproduced
-/// Smaller differences are none: in the logs, runs of one order differ by so much (fdtd_2d as
+/// Smaller differences do not count: in the logs, runs of one order differ by this much (fdtd_2d as
 /// numbered has 75.6, 70.6 and 70.5 %, and 1.05 and 1.08 ms).
 constexpr double hits_apart = 0.052;
 constexpr double ratio_apart = 0.03;
 
-/// Two domains stand for all, and so many waves for the rest, as the patterns repeat themselves.
+/// Two domains stand for all domains, and this many waves for all waves, since the patterns repeat
+/// themselves.
 effort part_of(const kernel& k, const device& d) {
   constexpr double blocks = 60000;
   const double wave = 2.0 * d.processors * k.resident();

@@ -10,7 +10,7 @@
 
 namespace untax::select {
 
-/// Of a table, as CSV or JSON.
+/// The most bytes of a table, as CSV or JSON.
 inline constexpr std::size_t most_bytes = std::size_t{512} << 20;
 
 /// The cells of a table as texts, with the names of its columns.
@@ -30,12 +30,12 @@ struct cells {
 
 /// The cells of a long table with one row for each of its inputs, and a column for each kernel.
 [[nodiscard]] cells widened(const cells& long_cells, const schema& what);
-/// `from`, widened if they are those of a long table.
+/// `from`, widened if it is a long table.
 [[nodiscard]] cells wide_cells(cells from, const schema& what);
 /// The table of cells with one row for each input.
 [[nodiscard]] table table_of(const cells& from, const schema& what);
-/// The rows of the first cells, each with those of the others that have the same labels. Rows
-/// without such are left out.
+/// The rows of the first cells, each joined with the rows of the other cells that have the same
+/// labels. Rows without such partners are left out.
 [[nodiscard]] cells joined(const std::vector<cells>& parts, const std::vector<std::string>& labels);
 /// The cells of a file, JSON or CSV by its name.
 [[nodiscard]] cells cells_of_file(const std::string& path);

@@ -32,7 +32,7 @@ class unpacking {
   unpacking& operator=(const unpacking&) = delete;
   ~unpacking() { inflateEnd(&state_); }
 
-  /// The whole text, which has at most so many bytes.
+  /// The whole text, which has at most `most` bytes.
   [[nodiscard]] std::string text(std::size_t most) {
     std::string unpacked;
     std::vector<char> buffer(std::size_t{1} << 16);
@@ -72,8 +72,8 @@ class unpacking {
   [[nodiscard]] bool ended() const {
     return state_.avail_in == 0 && taken_ == packed_.size() && state_.avail_out > 0;
   }
-  /// Whether another compressed text follows, as in files that were joined. What else follows is
-  /// left out, as gzip does.
+  /// Whether another compressed text follows, as in files that were joined. Other bytes that follow
+  /// are left out, as gzip does.
   bool begins_another() {
     const std::size_t at = taken_ - state_.avail_in;
     if (packed_.compare(at, gzip_mark.size(), gzip_mark) != 0) return false;

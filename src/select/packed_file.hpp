@@ -7,8 +7,8 @@
 
 namespace untax {
 
-/// A gzip file that unpacks to more than `bytes_at_once` may not unpack to more than so many times
-/// its own size. Real tables and matrices reach about 50.
+/// A gzip file that unpacks to more than `bytes_at_once` may not unpack to more than this many
+/// times its own size. Real tables and matrices reach about 50.
 inline constexpr std::size_t most_unpacked_ratio = 200;
 inline constexpr std::size_t bytes_at_once = std::size_t{64} << 20;
 

@@ -97,7 +97,7 @@ std::vector<std::int64_t> lengths_of(const row_profile& p, dice& random) {
   const double span = p.row_max - p.row_q3;
   if (span > 0) {
     const double part = (static_cast<double>(p.nnz) - sum) / above - p.row_q3;
-    // The sum of (q3 + span f - mean)^2 over these rows is what remains of the variance.
+    // The sum of (q3 + span f - mean)^2 over these rows is the rest of the variance.
     const double offset = p.row_q3 - mean;
     const double left = (p.row_variance * rows - squares) / above;
     const double square = (left - offset * offset - 2 * offset * part) / (span * span);

@@ -15,7 +15,8 @@ constexpr const char* only_attention =
 constexpr auto attention_layers = std::to_array<std::string_view>(
     {"full_attention", "sliding_attention", "chunked_attention", "attention"});
 
-/// Fields that describe each layer, or layers without attention, wherever they are set.
+/// Fields that describe single layers, or layers without attention. They count wherever they are
+/// set.
 constexpr auto layouts = std::to_array<const char*>({
     "linear_attn_config",
     "block_configs",

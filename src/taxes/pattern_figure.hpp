@@ -37,7 +37,7 @@ inline constexpr const char* own_gemm_alone = "GEMM alone";
 inline constexpr const char* automatic_exact = "automatic";
 inline constexpr const char* automatic_capacity = "automatic, capacity";
 
-/// The capacity for so many rows, as PyTorch's operators are planned: the next power of two, at
+/// The capacity for `rows` rows, as PyTorch's operators are planned: the next power of two, at
 /// least 64.
 [[nodiscard]] constexpr std::int64_t capacity_of(std::int64_t rows) noexcept {
   return static_cast<std::int64_t>(

@@ -20,8 +20,8 @@
 namespace untax {
 namespace {
 
-/// The measurements that stand for the steps, by the names of figures. Those that an operator does
-/// not have on GPUs are left out.
+/// The measurements that stand for the steps, by the names of figures. Figures that an operator
+/// does not have on GPUs are left out.
 constexpr std::array<const char*, 8> gemm_ways = {
     "bulk_library eager", "bulk_library graph", "bulk_synchronous",  "producer_consumer",
     "copy_engine",        "fused_sequential",   "fused_specialized", "fused_warp_specialized"};

@@ -90,9 +90,9 @@ void world::meet(verb what, std::string_view name, std::string call) {
     if (outcome != wait_outcome::ok) throw_failure(outcome, name);
     mine.ledger.compare();
   });
-  // Every rank has retired the same before it came here.
+  // Every rank has retired the same objects before it came here.
   if (frees) mine.heap.reclaim();
-  // Their destructors may meet the other ranks, which end the same objects now.
+  // Destructors of dropped objects may meet the other ranks, which end the same objects now.
   mine.dropped.end(ended);
 }
 

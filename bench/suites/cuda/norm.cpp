@@ -141,7 +141,7 @@ class norm_work {
   device_buffer weight_;
   device_buffer x_;
   device_buffer out_;
-  device_buffer right_x_;  ///< of fp32, as the next
+  device_buffer right_x_;  ///< fp32, as the next vector
   device_buffer right_out_;
   device_buffer scratch_;
   std::shared_ptr<bulk::communicator> library_;
@@ -154,7 +154,7 @@ class suite {
         team_(team),
         work_(static_cast<std::size_t>(team.size())),
         communicators_(work_.size()) {
-    // It is kept here, so that all problems share one communicator.
+    // The communicator is kept here, so that all problems share it.
     team.together([&](world& w) { communicators_[place(w)] = bulk::communicator_of(w); });
   }
   suite(const suite&) = delete;

@@ -37,8 +37,8 @@ class replay {
     std::uint64_t seed = 0;  ///< of the contents of operands; 0: zeros
   };
 
-  /// Prepares it on the current device. Throws `unsupported` if rectangles of a kernel differ in
-  /// size, and `internal`.
+  /// Prepares the replay on the current device. Throws `unsupported` if rectangles of a kernel
+  /// differ in size, and `internal`.
   replay(const locality::kernel& k, const locality::schedule& s, const settings& how);
 
   /// Launches the kernel. Runs of one object must not overlap.

@@ -23,9 +23,9 @@
 namespace untax::bench {
 namespace {
 
-/// Runs that are timed together: what a rank begins late counts once.
+/// The number of runs that are timed together, so that the late start of a rank counts once.
 constexpr int runs = 8;
-/// A stream is held for so long that all of them have been launched when the first begins.
+/// The time for which a stream is held: all runs are launched before the first one begins.
 constexpr std::chrono::milliseconds hold{2};
 constexpr std::size_t heap_bytes = std::size_t{1} << 30U;
 
@@ -66,7 +66,7 @@ void prepare_sharing() {
 /// The figure that all ranks add to: the longest of their times, and errors.
 class gathered_figure {
  public:
-  /// As many times follow, of a world.
+  /// Begins the figures of a world, which adds `repeats` times.
   void begin(int repeats) { seconds_.resize(seconds_.size() + static_cast<std::size_t>(repeats)); }
   void add(const std::vector<double>& seconds, double error) {
     const std::scoped_lock lock(mutex_);

@@ -149,14 +149,14 @@ class library_gemm::call {
   }
   static std::uint64_t count(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
-  /// That of a way for the product's own m or, if m varies, of its rows. It also multiplies fewer
-  /// rows than it was found for, but that can take twice as long: one for 320 rows took 220 us with
-  /// 294 rows, which take 130.
+  /// The algorithm of a way for the product's own m or, if m varies, for the rows that are set. An
+  /// algorithm also multiplies fewer rows than it was found for, but that can take twice as long:
+  /// one for 320 rows took 220 us with 294 rows, which take 130 us with their own.
   [[nodiscard]] const cublasLtMatmulAlgo_t& algorithm(int way) const {
     return of_rows_.empty() ? ways_[static_cast<std::size_t>(way)]
                             : of_rows_.lower_bound(rows_)->second;
   }
-  /// From one number of rows that has an algorithm of its own to the next.
+  /// The distance from a number of rows that has an algorithm of its own to the next such number.
   static std::int64_t step_at(std::int64_t m) {
     constexpr std::int64_t few = 512;
     const auto octave = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(m)));
@@ -184,7 +184,7 @@ class library_gemm::call {
     return blas_library::get();
   }
 
-  /// At most so many, and at least one, for the rows that are set.
+  /// At most `most` ways, and at least one, for the rows that are set.
   [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> found_ways(int most) {
     cublasLtMatmulPreference_t preference = nullptr;
     require(library_.prefer(&preference), "cublasLtMatmulPreferenceCreate");
@@ -216,7 +216,8 @@ class library_gemm::call {
   cublasLtMatrixLayout_t c_ = nullptr;
   std::int64_t rows_ = 0;  ///< m of the next run
   std::vector<cublasLtMatmulAlgo_t> ways_;
-  std::map<std::int64_t, cublasLtMatmulAlgo_t> of_rows_;  ///< up to so many; empty: m is fixed
+  /// By the most rows that each serves; empty: m is fixed.
+  std::map<std::int64_t, cublasLtMatmulAlgo_t> of_rows_;
 };
 
 library_gemm::library_gemm(const library_product& product)

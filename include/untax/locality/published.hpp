@@ -47,7 +47,7 @@ struct published_pattern {
 /// A table in Markdown, with how many baselines are reproduced, and how many ranks.
 [[nodiscard]] std::string markdown_of(const std::vector<published_pattern>& patterns);
 
-/// The sweeps of arXiv 2511.02132's figures over heads, keys and batches, simulated with so many
+/// The sweeps of arXiv 2511.02132's figures over heads, keys and batches, simulated with `seeds`
 /// seeds, beside what its text says: a table in Markdown. Calls `progress` after each of
 /// `sweep_simulations`.
 [[nodiscard]] std::string sweeps(int seeds, const std::function<void()>& progress = {});

@@ -97,7 +97,7 @@ class all_to_all : public collective {
   void run(const const_array_view& in, const array_view& out, stream_ref stream = {});
 
   /// The number of elements of part (from, to). Throws `invalid_argument` for counts that are not
-  /// those of so many ranks, as `in_count` and `out_count` do.
+  /// those of this many ranks, as `in_count` and `out_count` do.
   [[nodiscard]] static std::int64_t part(const all_to_all_problem& problem, int world, int from,
                                          int to);
   /// The number of elements of a rank's input and of its result, with its part for itself.

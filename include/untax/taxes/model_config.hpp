@@ -17,7 +17,7 @@ struct expert_config {
   std::int64_t experts_per_token = 0;  ///< routed experts of each token; 0: not given
   std::int64_t intermediate = 0;       ///< inner width of one routed expert
   std::int64_t shared_intermediate =
-      0;                    ///< inner width of what every token visits as well; 0: nothing
+      0;  ///< inner width of the experts that every token visits as well; 0: there are none
   std::int64_t layers = 0;  ///< how many layers are MoE layers
 };
 

@@ -56,7 +56,7 @@ struct tax_breakdown {
   double locality = 0;          ///< E3 - E4
   double remainder = 0;         ///< E4 - bound
   double bound = 0;             ///< the larger of compute and transfers alone
-  double joint = 0;             ///< by what steps differ that are not neighbours
+  double joint = 0;             ///< the difference of steps that are not neighbours
 
   [[nodiscard]] double total() const noexcept {
     return bound + remainder + joint + locality + bulk_synchronous + engine + launch;
@@ -93,7 +93,8 @@ struct tax_row {
   /// The parts of this operation's E0 in `report`. E3 counts as between E2 and E4 unless it is
   /// outside by more than the uncertainty. A single rank has no E3, and no bulk-synchronous tax.
   [[nodiscard]] tax_breakdown breakdown(const tax_report& report) const noexcept;
-  /// Whether `part` is a figure of its own, and not in `joint`. Of `joint`: whether there is one.
+  /// Whether `part` has a figure of its own, and is not in `joint`; for `joint`, whether there is
+  /// one.
   [[nodiscard]] bool separates(const tax_part& part, const tax_report& report) const noexcept;
   /// Why parts are in `joint`: "E2 was not measured, so ..."; empty if all are separate.
   [[nodiscard]] std::string why_joint(const tax_report& report) const;

@@ -18,9 +18,9 @@ enum class gain {
 /// The state of the bound, which E4 should not be below.
 enum class bound_state {
   absent,   ///< there is none
-  holds,    ///< E4 is not below it
-  reached,  ///< E4 is below it by no more than the uncertainty
-  invalid,  ///< E4 is below it by more: compute or transfers alone were measured too slow
+  holds,    ///< E4 is not below the bound
+  reached,  ///< E4 is below the bound by no more than the uncertainty
+  invalid,  ///< E4 is below the bound by more: compute or transfers alone were measured too slow
   unknown   ///< E4 is below it, and the uncertainty is not known
 };
 

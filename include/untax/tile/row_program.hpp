@@ -133,7 +133,7 @@ class row_program {
     }
     [[nodiscard]] step operator()(const step& s) const {
       step t = s;
-      // A room that is free before its first use is free: all ranks have left the set.
+      // Rooms that are free before their first use need no wait: all ranks have left the set.
       t.reserve = s.reserve.needed_free() == 0 ? room{} : (*this)(s.reserve);
       t.acquire = (*this)(s.acquire);
       t.publish = (*this)(s.publish);

@@ -54,7 +54,7 @@ class row_sequence {
     if (of == operand::inbox) return set * programs_.inbox().rows;
     return of == operand::outbox ? set * programs_.outbox().rows : 0;
   }
-  /// 0 if a run with so many rows has fewer kernels.
+  /// The workers of kernel `i` in a run with `rows` rows; 0 if that run has fewer kernels.
   [[nodiscard]] int workers_of(std::int64_t rows, int i) const {
     return i < programs_.sizes_at(rows).kernels ? programs_.kernel_at(rows, i).workers : 0;
   }

@@ -41,7 +41,7 @@ arenas::arenas(const segment& memory, const std::vector<int>& devices,
 arenas::~arenas() { release(); }
 
 void arenas::release() noexcept {
-  // Kernels may still use what is released now.
+  // Kernels may still use memory that is released here.
   for (int rank = 0; rank < static_cast<int>(seats_.size()); ++rank) finish(rank);
   for (const seat& s : seats_) {
     if (s.context == nullptr || driver().push_context(s.context) != CUDA_SUCCESS) continue;

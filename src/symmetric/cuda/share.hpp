@@ -13,7 +13,7 @@ namespace untax::gpu {
 /// Memory of a rank of this process.
 class cuda_share final : public device_share {
  public:
-  /// Throws `out_of_memory`, and `internal` if it is `shared` and cannot be exported.
+  /// Throws `out_of_memory`, and `internal` if the memory is `shared` and cannot be exported.
   cuda_share(int rank, int device, std::size_t bytes, bool shared);
   cuda_share(const cuda_share&) = delete;
   cuda_share& operator=(const cuda_share&) = delete;

@@ -46,7 +46,7 @@ class address_range {
   /// Maps `memory`, of `bytes` bytes, at `offset` of part `part`. The mapping keeps the memory
   /// alive.
   void map(int part, std::size_t offset, std::size_t bytes, const allocation& memory);
-  /// Lets `devices` read and write what is mapped there.
+  /// Lets `devices` read and write the memory that is mapped there.
   [[nodiscard]] CUresult allow(int part, std::size_t offset, std::size_t bytes,
                                const std::vector<int>& devices) const;
 

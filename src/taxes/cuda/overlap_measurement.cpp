@@ -29,7 +29,7 @@ overlap_measurement::overlap_measurement(gpu_team& team, const operator_entry& e
       settings_(std::move(settings)),
       work_(static_cast<std::size_t>(team.size())),
       communicators_(work_.size()) {
-  // It is kept here, so that all operators share one communicator.
+  // The communicator is kept here, so that all operators share it.
   team_.together([&](world& w) {
     communicators_[static_cast<std::size_t>(w.rank())] = bulk::communicator_of(w);
   });
