@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "config_reader.hpp"
+#include "src/core/config_reader.hpp"
 #include "model_family.hpp"
 #include "model_layout.hpp"
 #include "src/core/text_file.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config_reader.hpp"
+#include "src/core/config_reader.hpp"
 
 namespace untax {
 

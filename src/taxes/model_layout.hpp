@@ -1,6 +1,6 @@
 #pragma once
 
-#include "config_reader.hpp"
+#include "src/core/config_reader.hpp"
 
 namespace untax {
 

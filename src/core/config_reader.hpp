@@ -44,6 +44,11 @@ class config_reader {
   [[nodiscard]] std::vector<std::string> texts(const std::string& key) const;
   /// True or false; false when absent.
   [[nodiscard]] bool flag(const std::string& key) const;
+  /// A number in [least, most], finite; nothing when the field is absent.
+  [[nodiscard]] std::optional<double> optional_real(const std::string& key, double least,
+                                                    double most) const;
+  /// The object `key`, whose errors name the fields as "<key>.<field>".
+  [[nodiscard]] config_reader part(const std::string& key) const;
   /// The names of all fields.
   [[nodiscard]] std::vector<std::string> keys() const;
 
@@ -54,6 +59,7 @@ class config_reader {
                            const std::string& right) const;
 
  private:
+  config_reader() = default;
   bool enter_text_part();
   void refuse_control_characters(const std::string& key, const std::string& text) const;
   [[nodiscard]] std::int64_t whole(const std::string& key, std::int64_t least,

@@ -1,6 +1,7 @@
-#include "config_reader.hpp"
+#include "src/core/config_reader.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -107,6 +108,27 @@ bool config_reader::flag(const std::string& key) const {
   const nlohmann::json& value = fields_.at(key);
   if (!value.is_boolean()) refuse_value(key, "should be true or false");
   return value.get<bool>();
+}
+
+std::optional<double> config_reader::optional_real(const std::string& key, double least,
+                                                   double most) const {
+  if (!has(key)) return std::nullopt;
+  const nlohmann::json& value = fields_.at(key);
+  const double number = value.is_number() ? value.get<double>() : std::nan("");
+  if (!(number >= least && number <= most)) {
+    refuse_value(key, fmt::format("should be a number from {} to {}", least, most));
+  }
+  return number;
+}
+
+config_reader config_reader::part(const std::string& key) const {
+  if (!has(key)) refuse(key, "is missing", "should be an object");
+  if (!fields_.at(key).is_object()) refuse_value(key, "should be an object");
+  config_reader inner;
+  inner.origin_ = origin_;
+  inner.prefix_ = prefix_ + key + ".";
+  inner.fields_ = fields_.at(key);
+  return inner;
 }
 
 std::vector<std::string> config_reader::keys() const {
