@@ -1,7 +1,7 @@
 # The sm_90a engine: sets UNTAX_CUDA_SOURCES, and UNTAX_HAS_CUDA when CUDA code is compiled.
 set(UNTAX_CUDA_SOURCES "")
 set(UNTAX_HAS_CUDA OFF)
-# Sources in cuda/ and in no_cuda/ stand for each other, and an operator's gpu.cu and no_cuda.cpp: those that match this
+# Sources in cuda/ and in no_cuda/ stand for each other, and gpu.cu and no_cuda.cpp of an operator or the decoder: those that match this
 # are left out.
 set(UNTAX_LEFT_OUT "/(src|engines)/[a-z_]+/cuda/")
 if(NOT UNTAX_CUDA)
@@ -42,7 +42,8 @@ if(UNTAX_KERNEL_TRACE)
 endif()
 
 file(GLOB_RECURSE UNTAX_CUDA_SOURCES CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/engines/gpu/*.cu ${PROJECT_SOURCE_DIR}/src/*.cu)
+  ${PROJECT_SOURCE_DIR}/engines/gpu/*.cu ${PROJECT_SOURCE_DIR}/src/*.cu
+  ${PROJECT_SOURCE_DIR}/decoder/*.cu)
 file(GLOB operator_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/*/*.cu)
 list(FILTER operator_kernels EXCLUDE REGEX "/ops/_skeleton/")
 list(APPEND UNTAX_CUDA_SOURCES ${operator_kernels})
@@ -74,7 +75,7 @@ if(UNTAX_MUTANTS)
 endif()
 # NCCL is the baseline; its header is enough to build, its library is looked for at run time.
 find_path(UNTAX_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/[a-z0-9]+)/no_cuda/|/ops/[a-z_]+/no_cuda\\.cpp$")
+set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/[a-z0-9]+)/no_cuda/|/(ops/[a-z_]+|decoder)/no_cuda\\.cpp$")
 if(NOT UNTAX_NCCL_INCLUDE)
   message(STATUS "nccl.h was not found: building without the baseline")
   set(UNTAX_LEFT_OUT

@@ -38,7 +38,7 @@ endfunction()
 function(untax_test_options target)
   separate_arguments(flags UNIX_COMMAND "${UNTAX_TEST_FLAGS}")
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
-  target_link_libraries(${target} PRIVATE untax_measure untax_locality untax_files GTest::gtest)
+  target_link_libraries(${target} PRIVATE untax_measure untax_decoder untax_locality untax_files GTest::gtest)
   untax_warnings(${target})
 endfunction()
 

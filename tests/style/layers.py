@@ -3,7 +3,7 @@
 
 A file includes only files of its own layer or of lower ones:
 
-    core <- order <- memory <- symmetric <- rma <- flow <- tile <- trace <- world <- engines <- ops <- taxes <- c <- cli
+    core <- order <- memory <- symmetric <- rma <- flow <- tile <- trace <- world <- engines <- ops <- decoder <- taxes <- c <- cli
 
 Folders of engines/gpu are layers, too, in the order of GPU_LAYERS. select, sparse and locality stand beside the chain,
 above core and order (BESIDE).
@@ -20,7 +20,7 @@ import re
 
 import gate
 
-LAYERS = ["core", "order", "memory", "symmetric", "rma", "flow", "tile", "trace", "world", "engines", "ops", "taxes", "c", "cli"]
+LAYERS = ["core", "order", "memory", "symmetric", "rma", "flow", "tile", "trace", "world", "engines", "ops", "decoder", "taxes", "c", "cli"]
 BESIDE = {"select": {"core", "order"}, "sparse": {"core", "order", "select"}, "locality": {"core", "order", "select"}}
 # Within engines/gpu; no_cuda has stand-ins for all of them.
 GPU_LAYERS = ["sm90", "trace", "channel", "copy", "matrix", "words", "launch", "rooms", "gemm", "gemm_alone", "norm", "rope_append", "comm", "collectives",
@@ -32,7 +32,7 @@ LIBRARY = re.compile(r'^untax_library\((\w+) "([^"]*)"([^)]*)\)', re.MULTILINE)
 PAGE = "HACKING.md"  # draws the layers and lists the libraries
 DESCRIBED = re.compile(r"^\| `(untax\w*)` \|([^|]*)\|[^|]*\|$", re.MULTILINE)
 # Files of the tree that are in no library of these: the command, the C ABI, and what only tests use.
-NO_LIBRARY = re.compile(r"^(?!include/|src/|engines/|ops/)|^(src|include/untax)/c/|^include/untax/untax\.h|^ops/_skeleton/|test\.[a-z]+$")
+NO_LIBRARY = re.compile(r"^(?!include/|src/|engines/|ops/|decoder/)|^(src|include/untax)/c/|^include/untax/untax\.h|^ops/_skeleton/|test\.[a-z]+$")
 C_ABI = re.compile(r"^src/c/")
 OF_C_ABI = {"untax", "untax_select", "untax_sparse"}
 
@@ -40,7 +40,7 @@ OF_C_ABI = {"untax", "untax_select", "untax_sparse"}
 def layer_of(name):
     """The layer of a file, or None for files that may use everything: tests, bench, examples, umbrella headers."""
     parts = name.split("/")
-    if parts[0] in ("engines", "ops", "cli"):
+    if parts[0] in ("engines", "ops", "decoder", "cli"):
         return parts[0]
     if parts[:2] == ["include", "untax"] and len(parts) > 3:
         return parts[2]
@@ -100,6 +100,8 @@ def folder_of(name):
         return "/".join(parts[:3])
     if parts[:2] == ["include", "untax"]:
         return "src/" + parts[2] if len(parts) > 3 else None  # headers and bodies are one
+    if parts[0] == "decoder":
+        return "src/decoder"
     if parts[0] == "ops" and len(parts) == 2:
         return name.rsplit(".", 1)[0]
     return "/".join(parts[:2]) if parts[0] in ("src", "engines", "ops") and not NO_LIBRARY.search(name) else None
@@ -215,6 +217,8 @@ BAD = [
     ("src/world/a.cpp", '#include "ops/x/protocol.hpp"\n'),
     ("engines/host/a.hpp", '#include "ops/x/protocol.hpp"\n'),
     ("ops/x/operator.cpp", "#include <untax/taxes/layer.hpp>\n"),
+    ("ops/x/operator.cpp", "#include <untax/decoder/layer.hpp>\n"),
+    ("decoder/a.cpp", "#include <untax/taxes/layer.hpp>\n"),
     ("include/untax/rma/a.hpp", "#include <cuda_runtime.h>\n"),
     ("include/untax/rma/a.hpp", "#include <mpi.h>\n"),
     ("include/untax/misc/a.hpp", "\n"),

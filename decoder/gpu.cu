@@ -1,0 +1,227 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "decoder/backend.hpp"
+#include "engines/gpu/launch/this_gpu.hpp"
+#include "ops/common/own_stream.hpp"
+#include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/launching.hpp"
+
+namespace untax {
+namespace {
+
+constexpr int threads = 256;
+constexpr int warp = 32;
+constexpr unsigned everybody = 0xffffffffU;
+
+__device__ float loaded(const void* elements, dtype type, std::int64_t i) {
+  switch (type) {
+    case dtype::f32:
+      return static_cast<const float*>(elements)[i];
+    case dtype::f16:
+      return __half2float(static_cast<const __half*>(elements)[i]);
+    default:
+      return __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[i]);
+  }
+}
+
+__device__ void store(void* elements, dtype type, std::int64_t i, float value) {
+  switch (type) {
+    case dtype::f32:
+      static_cast<float*>(elements)[i] = value;
+      return;
+    case dtype::f16:
+      static_cast<__half*>(elements)[i] = __float2half_rn(value);
+      return;
+    default:
+      static_cast<__nv_bfloat16*>(elements)[i] = __float2bfloat16_rn(value);
+  }
+}
+
+/// A block has a row.
+__global__ void embed_rows(const_matrix embedding, index_range share, const std::int32_t* tokens,
+                           float scale, matrix to) {
+  const std::int64_t row = blockIdx.x;
+  const std::int64_t token = tokens[row];
+  const bool is_here = token >= share.begin && token < share.end;
+  const std::int64_t from = is_here ? (token - share.begin) * embedding.stride : 0;
+  for (std::int64_t i = threadIdx.x; i < to.cols; i += threads) {
+    store(to.data, to.type, row * to.stride + i,
+          is_here ? scale * loaded(embedding.data, embedding.type, from + i) : 0);
+  }
+}
+
+/// A block has a row of `chunks` times 16 bytes. A row that does not exist is zeros.
+__global__ void copy_rows(const uint4* from, std::int64_t from_rows, const std::int32_t* rows,
+                          uint4* to, int chunks) {
+  const std::int64_t row = rows[blockIdx.x];
+  const bool is_there = row >= 0 && row < from_rows;
+  for (int i = static_cast<int>(threadIdx.x); i < chunks; i += threads) {
+    to[static_cast<std::int64_t>(blockIdx.x) * chunks + i] =
+        is_there ? from[row * chunks + i] : make_uint4(0, 0, 0, 0);
+  }
+}
+
+/// The larger score; NaN is the largest, and of equal ones the first token wins.
+__device__ token_score better(token_score a, token_score b) {
+  const bool a_wins = isnan(a.score)       ? !isnan(b.score) || a.token < b.token
+                      : isnan(b.score)     ? false
+                      : a.score != b.score ? a.score > b.score
+                                           : a.token < b.token;
+  return a_wins ? a : b;
+}
+
+__device__ token_score best_of_warp(token_score mine) {
+  for (int step = warp / 2; step > 0; step /= 2) {
+    const token_score other{.score = __shfl_xor_sync(everybody, mine.score, step),
+                            .token = __shfl_xor_sync(everybody, mine.token, step)};
+    mine = better(mine, other);
+  }
+  return mine;
+}
+
+/// A block has a row of at least one logit.
+__global__ void find_best_of_rows(const_matrix logits, std::int64_t first, token_score* best) {
+  __shared__ token_score of_warps[threads / warp];
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * logits.stride;
+  const auto score_of = [&](std::int64_t c) {
+    return token_score{.score = loaded(logits.data, logits.type, row + c),
+                       .token = static_cast<std::int32_t>(first + c)};
+  };
+  const auto thread = static_cast<std::int64_t>(threadIdx.x);
+  token_score mine = score_of(thread < logits.cols ? thread : 0);
+  for (std::int64_t c = thread + threads; c < logits.cols; c += threads) {
+    mine = better(mine, score_of(c));
+  }
+  mine = best_of_warp(mine);
+  if (threadIdx.x % warp == 0) of_warps[threadIdx.x / warp] = mine;
+  __syncthreads();
+  if (threadIdx.x >= warp) return;
+  mine = best_of_warp(of_warps[threadIdx.x % (threads / warp)]);
+  if (threadIdx.x == 0) best[blockIdx.x] = mine;
+}
+
+__global__ void find_best_of_ranks(const token_score* best, int ranks, std::int64_t stride,
+                                   std::int32_t* tokens, std::int64_t count) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
+  if (i >= count) return;
+  token_score winner = best[i];
+  for (int r = 1; r < ranks; ++r) winner = better(winner, best[r * stride + i]);
+  tokens[i] = winner.token;
+}
+
+/// A block has a row of a rank's logits.
+__global__ void join_rows(gathered_logits from, float cap, matrix to) {
+  const std::int64_t row = blockIdx.x;
+  const int rank = static_cast<int>(blockIdx.y);
+  const std::int64_t begin = from.begins[rank];
+  const std::int64_t width = from.begins[rank + 1] - begin;
+  const std::int64_t start = rank * from.part + row * width;
+  float* const target = static_cast<float*>(to.data) + row * to.stride + begin;
+  for (std::int64_t c = threadIdx.x; c < width; c += threads) {
+    const float logit = loaded(from.data, from.type, start + c);
+    target[c] = cap > 0 ? cap * tanhf(logit / cap) : logit;
+  }
+}
+
+class device_backend final : public decoder_backend {
+ public:
+  explicit device_backend(const world& w) : rank_(w.rank()) { load(); }
+
+  stream_ref begin(stream_ref given) override { return own_.unless(given); }
+  void finish(stream_ref given) override {
+    if (given.handle == nullptr) own_.wait(fmt::format("rank {}: decoder: a run failed", rank_));
+  }
+
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    auto memory = std::make_shared<gpu::scratch_memory>();
+    void* const data = memory->allocate(std::max<std::size_t>(bytes, 1), "decoder");
+    return {std::move(memory), data};
+  }
+  void upload(void* to, const void* from, std::size_t bytes, stream_ref stream) override {
+    // From memory that is not pinned, the bytes are taken before the call returns.
+    copy_by(to, from, bytes, cudaMemcpyHostToDevice, stream);
+  }
+  void copy(void* to, const void* from, std::size_t bytes, stream_ref stream) override {
+    copy_by(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+  }
+  void download(void* to, const void* from, std::size_t bytes, stream_ref stream) override {
+    const stream_ref on = own_.unless(stream);
+    copy_by(to, from, bytes, cudaMemcpyDeviceToHost, on);
+    wait_for(on, fmt::format("rank {}: decoder: a run failed", rank_));
+  }
+
+  void embed(const const_matrix& embedding, const index_range& share, const std::int32_t* tokens,
+             float scale, const matrix& to, stream_ref stream) override {
+    launch(embed_rows, to.rows, 1, stream, embedding, share, tokens, scale, to);
+  }
+  void gather_rows(const const_matrix& from, const std::int32_t* rows, const matrix& to,
+                   stream_ref stream) override {
+    const auto chunks = static_cast<int>(static_cast<std::size_t>(to.cols) * size_of(to.type) / 16);
+    launch(copy_rows, to.rows, 1, stream, static_cast<const uint4*>(from.data), from.rows, rows,
+           static_cast<uint4*>(to.data), chunks);
+  }
+  void best_of_rows(const const_matrix& logits, std::int64_t first, token_score* best,
+                    stream_ref stream) override {
+    launch(find_best_of_rows, logits.rows, 1, stream, logits, first, best);
+  }
+  void best_of_ranks(const token_score* best, int ranks, std::int64_t stride, std::int32_t* tokens,
+                     std::int64_t count, stream_ref stream) override {
+    launch(find_best_of_ranks, ceil_div(count, std::int64_t{threads}), 1, stream, best, ranks,
+           stride, tokens, count);
+  }
+  void join_logits(const gathered_logits& from, float cap, const matrix& to,
+                   stream_ref stream) override {
+    launch(join_rows, to.rows, from.ranks, stream, from, cap, to);
+  }
+
+ private:
+  /// No first launch may load a kernel while another rank's spins.
+  static void load() {
+    for (const void* kernel :
+         {reinterpret_cast<const void*>(embed_rows), reinterpret_cast<const void*>(copy_rows),
+          reinterpret_cast<const void*>(find_best_of_rows),
+          reinterpret_cast<const void*>(find_best_of_ranks),
+          reinterpret_cast<const void*>(join_rows)}) {
+      cudaFuncAttributes unused{};
+      gpu::require(cudaFuncGetAttributes(&unused, kernel), "cannot load a kernel of the decoder");
+    }
+  }
+
+  static void copy_by(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                      stream_ref stream) {
+    if (bytes == 0) return;
+    gpu::require(cudaMemcpyAsync(to, from, bytes, kind, static_cast<cudaStream_t>(stream.handle)),
+                 "the decoder cannot copy");
+  }
+
+  template <class... Parameters>
+  static void launch(void (*kernel)(Parameters...), std::int64_t blocks, int parts,
+                     stream_ref stream, const std::type_identity_t<Parameters>&... parameters) {
+    if (blocks == 0) return;
+    cudaLaunchConfig_t how = gpu::launch_of(static_cast<int>(blocks), threads, 0,
+                                            static_cast<cudaStream_t>(stream.handle));
+    how.gridDim.y = static_cast<unsigned>(parts);
+    void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};
+    gpu::require(cudaLaunchKernelExC(&how, reinterpret_cast<const void*>(kernel), pointers),
+                 "a kernel of the decoder cannot be launched");
+  }
+
+  int rank_;
+  own_stream own_;
+};
+
+}  // namespace
+
+std::unique_ptr<decoder_backend> device_decoder_backend(world& w) {
+  w.use_device();
+  return std::make_unique<device_backend>(w);
+}
+
+}  // namespace untax

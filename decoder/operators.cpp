@@ -1,0 +1,211 @@
+#include "decoder/operators.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/core/error.hpp>
+#include <untax/core/memory_kind.hpp>
+#include <untax/ops/rope_table.hpp>
+
+namespace untax {
+namespace {
+
+[[noreturn]] void refuse(errc code, const std::string& text) {
+  throw error(code, "decoder: " + text);
+}
+
+/// Refuses what the operators do not have. Returns the configuration.
+const decoder_config& served(const decoder_config& c, const decoder_options& o) {
+  for (const std::int64_t capacity :
+       {o.sequences, o.tokens, o.page_size, o.prompt_tokens, o.pages + 1, o.prompt_keys + 1}) {
+    if (capacity < 1) refuse(errc::invalid_argument, "a capacity of its options is not positive");
+  }
+  if (o.tokens > c.positions) {
+    refuse(errc::invalid_argument,
+           fmt::format("sequences of {} tokens; max_position_embeddings is {}", o.tokens,
+                       c.positions));
+  }
+  if (c.intermediate % 8 != 0) {
+    refuse(errc::unsupported,
+           fmt::format("intermediate_size is {}; it has to be a multiple of 8", c.intermediate));
+  }
+  const std::int64_t sequence_pages = ceil_div(o.tokens, o.page_size);
+  const std::int64_t pages = o.pages == 0 ? o.sequences * sequence_pages : o.pages;
+  if (pages > std::numeric_limits<std::int32_t>::max() / o.page_size) {
+    refuse(errc::invalid_argument,
+           fmt::format("a cache of {} pages of {} tokens: rows have numbers of 32 bits", pages,
+                       o.page_size));
+  }
+  for (std::size_t i = 0; i < c.windows.size(); ++i) {
+    if (c.windows[i] == 0 || c.windows[i] >= o.tokens) continue;
+    refuse(errc::unsupported,
+           fmt::format("layer {} has a sliding_window of {} tokens, and sequences have up to {}: "
+                       "attention has no windows yet; take sequences of up to {} tokens",
+                       i, c.windows[i], o.tokens, c.windows[i]));
+  }
+  if (c.attention_cap > 0) {
+    refuse(errc::unsupported,
+           fmt::format("attn_logit_softcapping is {}: attention of prompts has no soft cap yet",
+                       c.attention_cap));
+  }
+  return c;
+}
+
+world alone_beside(const world& w) {
+  if (w.memory() != memory_kind::cuda) return std::move(world::threads(1).front());
+  world_options options;
+  options.memory = memory_kind::cuda;
+  options.device = w.device();
+  return world::from_exchange(0, 1, {}, options);
+}
+
+linear projection(world& w, const decoder_config& c, std::int64_t rows, std::int64_t n,
+                  std::int64_t k, activation function) {
+  linear_problem problem;
+  problem.rows = rows;
+  problem.n = n;
+  problem.k = k;
+  problem.type = c.type;
+  problem.function = function;
+  return {w, problem, {.varying_rows = true}};
+}
+
+rope_append rope_of(world& w, const decoder_operators& d) {
+  const decoder_config& c = d.config;
+  rope_append_problem problem;
+  problem.tokens = d.rows;
+  problem.heads = d.share.heads.size();
+  problem.kv_heads = d.share.kv_heads.size();
+  problem.head_dim = c.head_dim;
+  problem.rotated = c.rotation.rotated;
+  problem.batch = d.options.sequences;
+  problem.keys = d.options.tokens;
+  problem.page_size = d.options.page_size;
+  problem.pages = d.options.pages;
+  problem.positions = d.options.tokens;
+  problem.type = c.type;
+  problem.bias = c.qkv_bias;
+  problem.norm = c.head_norms;
+  problem.epsilon = c.epsilon;
+  return {w, problem, {.varying_tokens = true, .constant_weights = true}};
+}
+
+all_reduce_norm norm_of(world& w, const decoder_operators& d) {
+  all_reduce_norm_problem problem;
+  problem.tokens = d.rows;
+  problem.hidden = d.config.hidden;
+  problem.type = d.config.type;
+  problem.epsilon = d.config.epsilon;
+  operator_options options;
+  options.varying_rows = true;
+  return {w, problem, options};
+}
+
+/// The least power of two that is not below `count`.
+std::int64_t power_of_two(std::int64_t count) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(count)));
+}
+
+decoder_options completed(decoder_options o) {
+  if (o.pages == 0) o.pages = o.sequences * ceil_div(o.tokens, o.page_size);
+  if (o.prompt_keys == 0) o.prompt_keys = std::max(o.prompt_tokens, o.tokens);
+  return o;
+}
+
+std::shared_ptr<void> table(decoder_backend& backend, const rope_frequencies& frequencies,
+                            std::int64_t positions) {
+  const std::vector<float> rotations = rope_table(frequencies, positions);
+  const std::size_t bytes = rotations.size() * sizeof(float);
+  auto memory = backend.allocate(bytes);
+  backend.upload(memory.get(), rotations.data(), bytes, {});
+  return memory;
+}
+
+}  // namespace
+
+decoder_operators::decoder_operators(world& w, const decoder_config& c, const decoder_options& o)
+    : job(&w.stable_view()),
+      config(served(c, o)),
+      options(completed(o)),
+      share(shares_of(c, w.rank(), w.size())),
+      rows(std::max(o.sequences, o.prompt_tokens)),
+      prompt_keys(options.prompt_keys),
+      alone(alone_beside(w)),
+      backend(decoder_backend_of(w)),
+      qkv(projection(alone, c, rows, (share.heads.size() + 2 * share.kv_heads.size()) * c.head_dim,
+                     c.hidden, activation::none)),
+      output(
+          projection(alone, c, rows, c.hidden, share.heads.size() * c.head_dim, activation::none)),
+      gate_up(projection(alone, c, rows, share.intermediate.size(), c.hidden, c.gate)),
+      down(projection(alone, c, rows, c.hidden, share.intermediate.size(), activation::none)),
+      rope(rope_of(alone, *this)),
+      norm(norm_of(w, *this)) {
+  if (c.post_norms) residual_norm.emplace(norm_of(alone, *this));
+  rotations = table(*backend, c.rotation, o.tokens);
+  local_rotations = table(*backend, c.local_rotation, o.tokens);
+  const auto memory = [&](std::int64_t count, std::int64_t cols) {
+    return backend->allocate(static_cast<std::size_t>(count * cols) * size_of(c.type));
+  };
+  const std::int64_t heads = share.heads.size() * c.head_dim;
+  const std::int64_t kv_heads = share.kv_heads.size() * c.head_dim;
+  // A step's attention takes as many sequences as its plan has.
+  const std::int64_t most = std::max(rows, power_of_two(o.sequences));
+  zeros = memory(rows, c.hidden);
+  projected = memory(rows, heads + 2 * kv_heads);
+  q = memory(most, heads);
+  attended = memory(most, heads);
+  partial = memory(rows, c.hidden);
+  activated = memory(rows, share.intermediate.size());
+  gathered_keys = memory(prompt_keys, kv_heads);
+  gathered_values = memory(prompt_keys, kv_heads);
+  for (std::int64_t batch = 1; batch <= power_of_two(o.sequences); batch *= 2) {
+    flash_decode_problem problem;
+    problem.batch = batch;
+    problem.heads = share.heads.size();
+    problem.kv_heads = share.kv_heads.size();
+    problem.head_dim = c.head_dim;
+    problem.keys = o.tokens;
+    problem.page_size = options.page_size;
+    problem.pages = options.pages;
+    problem.type = c.type;
+    problem.scale = c.attention_scale;
+    step_attentions_.try_emplace(batch, alone, problem);
+  }
+}
+
+decoder_operators::planned_attention decoder_operators::step_attention(std::int64_t batch) {
+  const auto attention = step_attentions_.lower_bound(batch);
+  return {.batch = attention->first, .attention = &attention->second};
+}
+
+flash_attention& decoder_operators::prompt_attention(const layer_tokens& tokens) {
+  flash_attention_problem problem;
+  problem.batch = tokens.batch;
+  problem.heads = share.heads.size();
+  problem.kv_heads = share.kv_heads.size();
+  problem.head_dim = config.head_dim;
+  problem.queries = power_of_two(tokens.longest_prompt);
+  problem.keys = power_of_two(tokens.most_keys);
+  problem.causal = true;
+  problem.type = config.type;
+  problem.scale = config.attention_scale;
+  const std::tuple key(problem.batch, problem.queries, problem.keys);
+  return prompt_attentions_.try_emplace(key, alone, problem).first->second;
+}
+
+layer_state decoder_operators::state_of(all_reduce_norm& op, std::int64_t count) const {
+  const norm_results results = op.result();
+  return {.x = {results.x, config.type, count, config.hidden},
+          .normed = {results.out, config.type, count, config.hidden}};
+}
+
+std::shared_ptr<decoder_operators> plan_decoder_operators(world& w, const decoder_config& config,
+                                                          const decoder_options& options) {
+  return std::make_shared<decoder_operators>(w, config, options);
+}
+
+}  // namespace untax

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include <untax/core/matrix.hpp>
+#include <untax/decoder/config.hpp>
+#include <untax/decoder/layer.hpp>
+#include <untax/decoder/options.hpp>
+#include <untax/decoder/shares.hpp>
+#include <untax/ops/all_reduce_norm.hpp>
+#include <untax/ops/flash_attention.hpp>
+#include <untax/ops/flash_decode.hpp>
+#include <untax/ops/linear.hpp>
+#include <untax/ops/rope_append.hpp>
+#include <untax/world/world.hpp>
+
+#include "decoder/backend.hpp"
+
+namespace untax {
+
+/// What the layers of a rank share.
+struct decoder_operators {
+  decoder_operators(world& w, const decoder_config& c, const decoder_options& o);
+
+  world* job;  ///< all ranks
+  decoder_config config;
+  decoder_options options;
+  weight_shares share;
+  std::int64_t rows;         ///< the most tokens of a run
+  std::int64_t prompt_keys;  ///< the most keys of a prefill
+  world alone;               ///< this rank, for operators that work on what it has
+  std::unique_ptr<decoder_backend> backend;
+
+  linear qkv, output, gate_up, down;
+  rope_append rope;
+  all_reduce_norm norm;
+  /// Adds normalised rows to the residual stream and normalises the sum, in families with post
+  /// norms.
+  std::optional<all_reduce_norm> residual_norm;
+
+  /// [tokens, rotated]: by position; of layers with a window the local ones.
+  std::shared_ptr<void> rotations, local_rotations;
+  // Memory between operators, with `rows` rows; gathered ones have `prompt_keys`.
+  std::shared_ptr<void> zeros, projected, q, attended, partial, activated, gathered_keys,
+      gathered_values;
+
+  /// Attention of a step.
+  struct planned_attention {
+    std::int64_t batch = 0;  ///< sequences that it takes
+    flash_decode* attention = nullptr;
+  };
+  /// That for at least `batch` sequences.
+  planned_attention step_attention(std::int64_t batch);
+  /// Attention of a prefill.
+  flash_attention& prompt_attention(const layer_tokens& tokens);
+  /// The first `count` rows of memory, of `cols` elements each.
+  [[nodiscard]] matrix view(const std::shared_ptr<void>& memory, std::int64_t count,
+                            std::int64_t cols) const {
+    return {memory.get(), config.type, count, cols};
+  }
+  /// Rows of an operator's own results.
+  [[nodiscard]] layer_state state_of(all_reduce_norm& op, std::int64_t count) const;
+
+ private:
+  std::map<std::int64_t, flash_decode> step_attentions_;  ///< by capacity
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, flash_attention>
+      prompt_attentions_;  ///< by sequences, queries, keys
+};
+
+}  // namespace untax

@@ -1,0 +1,117 @@
+#include "decoder/staged_arrays.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace untax {
+
+staged_arrays::staged_arrays(decoder_operators& d)
+    : d_(&d), pages_per_sequence_(ceil_div(d.options.tokens, d.options.page_size)) {
+  const std::int64_t sequences = d.options.sequences;
+  const std::int64_t tokens = d.options.prompt_tokens;
+  const std::int64_t padded = d.step_attention(sequences).batch;
+  prompt_tokens_ = array(tokens);
+  prompt_positions_ = array(tokens);
+  prompt_sequences_ = array(tokens);
+  prompt_table_ = array(sequences * pages_per_sequence_);
+  query_begins_ = array(sequences + 1);
+  key_begins_ = array(sequences + 1);
+  key_rows_ = array(d.prompt_keys);
+  last_rows_ = array(sequences);
+  step_positions_ = array(sequences);
+  step_lengths_ = array(padded);
+  step_table_ = array(padded * pages_per_sequence_);
+}
+
+staged_arrays::mirrored staged_arrays::array(std::int64_t count) {
+  mirrored result;
+  result.values.reserve(static_cast<std::size_t>(count));
+  result.memory = d_->backend->allocate(static_cast<std::size_t>(count) * sizeof(std::int32_t));
+  return result;
+}
+
+void staged_arrays::send(const mirrored& a, stream_ref stream) {
+  d_->backend->upload(a.there(), a.values.data(), a.values.size() * sizeof(std::int32_t), stream);
+}
+
+/// Pages that a sequence does not have yet are never looked up; the table names the first one.
+void staged_arrays::add_pages(mirrored& table, std::span<const std::int32_t> pages) const {
+  table.values.insert(table.values.end(), pages.begin(), pages.end());
+  table.values.resize(table.values.size() + static_cast<std::size_t>(pages_per_sequence_) -
+                      pages.size());
+}
+
+layer_tokens staged_arrays::stage_prompts(const page_allocator& pages,
+                                          std::span<const decoder::prompt> prompts,
+                                          stream_ref stream) {
+  for (mirrored* a : {&prompt_tokens_, &prompt_positions_, &prompt_sequences_, &prompt_table_,
+                      &query_begins_, &key_begins_, &key_rows_, &last_rows_}) {
+    a->values.clear();
+  }
+  layer_tokens run;
+  const std::int64_t page_size = pages.most().page_size;
+  for (const decoder::prompt& p : prompts) {
+    const auto count = static_cast<std::int64_t>(p.tokens.size());
+    const std::int64_t keys = pages.length(p.sequence);
+    const auto own = pages.pages(p.sequence);
+    query_begins_.values.push_back(static_cast<std::int32_t>(run.rows));
+    key_begins_.values.push_back(static_cast<std::int32_t>(run.keys));
+    add_pages(prompt_table_, own);
+    for (std::int64_t i = 0; i < count; ++i) {
+      prompt_tokens_.values.push_back(p.tokens[static_cast<std::size_t>(i)]);
+      prompt_positions_.values.push_back(static_cast<std::int32_t>(keys - count + i));
+      prompt_sequences_.values.push_back(static_cast<std::int32_t>(run.batch));
+    }
+    for (std::int64_t key = 0; key < keys; ++key) {
+      const std::int32_t page = own[static_cast<std::size_t>(key / page_size)];
+      key_rows_.values.push_back(static_cast<std::int32_t>(page * page_size + key % page_size));
+    }
+    run.rows += count;
+    run.keys += keys;
+    run.batch += 1;
+    run.longest_prompt = std::max(run.longest_prompt, count);
+    run.most_keys = std::max(run.most_keys, keys);
+    last_rows_.values.push_back(static_cast<std::int32_t>(run.rows - 1));
+  }
+  query_begins_.values.push_back(static_cast<std::int32_t>(run.rows));
+  key_begins_.values.push_back(static_cast<std::int32_t>(run.keys));
+  for (const mirrored* a : {&prompt_tokens_, &prompt_positions_, &prompt_sequences_, &prompt_table_,
+                            &query_begins_, &key_begins_, &key_rows_, &last_rows_}) {
+    send(*a, stream);
+  }
+  run.positions = prompt_positions_.there();
+  run.sequences = prompt_sequences_.there();
+  run.page_table = prompt_table_.there();
+  run.query_begins = query_begins_.there();
+  run.key_begins = key_begins_.there();
+  run.key_rows = key_rows_.there();
+  return run;
+}
+
+void staged_arrays::stage_step(const page_allocator& pages, std::span<const int> sequences,
+                               stream_ref stream) {
+  for (mirrored* a : {&step_positions_, &step_lengths_, &step_table_}) a->values.clear();
+  for (const int sequence : sequences) {
+    const auto length = static_cast<std::int32_t>(pages.length(sequence));
+    step_positions_.values.push_back(length - 1);
+    step_lengths_.values.push_back(length);
+    add_pages(step_table_, pages.pages(sequence));
+  }
+  // The attention of a step takes more sequences than there are; those are empty.
+  const auto count = static_cast<std::int64_t>(sequences.size());
+  const std::int64_t padded = count == 0 ? 0 : d_->step_attention(count).batch;
+  step_lengths_.values.resize(static_cast<std::size_t>(padded));
+  for (const mirrored* a : {&step_positions_, &step_lengths_, &step_table_}) send(*a, stream);
+}
+
+layer_tokens staged_arrays::step_tokens(std::int64_t rows) const {
+  layer_tokens run;
+  run.rows = rows;
+  run.batch = rows;
+  run.positions = step_positions_.there();
+  run.page_table = step_table_.there();
+  run.lengths = step_lengths_.there();
+  return run;
+}
+
+}  // namespace untax

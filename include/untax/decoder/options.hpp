@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace untax {
+
+/// The capacities of a decoder, the same at all ranks.
+struct decoder_options {
+  std::int64_t sequences = 16;        ///< at a time, and so of a step
+  std::int64_t tokens = 2048;         ///< of a sequence; at most the positions of the model
+  std::int64_t page_size = 64;        ///< tokens of a page of the cache
+  std::int64_t pages = 0;             ///< of the cache; 0: as many as all sequences may need
+  std::int64_t prompt_tokens = 2048;  ///< of all prompts of one prefill
+  /// Keys of all sequences of one prefill, cached ones as well; 0: prompt_tokens, but at least
+  /// `tokens`.
+  std::int64_t prompt_keys = 0;
+  bool logits = false;  ///< keep the logits of all tokens, not only the largest
+};
+
+}  // namespace untax
