@@ -155,6 +155,7 @@ int run(int argc, char** argv) {
   add_taxes(app, status);
   add_bench(app, status);
   add_check(app, status);
+  add_generate(app, status);
   add_select(app);
   add_machine(app);
   add_locality(app, status);

@@ -23,6 +23,7 @@ void add_bench(CLI::App& app, int& status);
 [[nodiscard]] std::vector<std::string> suite_first(const CLI::App& app,
                                                    std::vector<std::string> arguments);
 void add_check(CLI::App& app, int& status);
+void add_generate(CLI::App& app, int& status);
 void add_select(CLI::App& app);
 void add_machine(CLI::App& app);
 void add_locality(CLI::App& app, int& status);
