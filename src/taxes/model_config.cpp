@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "src/core/config_reader.hpp"
 #include "model_family.hpp"
 #include "model_layout.hpp"
+#include "src/core/config_reader.hpp"
 #include "src/core/text_file.hpp"
 
 namespace untax {
