@@ -7,7 +7,7 @@ the order in which they are made, the same at all ranks, also on several streams
 runs").
 """
 
-from . import attention, collectives, named, norm, products
+from . import attention, collectives, named, norm, products, rope
 from .attention import *
 from .collectives import *
 from .groups import close, explain, make_world, name_of, release_captured, world_of
@@ -15,6 +15,7 @@ from .modules import ColumnParallelLinear, RowParallelLinear
 from .norm import *
 from .parallel import parallelize
 from .products import *
+from .rope import *
 from .shards import clip_grad_norm_, full_state_dict, load_full_state_dict
 from .takeover import Report, forget, install, report, uninstall
 
@@ -25,3 +26,4 @@ __all__ += attention.__all__
 __all__ += collectives.__all__
 __all__ += norm.__all__
 __all__ += products.__all__
+__all__ += rope.__all__
