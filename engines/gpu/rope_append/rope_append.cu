@@ -43,8 +43,10 @@ class rope_head {
   __device__ void run() {
     uint4 words = make_uint4(0, 0, 0, 0);
     if (is_here_) words = chunks(a_.qkv)[token_ * chunks_of(a_.qkv_stride) + chunk_of(head_)];
-    const std::int64_t row = is_here_ ? row_in_cache() : -1;
-    const bool turns = row >= 0 && !is_value_ && part_ * rope_elements < a_.rotated;
+    const bool is_known = is_here_ && has_place();
+    // Loads of the page and of the rotation do not wait for each other.
+    const int page = is_known && a_.page_table != nullptr ? page_of_place() : 0;
+    const bool turns = is_known && !is_value_ && part_ * rope_elements < a_.rotated;
     float cosines[rope_elements];
     float sines[rope_elements];
     if (turns) fetch_rotation(cosines, sines);
@@ -53,7 +55,7 @@ class rope_head {
     if (a_.bias != nullptr) y.add(eight<T>::of(bias_));
     if (a_.q_norm != nullptr) normalise(y);
     rotate(y, turns, cosines, sines);
-    if (is_here_) store(y, row);
+    if (is_here_) store(y, is_known ? row_in_cache(page) : -1);
   }
 
  private:
@@ -68,17 +70,20 @@ class rope_head {
     return chunks_of(static_cast<std::int64_t>(heads_ahead) * a_.head_dim) + part_;
   }
 
-  /// The row of the token in the cache; -1 if a value is out of range.
-  [[nodiscard]] __device__ std::int64_t row_in_cache() {
+  /// Whether position and sequence of the token are in range.
+  [[nodiscard]] __device__ bool has_place() {
     position_ = a_.position[token_];
-    const int sequence = a_.sequence == nullptr ? token_ : a_.sequence[token_];
-    if (position_ < 0 || position_ >= a_.keys || position_ >= a_.positions || sequence < 0 ||
-        sequence >= a_.batch)
-      return -1;
-    if (a_.page_table == nullptr) return static_cast<std::int64_t>(sequence) * a_.keys + position_;
+    sequence_ = a_.sequence == nullptr ? token_ : a_.sequence[token_];
+    return position_ >= 0 && position_ < a_.keys && position_ < a_.positions && sequence_ >= 0 &&
+           sequence_ < a_.batch;
+  }
+  [[nodiscard]] __device__ int page_of_place() const {
     const int each = (a_.keys - 1) / a_.page_size + 1;
-    const int page =
-        a_.page_table[static_cast<std::int64_t>(sequence) * each + position_ / a_.page_size];
+    return a_.page_table[static_cast<std::int64_t>(sequence_) * each + position_ / a_.page_size];
+  }
+  /// The row of the token in the cache; -1 if there is no such page.
+  [[nodiscard]] __device__ std::int64_t row_in_cache(int page) const {
+    if (a_.page_table == nullptr) return static_cast<std::int64_t>(sequence_) * a_.keys + position_;
     if (page < 0 || page >= a_.pages) return -1;
     return static_cast<std::int64_t>(page) * a_.page_size + position_ % a_.page_size;
   }
@@ -160,6 +165,7 @@ class rope_head {
   int head_ = 0;
   int part_ = 0;  ///< of the head: the number of its eight elements
   int position_ = 0;
+  int sequence_ = 0;
   bool is_here_ = false;  ///< the thread has elements
   bool is_q_ = false;
   bool is_value_ = false;
