@@ -29,6 +29,7 @@ from layers import checks, models, projections, record, whole
 
 DECODE, PREFILL = [1, 16, 64, 256], [512, 1024, 2048, 4096, 8192]
 NO_RIVALS = ("matmul", "no communication")
+BEHIND = whole.BEHIND  # ends the names of ways that have untax's attention
 # Of bf16 results: sums are rounded once or twice, an element by 2^-9 of up to five times what is usual in its row.
 LIMITS = {torch.bfloat16: (1e-2, 8e-2), torch.float32: (1e-4, 1e-3)}
 
@@ -50,10 +51,19 @@ def judged(rows, mode):
         return [f"{text}, {mode}: least {value:.3f} ({row['model']}, {row['tokens']} tokens), has to be at least {bar}: "
                 + ("met" if value >= bar else "missed")]
 
-    def of(kind, other, ours, fewest=0):
+    def mean(text, pairs, bar):
+        factors = [other / ours for other, ours, _ in pairs]
+        if not factors:
+            return []
+        value = exp(sum(map(log, factors)) / len(factors))
+        return [f"{text}, {mode}: {value:.3f} in the geometric mean of {len(factors)}, has to be at least {bar}: "
+                + ("met" if value >= bar else "missed")]
+
+    def of(kind, other, ours, fewest=0, behind=False):
         for row in rows:
             seconds = {way: s["median"] for way, s in row[mode]["seconds"].items()}
-            others = [t for way, t in seconds.items() if way.startswith(other) and way not in NO_RIVALS]
+            others = [t for way, t in seconds.items() if way.startswith(other) and way not in NO_RIVALS
+                      and way.endswith(BEHIND) == behind]
             mine = [t for way, t in seconds.items() if way.startswith(ours)]
             if (row["what"], row["name"]) == kind and row["tokens"] >= fewest and others and mine:
                 yield min(others), min(mine), row
@@ -61,7 +71,13 @@ def judged(rows, mode):
     return (least("prefill layers of 2048 to 8192 tokens, best other / untax", of(
         ("layer", "prefill"), ("NCCL", "torch"), "untax", 2048), 1.05)
         + least("decode layers, torch's symmetric memory / all_reduce_rms_norm", of(
-            ("layer", "decode"), "torch", "untax all_reduce_rms_norm"), 1.03))
+            ("layer", "decode"), "torch", "untax all_reduce_rms_norm"), 1.03)
+        + mean("decode layers, best of torch's own / untax chain", of(
+            ("layer", "decode"), ("NCCL", "torch"), "untax chain"), 1.30)
+        + mean("decode layers, best with untax's attention / untax chain", of(
+            ("layer", "decode"), ("NCCL", "torch"), "untax chain", behind=True), 1.12)
+        + least("decode layers, best with untax's attention / untax chain", of(
+            ("layer", "decode"), ("NCCL", "torch"), "untax chain", behind=True), 1.05))
 
 
 class Bench:

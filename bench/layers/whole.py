@@ -3,11 +3,13 @@ in all of them. `turn` is not used: the weights of a layer are larger than a cac
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
+import untax.torch
 from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
 
 from .projections import ONE_SHOT_BYTES
 
 EPSILON = 1e-5
+BEHIND = " behind untax attention"
 
 
 def add_norm(x, residual, weight):
@@ -32,6 +34,8 @@ class Weights:
         self.qkv, self.o = matrix(model.qkv, model.hidden), matrix(model.hidden, model.attended, 8.0)
         self.gate_up, self.down = matrix(2 * model.inner, model.hidden), matrix(model.hidden, model.inner)
         same = torch.Generator(device).manual_seed(7)  # every rank normalises alike
+        # The weights of gate and up as untax.torch.linear has them; the products of both orders are the same numbers.
+        self.interleaved = untax.torch.interleave_gate_up(*self.gate_up.t().chunk(2))
         self.norms = [(1 + torch.randn(model.hidden, device=device, generator=same) / 8).to(dtype) for _ in range(2)]
 
     def float(self):
@@ -56,6 +60,9 @@ class Layer:
         if keys is not None:
             shape = tokens, self.model.kv_heads, keys, self.model.head_dim
             self.cache = [torch.randn(shape, dtype=dtype, device=device) for _ in range(2)]
+            # The same keys and values with the heads of a key side by side, as paged caches have them.
+            self.rows_of_keys = [t.transpose(1, 2).contiguous() for t in self.cache]
+            self.lengths = torch.full((tokens,), keys, dtype=torch.int32, device=device)
 
     def heads(self, qkv):
         m = self.model
@@ -70,6 +77,10 @@ class Layer:
         # The new key would be one of thousands; to write it costs the same in all ways, and is left out.
         done = scaled_dot_product_attention(q[:, :, None], *self.cache, enable_gqa=True)
         return done.flatten(1)
+
+    def untax_attention(self, qkv):
+        q = self.heads(qkv)[0].contiguous()
+        return torch.ops.untax.decode_attention(q, *self.rows_of_keys, self.lengths, None).flatten(1)
 
     def exact_attention(self, qkv):
         """In fp32; some tokens of decode at a time, whose keys in fp32 would fill a GPU."""
@@ -97,13 +108,22 @@ class Layer:
         dist.all_reduce(partial)
         return x + partial
 
-    def summed(self, multiply_and_sum, turn=0):
+    def summed(self, multiply_and_sum, turn=0, attention=None):
         """A layer whose tokens all ranks have: the normalised rows for the next layer, and the residual.
         `multiply_and_sum(x, w, residual, norm)` ends both halves."""
         w = self.weights
         h = rms_norm(self.x, (self.x.shape[-1],), w.norms[0], EPSILON)
-        h, x = multiply_and_sum(self.attention(h @ w.qkv), w.o, self.x, w.norms[1])
+        h, x = multiply_and_sum((attention or self.attention)(h @ w.qkv), w.o, self.x, w.norms[1])
         return multiply_and_sum(self.gated(h @ w.gate_up), w.down, x, w.norms[0])
+
+    def chained(self, turn=0):
+        """A layer of decode by untax alone: its products, its attention, and its all-reduces with the norms."""
+        w, ops = self.weights, torch.ops.untax
+        h = rms_norm(self.x, (self.x.shape[-1],), w.norms[0], EPSILON)
+        attended = self.untax_attention(ops.linear(h, w.qkv.t(), None))
+        h, x = ops.all_reduce_rms_norm(ops.linear(attended, w.o.t(), None), self.x, w.norms[1], EPSILON, self.group)
+        inner = ops.linear(h, w.interleaved, None, activation="swiglu")
+        return ops.all_reduce_rms_norm(ops.linear(inner, w.down.t(), None), x, w.norms[0], EPSILON, self.group)
 
     def shared(self, gather, scatter, turn=0):
         """A layer whose tokens are shared by the ranks: `gather(x, w)` multiplies all tokens, and `scatter(x, w)` gives this
@@ -166,7 +186,14 @@ class Layer:
         if self.buffers:
             ends["torch symmetric memory"] = self.on_symmetric_memory
         ways = {name: lambda turn, end=end: self.summed(end, turn) for name, end in ends.items()}
-        if self.cache is not None or self.tokens % self.ranks:
+        if self.cache is not None:
+            # untax's attention with torch's all-reduce says how much of the whole the rest of a chain gains.
+            for name in ("NCCL all-reduce", "torch symmetric memory"):
+                if name in ends:
+                    ways[name + BEHIND] = lambda turn, end=ends[name]: self.summed(
+                        end, turn, self.untax_attention)
+            return ways | {"untax chain": self.chained}
+        if self.tokens % self.ranks:
             return ways
         pairs = {"NCCL gather, scatter": (self.nccl_gather, self.nccl_scatter),
                  "torch async": (self.asynchronous_gather, self.asynchronous_scatter),

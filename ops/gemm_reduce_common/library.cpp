@@ -1,5 +1,6 @@
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "engines/bulk/library_gemm.hpp"
 #include "engines/bulk/scratch.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
+#include "engines/product/product.hpp"
 #include "ops/common/library_run.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
 #include "ops/gemm_reduce_common/sum_exchange.hpp"
@@ -16,7 +18,8 @@
 namespace untax {
 namespace {
 
-/// One GEMM of cuBLASLt makes the rank's partial, then the partials are summed in their type. A
+/// One GEMM makes the rank's partial, in bulk_library by cuBLASLt, in bulk_synchronous by the
+/// quicker of cuBLASLt and untax's kernel. Then the partials are summed in their type. A
 /// reduce-scatter needs full shards, so there are rows after the last one. A sum that is not yet C,
 /// in type, in size or in place, is copied or converted to it at the end.
 class bulk_sum final : public device_operator {
@@ -34,27 +37,33 @@ class bulk_sum final : public device_operator {
     const std::int64_t depth = sharding{sum.k, w.size(), shard_granularity}.of(w.rank()).size;
     if (depth == 0) return;
     const dtype result = exchange_ ? sum.partials : sum.type;
-    gemm_.emplace(bulk::library_product{sum.m, sum.n, depth, sum.type, result});
-    // bulk_synchronous is made for each end of a table, which is at most 1.5 times the one before.
-    const bool is_end = how == pattern::bulk_synchronous;
-    varying_rows ? gemm_->vary_rows(is_end ? sum.m - sum.m / 3 : 1) : gemm_->settle();
+    if (how == pattern::bulk_library) {
+      library_.emplace(bulk::library_product{sum.m, sum.n, depth, sum.type, result});
+      varying_rows ? library_->vary_rows() : library_->settle();
+      return;
+    }
+    const product_shape shape{sum.m, sum.n, depth, sum.type, result};
+    if (varying_rows) {
+      // It is made for each end of a table, which is at most 1.5 times the one before.
+      quickest_.emplace(shape, std::vector{sum.m}, sum.m - sum.m / 3 - 1);
+    } else {
+      quickest_.emplace(shape);
+    }
   }
 
   /// Rows after the last one are then those of a run before: their sum is not C.
   void set_rows(std::int64_t rows) override {
     sum_.m = rows;
     rows_.extent = rows;
-    if (gemm_) gemm_->set_rows(rows);
+    if (library_) library_->set_rows(rows);
+    if (quickest_) quickest_->set_rows(rows);
   }
   void run(const void* a, const void* weights, void* c, stream_ref stream) override {
-    if (!exchange_) return gemm_->run(a, weights, c, stream);
+    if (!exchange_) return multiply(a, weights, c, stream);
     const bool fit = sum_.partials == sum_.type && own_rows() == shard_rows();
     void* const to = exchange_->place_for(c, fit);
     multiply_then_gather(
-        *world_,
-        [&] {
-          if (gemm_) gemm_->run(a, weights, exchange_->partial(), stream);
-        },
+        *world_, [&] { multiply(a, weights, exchange_->partial(), stream); },
         [&] { exchange_->run(to, shard_rows() * sum_.n, stream); },
         [&] {
           if (to != c) hand_over(c, to, stream);
@@ -63,11 +72,17 @@ class bulk_sum final : public device_operator {
   [[nodiscard]] pattern how() const override { return how_; }
   [[nodiscard]] std::string text() const override {
     const std::string product =
-        fmt::format("{}: {}, one GEMM by {}", sum_.operator_name, name_of(how_), bulk::blas().text);
+        fmt::format("{}: {}, {}", sum_.operator_name, name_of(how_),
+                    quickest_ ? quickest_->text() : "one GEMM by " + bulk::blas().text);
     return exchange_ ? fmt::format("{}, then {}", product, exchange_->text()) : product;
   }
 
  private:
+  /// Nothing at a rank without a part of k.
+  void multiply(const void* a, const void* weights, void* to, stream_ref stream) const {
+    if (library_) library_->run(a, weights, to, stream);
+    if (quickest_) quickest_->run(a, weights, to, stream);
+  }
   [[nodiscard]] bool scatters() const { return sum_.target == reduce_target::owner; }
   [[nodiscard]] std::int64_t own_rows() const {
     return scatters() ? rows_.of(world_->rank()).size : sum_.m;
@@ -88,7 +103,8 @@ class bulk_sum final : public device_operator {
   pattern how_;
   sharding rows_;
   std::shared_ptr<sum_exchange> exchange_;
-  std::optional<bulk::library_gemm> gemm_;
+  std::optional<bulk::library_gemm> library_;  ///< in bulk_library
+  std::optional<product> quickest_;            ///< in bulk_synchronous
 };
 
 }  // namespace

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _core, attention
+from . import _core, attention, layers
 from .attention import *
 from .errors import InvalidArgument
+from .layers import *
 from .named import class_of
 from .planned import Field, Operator, fields, kinds
 from .types import address_of, as_operand, empty_like, number_of, stream_number, type_name, type_names
@@ -25,6 +26,7 @@ from .world import Memory, World
 __all__ = ["AllGather", "AllGatherGemm", "AllReduce", "AllReduceNorm", "AllToAll", "Broadcast", "GemmAllReduce", "GemmAllScatter",
            "GemmReduceScatter", "Operator", "ReduceScatter"]
 __all__ += attention.__all__
+__all__ += layers.__all__
 
 
 class _Gemm(Operator):

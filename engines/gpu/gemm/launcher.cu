@@ -1,6 +1,7 @@
 #include "engines/gpu/gemm/launcher.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,8 +46,11 @@ gemm_launcher::gemm_launcher(const gemm_plan& plan, dtype type, const kernel_var
 }
 
 void gemm_launcher::allocate_partials(std::size_t bytes, room_pool* pool) {
-  if (bytes == 0) return;
-  partials_ = partials_of(pool, bytes);
+  if (bytes > 0) share_partials(partials_of(pool, bytes));
+}
+
+void gemm_launcher::share_partials(std::shared_ptr<const partial_sums> partials) {
+  partials_ = std::move(partials);
   arguments_.partials = partials_->data();
 }
 

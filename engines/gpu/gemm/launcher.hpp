@@ -34,11 +34,18 @@ class gemm_launcher {
   /// own, else shared by the plans of a pool, which run in turn. To be called once. Throws
   /// `out_of_memory`.
   void allocate_partials(std::size_t bytes, room_pool* pool = nullptr);
+  /// The same memory as other launchers, whose launches take turns with these.
+  void share_partials(std::shared_ptr<const partial_sums> partials);
 
   /// The next launches follow another schedule of the same grid: see run_schedule.hpp.
   void set_schedule(const tile_schedule& schedule) {
     plan_.schedule = schedule;
     arguments_.schedule = tile_scheduler(schedule);
+  }
+  /// So does the number of rows of the N operand that each block loads: see multicast_rows_of.
+  void set_multicast_rows(int rows) {
+    plan_.multicast_rows = arguments_.multicast_rows = rows;
+    arguments_.stage_bytes = stage_bytes(plan_);
   }
 
   /// `io`: the `gemm_io` of the kernel. The launch may be captured.

@@ -1,6 +1,7 @@
 #include "engines/gpu/gemm_alone/gemm.hpp"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <untax/core/types.hpp>
@@ -8,6 +9,7 @@
 #include "engines/gpu/gemm/io.cuh"
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/gemm/run_schedule.hpp"
 #include "engines/gpu/gemm/tensor_map.hpp"
 #include "engines/gpu/gemm/variant.hpp"
 #include "engines/gpu/launch/operator_trace.hpp"
@@ -67,6 +69,21 @@ class gemm::launcher {
     }
     if (room_.n != shape.n) c_.emplace(shape.m, shape.n, room_.n);
   }
+  launcher(const gemm_shape& shape, const gemm_plan& plan,
+           std::shared_ptr<const partial_sums> partials)
+      : shape_(shape),
+        room_(shape),
+        launcher_(plan, shape.type, variant_for<gemm_kernels, local_io>(plan.config), 0),
+        capacity_(capacity_of(plan, !shape.invariant)) {
+    if (partials) launcher_.share_partials(std::move(partials));
+  }
+
+  void set_rows(std::int64_t rows) {
+    const tile_config& config = plan().config;
+    shape_.m = room_.m = rows;
+    launcher_.set_schedule(schedule_of_rows(config, capacity_, rows));
+    launcher_.set_multicast_rows(multicast_rows_of(config, config.swap_ab ? rows : room_.n));
+  }
 
   void run(const void* a, const void* b, void* c, cudaStream_t stream) const {
     if (a_) {
@@ -94,6 +111,7 @@ class gemm::launcher {
   gemm_shape shape_;
   gemm_shape room_;  // as the kernel sees it
   gemm_launcher launcher_;
+  row_capacity capacity_;  // where rows vary
   lone_trace trace_{"gemm", block_threads};
   std::optional<padded_matrix> a_;
   std::optional<padded_matrix> b_;
@@ -103,7 +121,16 @@ class gemm::launcher {
 gemm::gemm(const gemm_shape& shape)
     : gemm(shape, plans_by_model(padded(shape), gpu_here()).front()) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
-    : launcher_(std::make_shared<const launcher>(shape, plan)) {}
+    : launcher_(std::make_shared<launcher>(shape, plan)) {}
+gemm::gemm(const gemm_shape& shape, const gemm_plan& plan,
+           std::shared_ptr<const partial_sums> partials)
+    : launcher_(std::make_shared<launcher>(shape, plan, std::move(partials))) {}
+
+std::size_t gemm::partials_of_rows(const gemm_shape& shape, const gemm_plan& plan) {
+  return partials_bytes(plan.config, capacity_of(plan, !shape.invariant));
+}
+
+void gemm::set_rows(std::int64_t rows) { launcher_->set_rows(rows); }
 
 void gemm::run(const void* a, const void* b, void* c, stream_ref stream) const {
   launcher_->run(a, b, c, static_cast<cudaStream_t>(stream.handle));

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include <untax/core/stream_ref.hpp>
 
 #include "engines/gpu/gemm/plan.hpp"
+#include "engines/gpu/rooms/partial_sums.hpp"
 
 namespace untax::gpu {
 
@@ -23,6 +26,16 @@ class gemm {
   /// Uses a given plan, for measurements: a plan of the shape with n and k rounded up to multiples
   /// of 8.
   gemm(const gemm_shape& shape, const gemm_plan& plan);
+  /// The same for any number of rows up to the shape's, `set_rows`; at first it is that. Blocks
+  /// leave partial sums in `partials`, of `partials_of_rows(plan)` bytes or more, null for none,
+  /// which others may use in turn. n and k have to be multiples of 8.
+  gemm(const gemm_shape& shape, const gemm_plan& plan,
+       std::shared_ptr<const partial_sums> partials);
+
+  /// Bytes of partial sums of runs with any number of rows.
+  [[nodiscard]] static std::size_t partials_of_rows(const gemm_shape& shape, const gemm_plan& plan);
+  /// Sets the rows of the next runs, of copies too. Launches nothing.
+  void set_rows(std::int64_t rows);
 
   /// Starts the kernel. The matrices lie in memory of this device, at multiples of 16 bytes. The
   /// run may be captured into a graph.
@@ -32,7 +45,7 @@ class gemm {
 
  private:
   class launcher;
-  std::shared_ptr<const launcher> launcher_;
+  std::shared_ptr<launcher> launcher_;
 };
 
 }  // namespace untax::gpu

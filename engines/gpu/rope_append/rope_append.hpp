@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <untax/core/host_device.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/core/types.hpp>
 
@@ -44,7 +45,9 @@ struct rope_arguments {
   std::int64_t values_stride = 0;
   std::int64_t q_stride = 0;
 
-  [[nodiscard]] constexpr int all_heads() const noexcept { return heads + 2 * kv_heads; }
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int all_heads() const noexcept {
+    return heads + 2 * kv_heads;
+  }
 };
 
 /// Loads the kernel for heads of this type and length, so that a run need not. Throws `internal`.

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
+#include <untax/core/activation.hpp>
 #include <untax/core/matrix.hpp>
 #include <untax/core/process_owned.hpp>
 #include <untax/core/stream_ref.hpp>
@@ -14,26 +14,6 @@ namespace untax {
 
 class linear_backend;
 class run_turns;
-
-/// The function behind a linear layer. The gated ones take two columns of the product for each
-/// column of the result: activation(gate) * up.
-enum class activation : std::uint8_t {
-  none,
-  silu,       ///< x / (1 + exp(-x))
-  gelu,       ///< x / 2 * (1 + erf(x / sqrt(2)))
-  gelu_tanh,  ///< its approximation by tanh
-  swiglu,     ///< silu(gate) * up
-  geglu,      ///< gelu_tanh(gate) * up
-};
-
-/// The name of `a` in options and messages.
-[[nodiscard]] constexpr std::string_view name_of(activation a) noexcept {
-  constexpr std::string_view names[] = {"none", "silu", "gelu", "gelu_tanh", "swiglu", "geglu"};
-  return names[static_cast<std::uint8_t>(a)];
-}
-[[nodiscard]] constexpr bool is_gated(activation a) noexcept {
-  return a == activation::swiglu || a == activation::geglu;
-}
 
 /// A linear layer: out = function(x W^T + bias). W has n rows, or 2 n where the function is gated.
 struct linear_problem {
@@ -70,7 +50,7 @@ struct linear_operands {
 class linear {
  public:
   /// Rows of gate and up that lie together.
-  static constexpr std::int64_t group = 8;
+  static constexpr std::int64_t group = gate_group;
 
   /// Not collective. `w` has to outlive the operator. Throws `invalid_argument`. In a world of GPUs
   /// it also throws `invalid_argument` for fp32 and for n or k that are no multiples of 8. There it

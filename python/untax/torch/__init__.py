@@ -7,10 +7,11 @@ the order in which they are made, the same at all ranks, also on several streams
 runs").
 """
 
-from . import attention, collectives, named, norm, products, rope
+from . import attention, collectives, layers, named, norm, products, rope
 from .attention import *
 from .collectives import *
 from .groups import close, explain, make_world, name_of, release_captured, world_of
+from .layers import *
 from .modules import ColumnParallelLinear, RowParallelLinear
 from .norm import *
 from .parallel import parallelize
@@ -24,6 +25,7 @@ __all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "clip_grad_nor
            "uninstall", "world_of"]
 __all__ += attention.__all__
 __all__ += collectives.__all__
+__all__ += layers.__all__
 __all__ += norm.__all__
 __all__ += products.__all__
 __all__ += rope.__all__

@@ -17,6 +17,10 @@ functions: dict[str, Callable[..., Any]] = {}  #: the public functions, by the n
 _library = torch.library.Library("untax", "DEF")
 _types = {"Tensor": "Tensor", "Tensor | None": "Tensor?", "int": "int", "bool": "bool", "float": "float", "str": "str",
           "str | None": "str?"}
+=======
+_types = {"Tensor": "Tensor", "int": "int", "bool": "bool", "float": "float", "str": "str", "str | None": "str?",
+          "Tensor | None": "Tensor?"}
+>>>>>>> 130fc1de (linear: multiply by the quicker of untax's kernel and cuBLASLt on GPUs)
 
 
 def operator(run: Callable[..., Any], *, fake: Callable[..., Any] | None = None, results: tuple[str, ...] = ("out",),
@@ -45,9 +49,12 @@ def operator(run: Callable[..., Any], *, fake: Callable[..., Any] | None = None,
 def _argument(parameter: inspect.Parameter, updated: tuple[str, ...]) -> str:
     if parameter.name == "group":
         return "str group_name"
+<<<<<<< HEAD
     if parameter.name in updated:
         return f"Tensor({'uvw'[updated.index(parameter.name)]}!) {parameter.name}"
-    default = f"={parameter.default}" if parameter.kind is parameter.KEYWORD_ONLY else ""
+    has_default = parameter.kind is parameter.KEYWORD_ONLY or parameter.annotation.endswith("| None")
+    word = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default
+    default = f"={word}" if has_default else ""
     return f"{_types[parameter.annotation]} {parameter.name}{default}"
 
 

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <untax/core/stream_ref.hpp>
+#include <untax/core/types.hpp>
+
+namespace untax {
+
+/// C[m, n] = A[m, k] * B[n, k]^T on one GPU, rows without gaps, sums in fp32.
+struct product_shape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;  ///< a multiple of 8, like k
+  std::int64_t k = 0;
+  dtype type = dtype::bf16;    ///< of A and B: bf16 or fp16
+  dtype result = dtype::bf16;  ///< of C: `type`, or fp32, which only cuBLASLt makes
+  /// The order of an element's additions depends on n and k alone; only untax's kernels have one.
+  bool invariant = false;
+};
+
+/// A product on the current GPU by untax's kernel or by cuBLASLt, whichever was quicker when the
+/// object was made. Runs of one object share scratch memory, so they must not overlap.
+class product {
+ public:
+  /// For exactly m rows. Times both, and cuBLASLt in all ways that its heuristics propose, on
+  /// operands of its own that caches do not hold; where there is no memory for these, or with
+  /// UNTAX_MEASURE=0, the first plan of the cost model and the first way are compared by the
+  /// number of rows. Blocks until the kernels have run. Throws `unsupported` if neither can
+  /// compute it, `out_of_memory`.
+  explicit product(const product_shape& shape);
+  /// For any number of rows above `least` up to m. Each of `ends`, ascending to m, has a plan of
+  /// untax's kernels for the numbers of rows up to it, and is timed.
+  product(const product_shape& shape, const std::vector<std::int64_t>& ends,
+          std::int64_t least = 0);
+  product(product&&) noexcept;
+  product& operator=(product&&) noexcept;
+  ~product();
+
+  /// Sets the rows of the next runs, 1 to m, where rows vary. Launches nothing.
+  void set_rows(std::int64_t rows);
+  /// Asynchronous; can be captured. Everything begins at multiples of 16 bytes.
+  void run(const void* a, const void* b, void* c, stream_ref stream) const;
+
+  /// "a GEMM of untax, or of cuBLASLt 12.8 above 96 rows": for `explain()`.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  class state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace untax

@@ -1,0 +1,98 @@
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engines/bulk/scratch.hpp"
+#include "engines/gpu/activation/activation.hpp"
+#include "engines/product/product.hpp"
+#include "ops/common/device_arguments.hpp"
+#include "ops/common/device_runner.hpp"
+#include "ops/common/own_stream.hpp"
+#include "ops/common/row_table.hpp"
+#include "ops/linear/backend.hpp"
+
+namespace untax {
+namespace {
+
+product product_for(const linear_problem& p, const linear_options& options) {
+  const product_shape shape{.m = p.rows,
+                            .n = product_columns(p),
+                            .k = p.k,
+                            .type = p.type,
+                            .result = p.type,
+                            .invariant = options.invariant};
+  return options.varying_rows ? product(shape, row_ends(p.rows)) : product(shape);
+}
+
+/// On the GPU of a rank, which is the current one: a product, and behind it a kernel for bias and
+/// function, if there are any.
+class device_backend final : public linear_backend {
+ public:
+  device_backend(world& w, const linear_problem& problem, const linear_options& options)
+      : rank_(w.rank()),
+        problem_(problem),
+        varies_(options.varying_rows),
+        arguments_(linear_name, w),
+        product_(product_for(problem, options)) {
+    gpu::load_activation_kernels();
+    if (is_gated(problem.function))
+      gate_and_up_ =
+          bulk::scratch(static_cast<std::size_t>(problem.rows * product_columns(problem)) *
+                        size_of(problem.type));
+  }
+
+  void run(const linear_operands& o, stream_ref given) override {
+    require("x", o.x);
+    require("weights", o.weights);
+    require("out", as_const(o.out));
+    arguments_.require("bias", o.bias, alignment);
+    const stream_ref stream = own_.unless(given);
+    if (varies_ && rows_ != o.x.rows) product_.set_rows(rows_ = o.x.rows);
+    void* const to = is_gated(problem_.function) ? gate_and_up_.data() : o.out.data;
+    product_.run(o.x.data, o.weights.data, to, stream);
+    if (problem_.function != activation::none || o.bias != nullptr) {
+      gpu::activate({o.x.rows, problem_.n, problem_.function, problem_.type}, to, o.bias,
+                    o.out.data, stream);
+    }
+    if (given.handle == nullptr)
+      own_.wait(fmt::format("rank {}: {}: a kernel failed", rank_, linear_name));
+  }
+
+  [[nodiscard]] std::string text() const override { return product_.text(); }
+
+ private:
+  static constexpr std::size_t alignment = 16;
+
+  void require(std::string_view name, const const_matrix& m) {
+    arguments_.require_dense(name, m);
+    arguments_.require(name, m.data, alignment);
+  }
+
+  int rank_;
+  linear_problem problem_;
+  bool varies_;
+  std::int64_t rows_ = -1;  ///< of the last run
+  device_arguments arguments_;
+  own_stream own_;
+  product product_;
+  bulk::scratch gate_and_up_;  ///< the product of a gated function
+};
+
+/// For a problem without rows, whose runs do nothing.
+class no_rows final : public linear_backend {
+ public:
+  void run(const linear_operands& /*operands*/, stream_ref /*stream*/) override {}
+  [[nodiscard]] std::string text() const override { return "no rows, so nothing runs"; }
+};
+
+}  // namespace
+
+process_owned<linear_backend> device_linear(world& w, const linear_problem& problem,
+                                            const linear_options& options) {
+  require_device_problem(linear_name, w.rank(), problem.type, problem.n, problem.k);
+  if (problem.rows == 0) return make_process_owned<no_rows>();
+  w.use_device();
+  return make_process_owned<device_backend>(w, problem, options);
+}
+
+}  // namespace untax

@@ -1,0 +1,143 @@
+"""What a layer computes between the operators that send: on the tensors of one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import InvalidArgument, Unsupported
+from .calls import Call, aligned, operand_of, rows_of, stream_of
+from .define import operator
+from .groups import engine_alone
+from .shapes import allocate_result, as_matrix, deliver, kernels_lack, last_extent, require_alike, require_dims, require_shape
+
+__all__ = ["decode_attention", "interleave_gate_up", "linear"]
+_ops = torch.ops.untax
+_gated = ("swiglu", "geglu")
+_group = 8  #: rows of gate and of up that lie together
+
+
+def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none", *,
+               out: Tensor | None = None) -> Tensor:
+    engine = engine_alone(x.device)
+    key, tensors = ("linear", activation), (x, weight) if bias is None else (x, weight, bias)
+    if (result := engine.known.again(key, out, *tensors)) is not None:
+        return result
+    require_alike(x, **({"weight": weight} if bias is None else {"weight": weight, "bias": bias}))
+    require_dims(2, weight=weight)
+    columns, k = weight.shape
+    if last_extent("x", x) != k:
+        raise InvalidArgument(f"weight is {tuple(weight.shape)}; it has to have {last_extent('x', x)} columns, like x")
+    if bias is not None:
+        require_shape("bias", bias, columns)
+    n = columns // 2 if activation in _gated else columns
+    result = allocate_result(x, (*x.shape[:-1], n), 0, out)
+    if result.numel() > 0 and kernels_lack(x, n, k):  # for which untax's kernels are not there
+        result.copy_(_by_torch(x, weight, bias, activation))
+    elif result.numel() > 0:
+        op = engine.planned("linear", rows=result.numel() // n, n=n, k=k, dtype=x.dtype, activation=activation)
+        rows = rows_of(as_matrix(x), x.is_cuda), rows_of(weight, x.is_cuda)
+        reads = {"x": operand_of(rows[0]), "weights": operand_of(rows[1])}
+        if bias is not None:
+            reads["bias"] = operand_of(aligned(bias.contiguous()))
+        to = operand_of(result.view(-1, n))
+        op._core.run(reads, {"out": to}, stream_of(x, op.world))
+        Call(engine, key, tensors, out).keep(op, (*reads.values(), to), result, names=(*reads, "out"))
+    return deliver(result, out)
+
+
+def _by_torch(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+    functional = torch.nn.functional
+    y = functional.linear(x, weight, bias)
+    if activation in _gated:
+        gate, up = y.unflatten(-1, (-1, 2, _group)).unbind(-2)
+        gate = functional.silu(gate) if activation == "swiglu" else functional.gelu(gate, approximate="tanh")
+        return (gate * up).flatten(-2)
+    if activation == "silu":
+        return functional.silu(y)
+    if activation in ("gelu", "gelu_tanh"):
+        return functional.gelu(y, approximate="tanh" if activation == "gelu_tanh" else "none")
+    return y
+
+
+def _fake_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
+    return x.new_empty(*x.shape[:-1], weight.shape[0] // 2 if activation in _gated else weight.shape[0])
+
+
+def _linear_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    if ctx.activation != "none":
+        raise Unsupported(f"torch.ops.untax.linear has no derivative for the activation {ctx.activation!r}; it has that of none")
+    x, weight, bias = ctx.saved_tensors
+    rows = as_matrix(grad)
+    of_x = grad @ weight if ctx.needs_input_grad[0] else None
+    of_weight = rows.t() @ as_matrix(x) if ctx.needs_input_grad[1] else None
+    of_bias = rows.sum(0) if bias is not None and ctx.needs_input_grad[2] else None
+    return of_x, of_weight, of_bias
+
+
+@operator(run_linear, fake=_fake_linear, gradient=_linear_gradients, saved=("x", "weight", "bias"))
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str = "none") -> Tensor:
+    """activation(x weight^T + bias), each process for itself: x is [..., k], weight [n, k] as nn.Linear has it, the result
+    [..., n]. Activations: "none", "silu", "gelu", "gelu_tanh", and the gated "swiglu" and "geglu", whose weight is [2 n, k] as
+    `interleave_gate_up` makes it. On GPUs it is the quicker of untax's kernels and cuBLASLt, which the first call of a shape
+    times, for any number of rows up to a power of two."""
+    return _ops.linear(x, weight, bias, activation)
+
+
+def interleave_gate_up(gate: Tensor, up: Tensor) -> Tensor:
+    """The weight of a gated `linear`, [2 n, k], of those of gate and up, [n, k]: eight rows of each in turn. Biases, of [n],
+    likewise."""
+    require_shape("up", up, *gate.shape)
+    if gate.shape[0] % _group != 0:
+        raise InvalidArgument(f"gate has {gate.shape[0]} rows; they have to be a multiple of {_group}")
+    parts = (t.unflatten(0, (-1, _group)) for t in (gate, up))
+    return torch.stack(tuple(parts), 1).flatten(0, 2)
+
+
+def run_decode_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None = None,
+                         scale: float = 0.0, logit_cap: float = 0.0, *, out: Tensor | None = None) -> Tensor:
+    require_dims(3, q=q)
+    require_dims(4, keys=keys, values=values)
+    require_alike(q, keys=keys, values=values)
+    batch, heads, dim = q.shape
+    require_shape("values", values, *keys.shape)
+    require_shape("lengths", lengths, batch)
+    (first, held, kv_heads), paged = keys.shape[:3], page_table is not None
+    require_shape("keys", keys, first if paged else batch, held, kv_heads, dim)
+    pages = {}
+    if page_table is not None:
+        require_dims(2, page_table=page_table)
+        require_shape("page_table", page_table, batch, page_table.shape[1])
+        pages = {"page_size": held, "pages": first}
+        held *= page_table.shape[1]
+    result = allocate_result(q, (batch, heads, dim), 0, out)
+    if result.numel() > 0:
+        op = engine_alone(q.device).planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=held,
+                                            dtype=q.dtype, scale=scale, logit_cap=logit_cap, **pages)
+        rows = rows_of(q.reshape(-1, dim), dense=True)
+        k, v = (rows_of(t.reshape(-1, kv_heads * dim)) for t in (keys, values))
+        held, table = _numbers(lengths, q), None if page_table is None else _numbers(page_table, q)
+        op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), held.data_ptr(), None if table is None else table.data_ptr(),
+                            operand_of(result.view(-1, dim)), (batch, page_table.shape[1] if paged else 0),
+                            stream_of(q, op.world))
+    return deliver(result, out)
+
+
+def _numbers(t: Tensor, like: Tensor) -> Tensor:
+    return t.to(like.device, torch.int32).contiguous()
+
+
+def _fake_decode_attention(q: Tensor, *_: Any) -> Tensor:
+    return q.new_empty(q.shape)
+
+
+@operator(run_decode_attention, fake=_fake_decode_attention)
+def decode_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None = None, *,
+                     scale: float = 0.0, logit_cap: float = 0.0) -> Tensor:
+    """Attention of one token of each sequence, q of [batch, heads, dim], to the first `lengths` keys of the sequence, each
+    process for itself: with the heads of this rank. Keys and values are [batch, keys, kv_heads, dim] or, with `page_table`,
+    [batch, pages of a sequence] of int32, pages [pages, page_size, kv_heads, dim]. scale 0 is 1 / sqrt(dim); a logit becomes
+    logit_cap * tanh(logit / logit_cap), unless that is 0."""
+    return _ops.decode_attention(q, keys, values, lengths, page_table, scale, logit_cap)
