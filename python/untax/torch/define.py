@@ -17,17 +17,13 @@ functions: dict[str, Callable[..., Any]] = {}  #: the public functions, by the n
 _library = torch.library.Library("untax", "DEF")
 _types = {"Tensor": "Tensor", "Tensor | None": "Tensor?", "int": "int", "bool": "bool", "float": "float", "str": "str",
           "str | None": "str?"}
-=======
-_types = {"Tensor": "Tensor", "int": "int", "bool": "bool", "float": "float", "str": "str", "str | None": "str?",
-          "Tensor | None": "Tensor?"}
->>>>>>> 130fc1de (linear: multiply by the quicker of untax's kernel and cuBLASLt on GPUs)
 
 
 def operator(run: Callable[..., Any], *, fake: Callable[..., Any] | None = None, results: tuple[str, ...] = ("out",),
              gradient: Callable[..., Any] | None = None, saved: tuple[str, ...] = (),
              updated: tuple[str, ...] = ()) -> Callable[..., Any]:
     """Defines the operator that the decorated function calls, with the function's name and arguments: `group` becomes
-    `group_name`, and arguments before it have no default. `run` takes the operator's arguments, and `fake` takes them with
+    `group_name`, and arguments before it have no default, unless it is None. `run` takes the operator's arguments, and `fake` takes them with
     tensors that have no elements. If `fake` is None, `run` takes its place, with a group that runs nothing.
 
     `results` are the names of the tensors that the overload `out` writes, `updated` those of arguments that every overload
@@ -49,7 +45,6 @@ def operator(run: Callable[..., Any], *, fake: Callable[..., Any] | None = None,
 def _argument(parameter: inspect.Parameter, updated: tuple[str, ...]) -> str:
     if parameter.name == "group":
         return "str group_name"
-<<<<<<< HEAD
     if parameter.name in updated:
         return f"Tensor({'uvw'[updated.index(parameter.name)]}!) {parameter.name}"
     has_default = parameter.kind is parameter.KEYWORD_ONLY or parameter.annotation.endswith("| None")
