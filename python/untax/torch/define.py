@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import InvalidArgument, Unsupported
 from . import shapes
+from .direct import run_directly
 from .groups import FakeGroup, ranks_of
 
 functions: dict[str, Callable[..., Any]] = {}  #: the public functions, by the names of their operators
@@ -23,8 +24,8 @@ def operator(run: Callable[..., Any], *, fake: Callable[..., Any] | None = None,
              gradient: Callable[..., Any] | None = None, saved: tuple[str, ...] = (),
              updated: tuple[str, ...] = ()) -> Callable[..., Any]:
     """Defines the operator that the decorated function calls, with the function's name and arguments: `group` becomes
-    `group_name`, and arguments before it have no default, unless it is None. `run` takes the operator's arguments, and `fake` takes them with
-    tensors that have no elements. If `fake` is None, `run` takes its place, with a group that runs nothing.
+    `group_name`, and arguments before it have no default, unless it is None. `run` takes the operator's arguments, and `fake`
+    takes them with tensors that have no elements. If `fake` is None, `run` takes its place, with a group that runs nothing.
 
     `results` are the names of the tensors that the overload `out` writes, `updated` those of arguments that every overload
     writes; such an operator has no gradient. `gradient(ctx, *grads)` returns the gradients of
@@ -60,8 +61,9 @@ def define(schema: str, run: Callable[..., Any], fake: Callable[..., Any] | None
     name, _, inputs = schema.removesuffix(")").partition("(")
     arguments = [declaration.split("=")[0].split()[-1] for declaration in inputs.split(", ")]
     _library.define(f"{schema} -> {'Tensor' if len(results) == 1 else '(Tensor, Tensor)'}")
+    kernel = _writing(name, arguments, run, updated) if updated else run
     for device in ("CPU", "CUDA"):
-        _library.impl(name, _writing(name, arguments, run, updated) if updated else run, device)
+        _library.impl(name, kernel, device)
 
     def run_nothing(*positional: Any, **named: Any) -> Any:
         values = {**dict(zip(arguments, positional, strict=False)), **named}
@@ -74,6 +76,7 @@ def define(schema: str, run: Callable[..., Any], fake: Callable[..., Any] | None
     elif gradient is not None:
         _differentiate(name, arguments, results, gradient, saved)
     _define_out(name, inputs, arguments, run, fake, results, updated)
+    run_directly(name, kernel, results)
 
 
 def _refused(name: str) -> Callable[..., Any]:
