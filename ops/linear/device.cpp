@@ -20,7 +20,8 @@ product product_for(const linear_problem& p, const linear_options& options) {
                             .k = p.k,
                             .type = p.type,
                             .result = p.type,
-                            .invariant = options.invariant};
+                            .invariant = options.invariant,
+                            .constant_weights = options.constant_weights};
   return options.varying_rows ? product(shape, row_ends(p.rows)) : product(shape);
 }
 

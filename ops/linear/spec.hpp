@@ -33,6 +33,9 @@ struct spec_of<linear> {
           "varying_rows", "rows is a capacity: a run has any number of rows up to it"),
       fields::flag<&options::invariant>(
           "invariant", "rows of results have the same bits for every number of rows and place"),
+      fields::flag<&options::constant_weights>("constant_weights",
+                                               "no work ahead in the stream writes the weights")
+          .of_gpus(),
   };
   static constexpr bool sends = false;
 

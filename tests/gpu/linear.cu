@@ -74,7 +74,7 @@ TEST(gemm, any_number_of_rows_up_to_a_capacity) {
       gemm_data data(rows, most.n, most.k, most.type);
       data.fill(static_cast<std::uint32_t>(round), on.get());
       for (const gemm_plan& plan : plans) {
-        gemm op(most, plan, partials);
+        gemm op(most, plan, partials, draw.number(0, 1) == 1);
         op.set_rows(rows);
         for (int run = 0; run < 2; ++run) {
           data.poison(on.get());

@@ -129,7 +129,7 @@ __device__ __forceinline__ void run_roles(
   };
   // The producer warp, where operands are ready. A warp begins to record as a whole.
   const auto produce = [&](auto& loads) {
-    constexpr bool reads_weights = io_view<Io>::has_peers && reads_early(config);
+    constexpr bool reads_weights = reads_early(config);
     loads.open_first(reads_weights ? block.arguments.early_stages : 0);
     if constexpr (loads_first && kernels_are_traced) begin();
     if (elect_one()) {

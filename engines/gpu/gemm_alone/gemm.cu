@@ -70,10 +70,11 @@ class gemm::launcher {
     if (room_.n != shape.n) c_.emplace(shape.m, shape.n, room_.n);
   }
   launcher(const gemm_shape& shape, const gemm_plan& plan,
-           std::shared_ptr<const partial_sums> partials)
+           std::shared_ptr<const partial_sums> partials, bool constant_b)
       : shape_(shape),
         room_(shape),
-        launcher_(plan, shape.type, variant_for<gemm_kernels, local_io>(plan.config), 0),
+        launcher_(plan, shape.type, variant_for<gemm_kernels, local_io>(plan.config), 0,
+                  {.stages = constant_b ? plan.config.stages : 0}),
         capacity_(capacity_of(plan, !shape.invariant)) {
     if (partials) launcher_.share_partials(std::move(partials));
   }
@@ -123,8 +124,8 @@ gemm::gemm(const gemm_shape& shape)
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
     : launcher_(std::make_shared<launcher>(shape, plan)) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan,
-           std::shared_ptr<const partial_sums> partials)
-    : launcher_(std::make_shared<launcher>(shape, plan, std::move(partials))) {}
+           std::shared_ptr<const partial_sums> partials, bool constant_b)
+    : launcher_(std::make_shared<launcher>(shape, plan, std::move(partials), constant_b)) {}
 
 std::size_t gemm::partials_of_rows(const gemm_shape& shape, const gemm_plan& plan) {
   return partials_bytes(plan.config, capacity_of(plan, !shape.invariant));

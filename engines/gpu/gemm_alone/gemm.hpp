@@ -29,8 +29,10 @@ class gemm {
   /// The same for any number of rows up to the shape's, `set_rows`; at first it is that. Blocks
   /// leave partial sums in `partials`, of `partials_of_rows(plan)` bytes or more, null for none,
   /// which others may use in turn. n and k have to be multiples of 8.
-  gemm(const gemm_shape& shape, const gemm_plan& plan,
-       std::shared_ptr<const partial_sums> partials);
+  /// `constant_b`: no kernel ahead writes B, so blocks load it before these have ended, where that
+  /// pays.
+  gemm(const gemm_shape& shape, const gemm_plan& plan, std::shared_ptr<const partial_sums> partials,
+       bool constant_b);
 
   /// Bytes of partial sums of runs with any number of rows.
   [[nodiscard]] static std::size_t partials_of_rows(const gemm_shape& shape, const gemm_plan& plan);

@@ -107,13 +107,12 @@ class product::state {
     if (library_) library_->settle();
     ends_.push_back({shape.m, {}});
     if (!has_kernels()) return;
-    std::vector<gpu::gemm_plan> plans =
-        gpu::plans_by_model(kernel_shape(shape, shape.m), gpu::gpu_here());
+    const gpu::gemm_shape of_kernels = kernel_shape(shape, shape.m);
+    std::vector<gpu::gemm_plan> plans = gpu::plans_by_model(of_kernels, gpu::gpu_here());
     plans.resize(std::min(plans.size(), library_ ? timed_plans : 1));
-    std::vector<gpu::gemm> kernels;
-    for (const gpu::gemm_plan& plan : plans)
-      kernels.emplace_back(kernel_shape(shape, shape.m), plan);
-    choose(ends_.front(), std::move(kernels), operands().get());
+    std::vector<planned> kernels;
+    for (const gpu::gemm_plan& plan : plans) kernels.push_back({of_kernels, plan});
+    choose(ends_.front(), kernels_of(kernels), operands().get());
   }
 
   state(const product_shape& shape, const std::vector<std::int64_t>& ends, std::int64_t least)
@@ -165,6 +164,23 @@ class product::state {
     [[nodiscard]] std::string text() const { return kernel->plan().text(); }
   };
 
+  struct planned {
+    gpu::gemm_shape shape;
+    gpu::gemm_plan plan;
+  };
+
+  /// The kernels of some plans, which share memory for partial sums.
+  [[nodiscard]] std::vector<gpu::gemm> kernels_of(const std::vector<planned>& plans) const {
+    std::size_t bytes = 0;
+    for (const planned& p : plans)
+      bytes = std::max(bytes, gpu::gemm::partials_of_rows(p.shape, p.plan));
+    const auto partials = bytes == 0 ? nullptr : std::make_shared<const gpu::partial_sums>(bytes);
+    std::vector<gpu::gemm> kernels;
+    for (const planned& p : plans)
+      kernels.emplace_back(p.shape, p.plan, partials, shape_.constant_weights);
+    return kernels;
+  }
+
   [[nodiscard]] bool has_kernels() const { return shape_.result == shape_.type; }
 
   void open_library() {
@@ -186,33 +202,26 @@ class product::state {
   }
 
   void plan_ends() {
-    struct planned {
-      gpu::gemm_shape shape;
-      gpu::gemm_plan plan;
-    };
     std::vector<planned> plans;
-    std::size_t bytes = 0;
     for (const row_end& end : ends_) {
       const gpu::gemm_shape shape = kernel_shape(shape_, end.rows);
       plans.push_back({shape, gpu::plans_by_model(shape, gpu::gpu_here()).front()});
-      bytes = std::max(bytes, gpu::gemm::partials_of_rows(shape, plans.back().plan));
     }
-    const auto partials = bytes == 0 ? nullptr : std::make_shared<const gpu::partial_sums>(bytes);
+    const std::vector<gpu::gemm> kernels = kernels_of(plans);
     const std::unique_ptr<rotated_operands> timed = operands();
     bool skips = false;
     for (std::size_t i = 0; i < ends_.size(); ++i) {
-      std::vector<gpu::gemm> kernel{{plans[i].shape, plans[i].plan, partials}};
       skips = ends_[i].rows > many_rows && i + 1 < ends_.size() && !skips;
       if (skips && timed) {  // as the end before it
-        if (ends_[i - 1].kernel) ends_[i].kernel = kernel.front();
+        if (ends_[i - 1].kernel) ends_[i].kernel = kernels[i];
       } else {
-        choose(ends_[i], std::move(kernel), timed.get());
+        choose(ends_[i], {kernels[i]}, timed.get());
       }
     }
   }
 
   /// The quickest of some kernels for the rows of an end and of cuBLASLt.
-  void choose(row_end& end, std::vector<gpu::gemm> kernels, rotated_operands* timed) {
+  void choose(row_end& end, const std::vector<gpu::gemm>& kernels, rotated_operands* timed) {
     if (!library_) {
       end.kernel = kernels.front();
     } else if (timed == nullptr) {

@@ -30,6 +30,9 @@ struct linear_options {
   bool varying_rows = false;
   /// The bits of a row depend neither on the number of rows nor on its place.
   bool invariant = false;
+  /// No work ahead in the stream writes the weights, so kernels may read them before it has ended.
+  /// Of GPUs only.
+  bool constant_weights = false;
 };
 
 /// The matrices of a run; rows may have gaps between them on hosts.
