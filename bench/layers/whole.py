@@ -56,6 +56,8 @@ class Layer:
         self.add_norm, self.gated = small
         same = torch.Generator(device).manual_seed(tokens)
         self.x = torch.randn(tokens, self.model.hidden, device=device, generator=same).to(dtype)
+        # A layer gets the normalised rows beside the residual, since the layer before it ends with its norm.
+        self.h = rms_norm(self.x, (self.x.shape[-1],), weights.norms[0], EPSILON)
         self.cache = None
         if keys is not None:
             shape = tokens, self.model.kv_heads, keys, self.model.head_dim
@@ -112,25 +114,26 @@ class Layer:
         """A layer whose tokens all ranks have: the normalised rows for the next layer, and the residual.
         `multiply_and_sum(x, w, residual, norm)` ends both halves."""
         w = self.weights
-        h = rms_norm(self.x, (self.x.shape[-1],), w.norms[0], EPSILON)
-        h, x = multiply_and_sum((attention or self.attention)(h @ w.qkv), w.o, self.x, w.norms[1])
+        h, x = multiply_and_sum((attention or self.attention)(self.h @ w.qkv), w.o, self.x, w.norms[1])
         return multiply_and_sum(self.gated(h @ w.gate_up), w.down, x, w.norms[0])
 
     def chained(self, turn=0):
         """A layer of decode by untax alone: its products, its attention, and its all-reduces with the norms."""
         w, ops = self.weights, torch.ops.untax
-        h = rms_norm(self.x, (self.x.shape[-1],), w.norms[0], EPSILON)
-        attended = self.untax_attention(ops.linear(h, w.qkv.t(), None))
-        h, x = ops.all_reduce_rms_norm(ops.linear(attended, w.o.t(), None), self.x, w.norms[1], EPSILON, self.group)
-        inner = ops.linear(h, w.interleaved, None, activation="swiglu")
-        return ops.all_reduce_rms_norm(ops.linear(inner, w.down.t(), None), x, w.norms[0], EPSILON, self.group)
+
+        def multiply(x, weight, activation="none"):
+            return ops.linear(x, weight, None, activation, constant_weights=True)
+
+        attended = self.untax_attention(multiply(self.h, w.qkv.t()))
+        h, x = ops.all_reduce_rms_norm(multiply(attended, w.o.t()), self.x, w.norms[1], EPSILON, self.group)
+        inner = multiply(h, w.interleaved, "swiglu")
+        return ops.all_reduce_rms_norm(multiply(inner, w.down.t()), x, w.norms[0], EPSILON, self.group)
 
     def shared(self, gather, scatter, turn=0):
         """A layer whose tokens are shared by the ranks: `gather(x, w)` multiplies all tokens, and `scatter(x, w)` gives this
         rank's of the sum."""
         w = self.weights
-        x = self.x.chunk(self.ranks)[self.rank]
-        h = rms_norm(x, (x.shape[-1],), w.norms[0], EPSILON)
+        h, x = (t.chunk(self.ranks)[self.rank] for t in (self.h, self.x))
         h, x = self.add_norm(scatter(self.attention(gather(h, w.qkv)), w.o), x, w.norms[1])
         return self.add_norm(scatter(self.gated(gather(h, w.gate_up)), w.down), x, w.norms[0])
 

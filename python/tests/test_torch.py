@@ -45,7 +45,7 @@ def test_the_page_on_python_has_all_signatures():
     from untax.torch.define import functions
 
     page = (HERE.parents[1] / "docs/python.md").read_text()
-    assert len(functions) == 14
+    assert len(functions) == 16
     for name, function in functions.items():
         assert getattr(untax.torch, name) is function and name in untax.torch.__all__
         plain = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]

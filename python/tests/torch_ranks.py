@@ -355,6 +355,9 @@ def checked_by_torch():
         (ops.merge_partial_attention, (c, c[..., 0].contiguous(), group)),
         (ops.flash_decode, (torch.randn(2, 2, 16), k, k.clone(), lengths, group)),
         (ops.flash_attention, (torch.randn(2, 3, 2, 16), k, k.clone(), True)),
+        (ops.linear, (a, torch.randn(6, 8, requires_grad=True), torch.randn(6), "none")),
+        (ops.linear, (c, torch.randn(16, 8), None, "swiglu")),
+        (ops.decode_attention, (torch.randn(2, 2, 16), k, k.clone(), lengths)),
         (ops.rope_append, (torch.randn(2, 64), torch.ones(4, 16), lengths, k.clone(), k.clone())),
     ):
         looked_at(op.default, arguments)

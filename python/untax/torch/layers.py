@@ -19,10 +19,10 @@ _gated = ("swiglu", "geglu")
 _group = 8  #: rows of gate and of up that lie together
 
 
-def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none", *,
+def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none", constant_weights: bool = False, *,
                out: Tensor | None = None) -> Tensor:
     engine = engine_alone(x.device)
-    key, tensors = ("linear", activation), (x, weight) if bias is None else (x, weight, bias)
+    key, tensors = ("linear", activation, constant_weights), (x, weight) if bias is None else (x, weight, bias)
     if (result := engine.known.again(key, out, *tensors)) is not None:
         return result
     require_alike(x, **({"weight": weight} if bias is None else {"weight": weight, "bias": bias}))
@@ -37,7 +37,8 @@ def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation
     if result.numel() > 0 and kernels_lack(x, n, k):  # for which untax's kernels are not there
         result.copy_(_by_torch(x, weight, bias, activation))
     elif result.numel() > 0:
-        op = engine.planned("linear", rows=result.numel() // n, n=n, k=k, dtype=x.dtype, activation=activation)
+        op = engine.planned("linear", rows=result.numel() // n, n=n, k=k, dtype=x.dtype, activation=activation,
+                            constant_weights=constant_weights)
         rows = rows_of(as_matrix(x), x.is_cuda), rows_of(weight, x.is_cuda)
         reads = {"x": operand_of(rows[0]), "weights": operand_of(rows[1])}
         if bias is not None:
@@ -62,7 +63,8 @@ def _by_torch(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -
     return y
 
 
-def _fake_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
+def _fake_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none",
+                 constant_weights: bool = False) -> Tensor:
     return x.new_empty(*x.shape[:-1], weight.shape[0] // 2 if activation in _gated else weight.shape[0])
 
 
@@ -78,12 +80,14 @@ def _linear_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 @operator(run_linear, fake=_fake_linear, gradient=_linear_gradients, saved=("x", "weight", "bias"))
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str = "none") -> Tensor:
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str = "none",
+           constant_weights: bool = False) -> Tensor:
     """activation(x weight^T + bias), each process for itself: x is [..., k], weight [n, k] as nn.Linear has it, the result
     [..., n]. Activations: "none", "silu", "gelu", "gelu_tanh", and the gated "swiglu" and "geglu", whose weight is [2 n, k] as
     `interleave_gate_up` makes it. On GPUs it is the quicker of untax's kernels and cuBLASLt, which the first call of a shape
-    times, for any number of rows up to a power of two."""
-    return _ops.linear(x, weight, bias, activation)
+    times, for any number of rows up to a power of two. `constant_weights`: no kernel ahead in the stream writes weight, so it may be
+    read before that kernel has ended."""
+    return _ops.linear(x, weight, bias, activation, constant_weights)
 
 
 def interleave_gate_up(gate: Tensor, up: Tensor) -> Tensor:
@@ -118,9 +122,10 @@ def run_decode_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tenso
                                             dtype=q.dtype, scale=scale, logit_cap=logit_cap, **pages)
         rows = rows_of(q.reshape(-1, dim), dense=True)
         k, v = (rows_of(t.reshape(-1, kv_heads * dim)) for t in (keys, values))
-        held, table = _numbers(lengths, q), None if page_table is None else _numbers(page_table, q)
-        op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), held.data_ptr(), None if table is None else table.data_ptr(),
-                            operand_of(result.view(-1, dim)), (batch, page_table.shape[1] if paged else 0),
+        counts, table = _numbers(lengths, q), None if page_table is None else _numbers(page_table, q)
+        op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), counts.data_ptr(),
+                            None if table is None else table.data_ptr(), operand_of(result.view(-1, dim)),
+                            (batch, page_table.shape[1] if paged else 0),
                             stream_of(q, op.world))
     return deliver(result, out)
 
