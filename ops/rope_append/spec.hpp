@@ -4,11 +4,14 @@
 
 #include <untax/ops/rope_append.hpp>
 
+#include <untax/core/memory_kind.hpp>
 #include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 #include "ops/rope_append/backend.hpp"
 
 namespace untax {
+
+struct trial_subject;
 
 template <>
 struct spec_of<rope_append> {
@@ -92,6 +95,10 @@ struct spec_of<rope_append> {
             .q = v.written("q")},
            stream);
   }
+
+  [[nodiscard]] static trial_subject subject(problem p, const options& o, memory_kind memory,
+                                             bool uneven);
+  [[nodiscard]] static bool has_gpu_kernel(const problem& p, const options& o);
 };
 
 }  // namespace untax

@@ -32,4 +32,17 @@ expect 2 run merge_partial_attention --keys 4
 says "$err" 'merge_partial_attention takes no --keys'
 expect 2 run flash_decode --own-heads
 says "$err" 'flash_decode takes no --own-heads'
+
+for options in "" "--bias --norm --norm-offset 1 --interleaved --rotated 10" "--page-size 5 --dtype bf16 --backend host --bias"; do
+  # shellcheck disable=SC2086 # several words
+  expect 0 run rope_append --ranks 2 --tokens 20 --heads 3 --kv-heads 1 --head-dim 20 --batch 3 --keys 7 --positions 9 --repeat 1 \
+    --verify $options
+  says "$out" ' right$'
+done
+expect 2 run rope_append --tokens 30 --batch 2 --keys 14
+says "$err" '2 sequences have places for 14 tokens each'
+expect 2 run rope_append --page-size 4 --pages 3
+says "$err" 'pages is 3'
+expect 2 run rope_append --pattern bulk_synchronous
+says "$err" 'has no pattern bulk_synchronous'
 finish
