@@ -23,6 +23,7 @@
 
 #include <untax/c/all_reduce_norm.h>
 #include <untax/c/collectives.h>
+#include <untax/c/decoder.h>
 #include <untax/c/flash_attention.h>
 #include <untax/c/flash_decode.h>
 #include <untax/c/gemm.h>

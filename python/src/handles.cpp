@@ -26,6 +26,16 @@ void open_world::drop(untax_operator* op) {
   if (handle_ != nullptr && operators_.erase(op) > 0) (void)untax_operator_drop(op);
 }
 
+void open_world::add(untax_decoder* decoder) {
+  const std::scoped_lock lock(mutex_);
+  decoders_.insert(decoder);
+}
+
+void open_world::drop(untax_decoder* decoder) {
+  const std::scoped_lock lock(mutex_);
+  if (handle_ != nullptr && decoders_.erase(decoder) > 0) (void)untax_decoder_drop(decoder);
+}
+
 void open_world::drop(void* allocation) {
   const std::scoped_lock lock(mutex_);
   if (handle_ != nullptr) (void)untax_world_drop(handle_, allocation);
@@ -37,6 +47,8 @@ std::int32_t open_world::close() {
     const std::scoped_lock lock(mutex_);
     for (untax_operator* op : operators_) (void)untax_operator_drop(op);
     operators_.clear();
+    for (untax_decoder* decoder : decoders_) (void)untax_decoder_drop(decoder);
+    decoders_.clear();
     closed = std::exchange(handle_, nullptr);
   }
   return untax_world_destroy(closed);

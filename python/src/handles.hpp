@@ -24,8 +24,10 @@ class open_world {
   /// Tells the other ranks that this one has failed; nothing once it is closed.
   void fail(const char* text);
   void add(untax_operator* op);
+  void add(untax_decoder* decoder);
   /// Ends the use of an operator, or of an allocation, by this rank.
   void drop(untax_operator* op);
+  void drop(untax_decoder* decoder);
   void drop(void* allocation);
   /// Ends the world with all that is left of its operators, and returns the status of the C ABI.
   /// Without the lock of the interpreter, since it may wait for other ranks.
@@ -37,6 +39,7 @@ class open_world {
   mutable std::mutex mutex_;
   untax_world* handle_;
   std::set<untax_operator*> operators_;
+  std::set<untax_decoder*> decoders_;
   std::weak_ptr<untax_mapping> mapping_;
 };
 

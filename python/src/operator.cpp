@@ -219,4 +219,5 @@ NB_MODULE(_core, m) {
   untax::python::bind_trace(m);
   untax::python::bind_sparse(m);
   untax::python::bind_select(m);
+  untax::python::bind_decoder(m);
 }

@@ -41,5 +41,6 @@ void bind_known_calls(nb::module_& m);
 void bind_trace(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_select(nb::module_& m);
+void bind_decoder(nb::module_& m);
 
 }  // namespace untax::python

@@ -22,6 +22,7 @@ except ImportError as error:
     raise ImportError(f"{_Path(__file__).parent} has the sources of untax without its compiled extension; `pip install .` in "
                       "the clone installs it, and Python has to start in a folder without a folder untax") from error
 from . import operators
+from .decoder import Decoder
 from .errors import (Aborted, Disagreement, Error, Internal, InvalidArgument, NotSymmetric, OutOfMemory, PeerLost,
                      Timeout, Unsupported)
 from .operators import *
@@ -44,7 +45,7 @@ def __getattr__(name: str) -> type[operators.Operator]:
 
 
 __all__ = [
-    "Aborted", "Disagreement", "Error", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "OutOfMemory", "Pattern", "PeerLost",
+    "Aborted", "Decoder", "Disagreement", "Error", "Internal", "InvalidArgument", "Memory", "NotSymmetric", "OutOfMemory", "Pattern", "PeerLost",
     "Selector", "Spmv", "Taxes", "Timeout", "Trace", "Unsupported", "World", "run_gpus", "run_threads", "spmv_ways", "taxes",
 ]
 __all__ += operators.__all__

@@ -34,7 +34,7 @@ DESCRIBED = re.compile(r"^\| `(untax\w*)` \|([^|]*)\|[^|]*\|$", re.MULTILINE)
 # Files of the tree that are in no library of these: the command, the C ABI, and what only tests use.
 NO_LIBRARY = re.compile(r"^(?!include/|src/|engines/|ops/|decoder/)|^(src|include/untax)/c/|^include/untax/untax\.h|^ops/_skeleton/|test\.[a-z]+$")
 C_ABI = re.compile(r"^src/c/")
-OF_C_ABI = {"untax", "untax_select", "untax_sparse"}
+OF_C_ABI = {"untax", "untax_decoder", "untax_select", "untax_sparse"}
 
 
 def layer_of(name):

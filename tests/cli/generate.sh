@@ -1,0 +1,44 @@
+# untax generate: the same tokens on any number of ranks, and one line for what cannot be done.
+source "$(dirname "$0")/helpers.bash"
+cd "$folder" || exit 1
+cat >tiny.json <<'JSON'
+{"model_type": "qwen3", "torch_dtype": "float32", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+ "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 211, "max_position_embeddings": 128,
+ "rms_norm_eps": 1e-6, "rope_theta": 1e4}
+JSON
+
+expect 0 generate --model tiny.json --random-weights --prompt 9 --tokens 7 --batch 3
+says "$out" '^tiny.json, random weights, 1 ranks \(threads\), 3 sequences, prompts of 9 tokens$'
+says "$out" '^time to first token +[0-9.]+ ms$'
+says "$out" '^time per token +[0-9.]+ ms$'
+says "$out" '^tokens a second +[0-9.]+$'
+for ranks in 1 2 3 4; do
+  expect 0 generate --model tiny.json --random-weights --prompt 9 --tokens 7 --batch 3 --ranks "$ranks" --json "$ranks.json"
+done
+expect 0 generate --model tiny.json --random-weights --ids 5,6,7 --tokens 2 --dtype bf16 --json ids.json
+python3 - <<'PYTHON' || wrong "generate: the figures say something else"
+import json
+runs = [json.load(open(f"{ranks}.json")) for ranks in (1, 2, 3, 4)]
+assert [run["ranks"] for run in runs] == [1, 2, 3, 4]
+assert all(run["tokens"] == runs[0]["tokens"] for run in runs)
+assert [len(tokens) for tokens in runs[0]["tokens"]] == [7, 7, 7] and runs[0]["tokens_per_second"] > 0
+ids = json.load(open("ids.json"))
+assert ids["prompt"] == 3 and len(ids["tokens"]) == 1 and ids["token_seconds"] > 0
+PYTHON
+
+while read -r pattern arguments; do
+  # shellcheck disable=SC2086 # words on purpose
+  expect 2 generate $arguments
+  one_line_of_error
+  says "$err" "$pattern"
+done <<'WRONG'
+model
+positions --model tiny.json --random-weights --prompt 128 --tokens 1
+safetensors --model .
+vocabulary --model tiny.json --random-weights --ids 211
+heads --model tiny.json --random-weights --ranks 9
+model_type --model deepseek-v3 --random-weights
+neither --model llama-9 --random-weights
+dtype --model tiny.json --random-weights --dtype fp8
+WRONG
+finish
