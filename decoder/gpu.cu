@@ -3,7 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -130,6 +132,47 @@ __global__ void join_rows(gathered_logits from, float cap, matrix to) {
   }
 }
 
+/// Memory of the host from which copies run by themselves, so that a caller of `send` never waits
+/// for the work ahead in the stream: only for the copy that had the same slot before.
+class pinned_slots {
+ public:
+  static constexpr std::size_t slot_bytes = std::size_t{1} << 18;
+
+  pinned_slots() {
+    gpu::require(cudaMallocHost(&data_, slots * slot_bytes), "the decoder has no pinned memory");
+    for (cudaEvent_t& event : copied_) {
+      gpu::require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+                   "the decoder has no event");
+    }
+  }
+  pinned_slots(const pinned_slots&) = delete;
+  pinned_slots& operator=(const pinned_slots&) = delete;
+  ~pinned_slots() {
+    for (cudaEvent_t event : copied_) cudaEventDestroy(event);
+    cudaFreeHost(data_);
+  }
+
+  void send(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+    for (std::size_t at = 0; at < bytes; at += slot_bytes) {
+      const std::size_t part = std::min(slot_bytes, bytes - at);
+      gpu::require(cudaEventSynchronize(copied_[next_]), "a copy of the decoder failed");
+      std::byte* const slot = static_cast<std::byte*>(data_) + next_ * slot_bytes;
+      std::memcpy(slot, static_cast<const std::byte*>(from) + at, part);
+      gpu::require(cudaMemcpyAsync(static_cast<std::byte*>(to) + at, slot, part,
+                                   cudaMemcpyHostToDevice, stream),
+                   "the decoder cannot copy");
+      gpu::require(cudaEventRecord(copied_[next_], stream), "the decoder cannot copy");
+      next_ = (next_ + 1) % slots;
+    }
+  }
+
+ private:
+  static constexpr std::size_t slots = 16;
+  void* data_ = nullptr;
+  cudaEvent_t copied_[slots] = {};
+  std::size_t next_ = 0;
+};
+
 class device_backend final : public decoder_backend {
  public:
   explicit device_backend(const world& w) : rank_(w.rank()) { load(); }
@@ -145,8 +188,13 @@ class device_backend final : public decoder_backend {
     return {std::move(memory), data};
   }
   void upload(void* to, const void* from, std::size_t bytes, stream_ref stream) override {
-    // From memory that is not pinned, the bytes are taken before the call returns.
-    copy_by(to, from, bytes, cudaMemcpyHostToDevice, stream);
+    if (stream.handle != nullptr) {
+      slots_.send(to, from, bytes, static_cast<cudaStream_t>(stream.handle));
+      return;
+    }
+    // Weights and tables, before anything runs: kernels of other streams have to find them.
+    copy_by(to, from, bytes, cudaMemcpyHostToDevice, {});
+    wait_for(cudaStreamLegacy, "the decoder cannot copy");
   }
   void copy(void* to, const void* from, std::size_t bytes, stream_ref stream) override {
     copy_by(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
@@ -215,6 +263,7 @@ class device_backend final : public decoder_backend {
 
   int rank_;
   own_stream own_;
+  pinned_slots slots_;
 };
 
 }  // namespace

@@ -60,6 +60,7 @@ world alone_beside(const world& w) {
   world_options options;
   options.memory = memory_kind::cuda;
   options.device = w.device();
+  options.heap_bytes = std::size_t{16} << 20;  // it grows
   return world::from_exchange(0, 1, {}, options);
 }
 

@@ -1,0 +1,129 @@
+// Whole models on GPUs: logits beside those of the host with the same weights, eagerly, on streams
+// and as a graph of a step that is replayed.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <untax/decoder/decoder.hpp>
+#include <untax/world/launch.hpp>
+
+#include "gpus.hpp"
+
+namespace {
+
+using namespace gpu_test;
+using untax::decoder;
+using untax::decoder_config;
+using untax::world;
+
+using tokens = std::vector<std::int32_t>;
+
+constexpr untax::decoder_options capacities{
+    .sequences = 3, .tokens = 96, .page_size = 16, .prompt_tokens = 128, .logits = true};
+constexpr int steps = 5;
+
+decoder_config model(const std::string& family, const std::string& more) {
+  return untax::parse_decoder_config(
+      fmt::format(R"({{"model_type": "{}", "torch_dtype": "bfloat16", "hidden_size": 512,
+        "intermediate_size": 1024, "num_hidden_layers": 3, "num_attention_heads": 8,
+        "num_key_value_heads": 4, "head_dim": 64, "vocab_size": 1000,
+        "max_position_embeddings": 128{}}})",
+                  family, more),
+      "config.json");
+}
+
+/// The logits of two prompts, of a third in two parts, and of some steps of all with given tokens.
+std::vector<std::vector<float>> logits_of(world& w, const decoder_config& config, bool in_graph) {
+  decoder d = decoder::random(w, config, 11, capacities);
+  std::vector<tokens> prompts(3);
+  for (std::int32_t i = 0; i < 70; ++i) prompts[0].push_back(i * 37 % 1000);
+  for (std::int32_t i = 0; i < 9; ++i) prompts[1].push_back(i * 101 % 1000);
+  for (std::int32_t i = 0; i < 40; ++i) prompts[2].push_back(i * 53 % 1000);
+  const std::vector<int> sequences{d.add(), d.add(), d.add()};
+  std::vector<std::vector<float>> results;
+  d.prefill(std::vector<decoder::prompt>{{sequences[0], prompts[0]}, {sequences[1], prompts[1]}});
+  results.push_back(d.read_logits());
+  const std::span<const std::int32_t> third(prompts[2]);
+  d.prefill(std::vector<decoder::prompt>{{sequences[2], third.first(25)}});
+  d.prefill(std::vector<decoder::prompt>{{sequences[2], third.subspan(25)}});
+  results.push_back(d.read_logits());
+  const auto next = [](int step) { return tokens{step, 999 - step, 500 + step}; };
+  if (!in_graph) {
+    for (int step = 0; step < steps; ++step) {
+      d.decode(sequences, next(step));
+      results.push_back(d.read_logits());
+    }
+    return results;
+  }
+  const stream s;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t replay = nullptr;
+  for (int step = 0; step < steps; ++step) {
+    d.stage(sequences, next(step), s.get());
+    if (replay == nullptr) {
+      ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
+      d.step(s.get());
+      ok(cudaStreamEndCapture(s.get(), &graph));
+      ok(cudaGraphInstantiate(&replay, graph, 0));
+      ok(cudaGraphDestroy(graph));
+    }
+    ok(cudaGraphLaunch(replay, s.get()));
+    results.push_back(d.read_logits(s.get()));
+  }
+  ok(cudaGraphExecDestroy(replay));
+  return results;
+}
+
+/// The relative error of `a` in the Frobenius norm.
+double deviation(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0;
+  double all = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    const double apart = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    squares += apart * apart;
+    all += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return std::sqrt(squares / all);
+}
+
+void expect_right(const decoder_config& config, bool in_graph) {
+  std::vector<std::vector<float>> right;
+  untax::run_threads(1, [&](world& w) { right = logits_of(w, config, false); });
+  for (int ranks = 1; ranks <= std::min(gpus(), 4); ++ranks) {
+    SCOPED_TRACE(fmt::format("{} on {} ranks", config.family, ranks));
+    untax::run_gpus(
+        ranks,
+        [&](world& w) {
+          const auto results = logits_of(w, config, in_graph);
+          ASSERT_EQ(results.size(), right.size());
+          for (std::size_t i = 0; i < right.size(); ++i) {
+            ASSERT_EQ(results[i].size(), right[i].size());
+            EXPECT_LE(deviation(results[i], right[i]), 2e-2) << "run " << i;
+          }
+        },
+        gpu_world());
+  }
+}
+
+TEST(gpu_decoder, logits_are_those_of_the_host) {
+  NEEDS_GPUS(1);
+  expect_right(model("llama", ""), false);
+  expect_right(model("qwen2", R"(, "tie_word_embeddings": true)"), false);
+  expect_right(model("qwen3", R"(, "num_key_value_heads": 1)"), false);
+  expect_right(model("gemma3_text", R"(, "query_pre_attn_scalar": 64)"), false);
+}
+
+TEST(gpu_decoder, a_graph_of_a_step_takes_what_was_staged) {
+  NEEDS_GPUS(1);
+  NEEDS_OWN_GPUS();
+  expect_right(model("llama", ""), true);
+}
+
+}  // namespace
