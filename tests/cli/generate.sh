@@ -15,17 +15,27 @@ says "$out" '^tokens a second +[0-9.]+$'
 for ranks in 1 2 3 4; do
   expect 0 generate --model tiny.json --random-weights --prompt 9 --tokens 7 --batch 3 --ranks "$ranks" --json "$ranks.json"
 done
+mkdir -m 700 meeting
+for rank in 0 1 2; do
+  UNTAX_RANK=$rank UNTAX_WORLD_SIZE=3 UNTAX_RENDEZVOUS=$PWD/meeting timeout 300 "$untax" generate --model tiny.json \
+    --random-weights --prompt 9 --tokens 7 --batch 3 --json processes.json >"$out" 2>"$err" &
+done
+wait
 expect 0 generate --model tiny.json --random-weights --ids 5,6,7 --tokens 2 --dtype bf16 --json ids.json
 python3 - <<'PYTHON' || wrong "generate: the figures say something else"
 import json
 runs = [json.load(open(f"{ranks}.json")) for ranks in (1, 2, 3, 4)]
 assert [run["ranks"] for run in runs] == [1, 2, 3, 4]
+processes = json.load(open("processes.json"))
+assert processes["ranks"] == 3 and processes["kind"] == "processes" and processes["tokens"] == runs[0]["tokens"]
 assert all(run["tokens"] == runs[0]["tokens"] for run in runs)
 assert [len(tokens) for tokens in runs[0]["tokens"]] == [7, 7, 7] and runs[0]["tokens_per_second"] > 0
 ids = json.load(open("ids.json"))
 assert ids["prompt"] == 3 and len(ids["tokens"]) == 1 and ids["token_seconds"] > 0
 PYTHON
 
+mkdir weightless
+cp tiny.json weightless/config.json
 while read -r pattern arguments; do
   # shellcheck disable=SC2086 # words on purpose
   expect 2 generate $arguments
@@ -34,7 +44,7 @@ while read -r pattern arguments; do
 done <<'WRONG'
 model
 positions --model tiny.json --random-weights --prompt 128 --tokens 1
-safetensors --model .
+safetensors --model weightless
 vocabulary --model tiny.json --random-weights --ids 211
 heads --model tiny.json --random-weights --ranks 9
 model_type --model deepseek-v3 --random-weights
