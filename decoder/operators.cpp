@@ -18,10 +18,19 @@ namespace {
   throw error(code, "decoder: " + text);
 }
 
+/// The options with what they leave out. Negative ones stay for `served` to refuse.
+decoder_options completed(decoder_options o, const decoder_config& c) {
+  constexpr std::int64_t usual = 2048;
+  if (o.tokens == 0) o.tokens = std::min(usual, c.positions);
+  if (o.pages == 0 && o.page_size > 0) o.pages = o.sequences * ceil_div(o.tokens, o.page_size);
+  if (o.prompt_keys == 0) o.prompt_keys = std::max(o.prompt_tokens, o.tokens);
+  return o;
+}
+
 /// Refuses what the operators do not have. Returns the configuration.
 const decoder_config& served(const decoder_config& c, const decoder_options& o) {
   for (const std::int64_t capacity :
-       {o.sequences, o.tokens, o.page_size, o.prompt_tokens, o.pages + 1, o.prompt_keys + 1}) {
+       {o.sequences, o.tokens, o.page_size, o.prompt_tokens, o.pages, o.prompt_keys}) {
     if (capacity < 1) refuse(errc::invalid_argument, "a capacity of its options is not positive");
   }
   if (o.tokens > c.positions) {
@@ -33,11 +42,9 @@ const decoder_config& served(const decoder_config& c, const decoder_options& o) 
     refuse(errc::unsupported,
            fmt::format("intermediate_size is {}; it has to be a multiple of 8", c.intermediate));
   }
-  const std::int64_t sequence_pages = ceil_div(o.tokens, o.page_size);
-  const std::int64_t pages = o.pages == 0 ? o.sequences * sequence_pages : o.pages;
-  if (pages > std::numeric_limits<std::int32_t>::max() / o.page_size) {
+  if (o.pages > std::numeric_limits<std::int32_t>::max() / o.page_size) {
     refuse(errc::invalid_argument,
-           fmt::format("a cache of {} pages of {} tokens: rows have numbers of 32 bits", pages,
+           fmt::format("a cache of {} pages of {} tokens: rows have numbers of 32 bits", o.pages,
                        o.page_size));
   }
   for (std::size_t i = 0; i < c.windows.size(); ++i) {
@@ -111,12 +118,6 @@ std::int64_t power_of_two(std::int64_t count) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(count)));
 }
 
-decoder_options completed(decoder_options o) {
-  if (o.pages == 0) o.pages = o.sequences * ceil_div(o.tokens, o.page_size);
-  if (o.prompt_keys == 0) o.prompt_keys = std::max(o.prompt_tokens, o.tokens);
-  return o;
-}
-
 std::shared_ptr<void> table(decoder_backend& backend, const rope_frequencies& frequencies,
                             std::int64_t positions) {
   const std::vector<float> rotations = rope_table(frequencies, positions);
@@ -130,8 +131,8 @@ std::shared_ptr<void> table(decoder_backend& backend, const rope_frequencies& fr
 
 decoder_operators::decoder_operators(world& w, const decoder_config& c, const decoder_options& o)
     : job(&w.stable_view()),
-      config(served(c, o)),
-      options(completed(o)),
+      config(served(c, completed(o, c))),
+      options(completed(o, c)),
       share(shares_of(c, w.rank(), w.size())),
       rows(std::max(o.sequences, o.prompt_tokens)),
       prompt_keys(options.prompt_keys),
@@ -146,8 +147,8 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
       rope(rope_of(alone, *this)),
       norm(norm_of(w, *this)) {
   if (c.post_norms) residual_norm.emplace(norm_of(alone, *this));
-  rotations = table(*backend, c.rotation, o.tokens);
-  local_rotations = table(*backend, c.local_rotation, o.tokens);
+  rotations = table(*backend, c.rotation, options.tokens);
+  local_rotations = table(*backend, c.local_rotation, options.tokens);
   const auto memory = [&](std::int64_t count, std::int64_t cols) {
     return backend->allocate(static_cast<std::size_t>(count * cols) * size_of(c.type));
   };
@@ -169,7 +170,7 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
     problem.heads = share.heads.size();
     problem.kv_heads = share.kv_heads.size();
     problem.head_dim = c.head_dim;
-    problem.keys = o.tokens;
+    problem.keys = options.tokens;
     problem.page_size = options.page_size;
     problem.pages = options.pages;
     problem.type = c.type;

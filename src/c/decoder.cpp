@@ -13,6 +13,7 @@
 #include <untax/decoder/decoder.hpp>
 
 #include "failure.hpp"
+#include "given.hpp"
 #include "handles.hpp"
 #include "reading.hpp"
 
@@ -36,23 +37,6 @@ struct untax_decoder {
 
 namespace untax::c {
 namespace {
-
-decoder_options options_of(const untax_decoder_options* given, const decoder_config& config) {
-  const auto o = taken_if_given(given, "untax_decoder_options");
-  decoder_options options;
-  const auto set = [](std::int64_t& value, std::int64_t number) {
-    if (number != 0) value = number;
-  };
-  options.tokens = std::min(options.tokens, config.positions);
-  set(options.sequences, o.sequences);
-  set(options.tokens, o.tokens);
-  set(options.page_size, o.page_size);
-  set(options.pages, o.pages);
-  set(options.prompt_tokens, o.prompt_tokens);
-  set(options.prompt_keys, o.prompt_keys);
-  options.logits = o.logits != 0;
-  return options;
-}
 
 /// `count` elements. Throws `invalid_argument` if there are fewer than none, or if they are null.
 template <class T>
@@ -102,8 +86,7 @@ int32_t untax_decoder_load(untax_world* world, const char* folder,
   return untax::c::make(world, decoder, [&] {
     require(folder, "folder");
     const auto config = untax::load_decoder_config(folder);
-    return untax::decoder::load(world->ranks, folder, config,
-                                untax::c::options_of(options, config));
+    return untax::decoder::load(world->ranks, folder, config, untax::c::options_of(options));
   });
 }
 
@@ -112,7 +95,7 @@ int32_t untax_decoder_random(untax_world* world, const char* config, uint64_t se
   return untax::c::make(world, decoder, [&] {
     require(config, "config");
     const auto read = untax::load_decoder_config(config);
-    return untax::decoder::random(world->ranks, read, seed, untax::c::options_of(options, read));
+    return untax::decoder::random(world->ranks, read, seed, untax::c::options_of(options));
   });
 }
 

@@ -38,6 +38,22 @@ world_options options_of(const untax_world_options* given) {
   return made;
 }
 
+decoder_options options_of(const untax_decoder_options* given) {
+  const auto o = taken_if_given(given, "untax_decoder_options");
+  decoder_options options;
+  const auto set = [](std::int64_t& value, std::int64_t number) {
+    if (number != 0) value = number;
+  };
+  set(options.sequences, o.sequences);
+  set(options.tokens, o.tokens);
+  set(options.page_size, o.page_size);
+  set(options.pages, o.pages);
+  set(options.prompt_tokens, o.prompt_tokens);
+  set(options.prompt_keys, o.prompt_keys);
+  options.logits = o.logits != 0;
+  return options;
+}
+
 flash_attention_operands operands_of(const untax_attention_arguments* given) {
   require(given, "arguments");
   const auto a = taken(given, "untax_attention_arguments");

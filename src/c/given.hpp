@@ -1,6 +1,7 @@
 #pragma once
 
 #include <untax/untax.h>
+#include <untax/decoder/options.hpp>
 #include <untax/untax.hpp>
 
 // Options of worlds and arguments of runs from structures of C callers. They throw
@@ -11,6 +12,7 @@
 namespace untax::c {
 
 [[nodiscard]] world_options options_of(const untax_world_options* given);
+[[nodiscard]] decoder_options options_of(const untax_decoder_options* given);
 
 /// The arguments of a run. Those that may be null are null.
 [[nodiscard]] flash_attention_operands operands_of(const untax_attention_arguments* given);

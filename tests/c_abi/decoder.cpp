@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <untax/decoder/decoder.hpp>
 #include <untax/untax.h>
+#include <untax/decoder/decoder.hpp>
 #include <untax/world/launch.hpp>
 
 #include "tests/temporary_file.hpp"
@@ -53,7 +53,8 @@ TEST_F(decoder_handle, results_are_those_of_the_class) {
   std::int32_t sequences[2] = {-1, -1};
   ASSERT_EQ(untax_decoder_add(decoder_, &sequences[0]), untax_ok);
   const std::int64_t counts[] = {5};
-  ASSERT_EQ(untax_decoder_prefill(decoder_, sequences, counts, 1, tokens.data(), nullptr), untax_ok);
+  ASSERT_EQ(untax_decoder_prefill(decoder_, sequences, counts, 1, tokens.data(), nullptr),
+            untax_ok);
   ASSERT_EQ(untax_decoder_fork(decoder_, sequences[0], nullptr, &sequences[1]), untax_ok);
   const std::int32_t next[] = {6, 7};
   ASSERT_EQ(untax_decoder_stage(decoder_, sequences, 2, next, nullptr), untax_ok);
@@ -75,9 +76,9 @@ TEST_F(decoder_handle, results_are_those_of_the_class) {
   ASSERT_EQ(untax_decoder_remove(decoder_, sequences[1]), untax_ok);
 
   untax::run_threads(1, [&](untax::world& w) {
-    auto model = untax::decoder::random(
-        w, untax::parse_decoder_config(config, "config"), 5,
-        {.sequences = 2, .tokens = 16, .page_size = 4, .logits = true});
+    auto model =
+        untax::decoder::random(w, untax::parse_decoder_config(config, "config"), 5,
+                               {.sequences = 2, .tokens = 16, .page_size = 4, .logits = true});
     const int a = model.add();
     model.prefill(std::vector<untax::decoder::prompt>{{a, tokens}});
     const int b = model.fork(a);

@@ -6,8 +6,10 @@ namespace untax {
 
 /// The capacities of a decoder, the same at all ranks.
 struct decoder_options {
-  std::int64_t sequences = 16;        ///< at a time, and so of a step
-  std::int64_t tokens = 2048;         ///< of a sequence; at most the positions of the model
+  std::int64_t sequences = 16;  ///< at a time, and so of a step
+  /// Of a sequence, at most the positions of the model; 0: 2048, or all positions if there are
+  /// fewer.
+  std::int64_t tokens = 0;
   std::int64_t page_size = 64;        ///< tokens of a page of the cache
   std::int64_t pages = 0;             ///< of the cache; 0: as many as all sequences may need
   std::int64_t prompt_tokens = 2048;  ///< of all prompts of one prefill
