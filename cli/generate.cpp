@@ -129,12 +129,12 @@ int run_generate(generate_request request) {
   const bool on_gpus = place_in("--backend", request.backend, {"host", "cuda"}) == 1;
   world_options options;
   if (on_gpus) options.memory = memory_kind::cuda;
-  const placement here = placement_from(environment());
-  if (here.world_size > 1) {
-    if (request.ranks && *request.ranks != here.world_size) {
+  const placement place = placement_from(environment());
+  if (place.world_size > 1) {
+    if (request.ranks && *request.ranks != place.world_size) {
       throw error(errc::invalid_argument,
                   fmt::format("--ranks is {}, but {} started {}; leave --ranks out", *request.ranks,
-                              here.launcher, here.world_size));
+                              place.launcher, place.world_size));
     }
     world w = world::from_environment(options);
     generation result;

@@ -145,11 +145,11 @@ int32_t untax_decoder_prefill(untax_decoder* decoder, const int32_t* sequences,
                               const int64_t* counts, int32_t count, const int32_t* tokens,
                               void* stream) {
   return with(decoder, [&] {
-    const auto of = untax::c::elements("sequences", sequences, count);
+    const auto numbers = untax::c::elements("sequences", sequences, count);
     const auto lengths = untax::c::elements("counts", counts, count);
     std::vector<untax::decoder::prompt> prompts;
-    for (std::size_t i = 0; i < of.size(); ++i) {
-      prompts.push_back({of[i], untax::c::elements("tokens", tokens, lengths[i])});
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      prompts.push_back({numbers[i], untax::c::elements("tokens", tokens, lengths[i])});
       tokens += lengths[i];
     }
     decoder->model.prefill(prompts, stream_of(stream));
@@ -159,8 +159,9 @@ int32_t untax_decoder_prefill(untax_decoder* decoder, const int32_t* sequences,
 int32_t untax_decoder_stage(untax_decoder* decoder, const int32_t* sequences, int32_t count,
                             const int32_t* tokens, void* stream) {
   return with(decoder, [&] {
-    const auto of = untax::c::elements("sequences", sequences, count);
-    decoder->model.stage(of, {tokens, tokens == nullptr ? 0 : of.size()}, stream_of(stream));
+    const auto numbers = untax::c::elements("sequences", sequences, count);
+    decoder->model.stage(numbers, {tokens, tokens == nullptr ? 0 : numbers.size()},
+                         stream_of(stream));
   });
 }
 

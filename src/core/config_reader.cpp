@@ -95,8 +95,8 @@ std::vector<std::string> config_reader::texts(const std::string& key) const {
   if (!has(key)) return {};
   const nlohmann::json& value = fields_.at(key);
   const bool right =
-      value.is_array() &&
-      std::all_of(value.begin(), value.end(), [](const auto& one) { return one.is_string(); });
+      value.is_array() && std::all_of(value.begin(), value.end(),
+                                      [](const auto& element) { return element.is_string(); });
   if (!right) refuse_value(key, "should be a list of texts");
   auto names = value.get<std::vector<std::string>>();
   for (const std::string& name : names) refuse_control_characters(key, name);
@@ -147,7 +147,8 @@ bool config_reader::list_contains(const std::string& key, std::int64_t value) co
 bool config_reader::list_contains_only(const std::string& key, std::int64_t value) const {
   const nlohmann::json& list = fields_.at(key);
   if (!list.is_array()) refuse_value(key, "should be a list of numbers");
-  return std::all_of(list.begin(), list.end(), [&](const auto& one) { return one == value; });
+  return std::all_of(list.begin(), list.end(),
+                     [&](const auto& element) { return element == value; });
 }
 
 /// Texts are printed, and a terminal would act on what they contain.

@@ -93,13 +93,13 @@ TEST_F(decoder_handle, wrong_calls_are_refused) {
   std::int32_t sequence = 0;
   ASSERT_EQ(untax_decoder_add(decoder_, &sequence), untax_ok);
   const std::int32_t token = 61;
-  const std::int64_t one = 1;
+  const std::int64_t single = 1;
   const std::int64_t negative = -1;
-  refused(untax_decoder_prefill(decoder_, &sequence, &one, 1, &token, nullptr),
+  refused(untax_decoder_prefill(decoder_, &sequence, &single, 1, &token, nullptr),
           untax_invalid_argument, "token 61");
   refused(untax_decoder_prefill(decoder_, &sequence, &negative, 1, &token, nullptr),
           untax_invalid_argument, "-1 of tokens");
-  refused(untax_decoder_prefill(decoder_, nullptr, &one, 1, &token, nullptr),
+  refused(untax_decoder_prefill(decoder_, nullptr, &single, 1, &token, nullptr),
           untax_invalid_argument, "sequences");
   refused(untax_decoder_stage(decoder_, &sequence, 1, nullptr, nullptr), untax_invalid_argument,
           "run before");

@@ -84,13 +84,13 @@ std::vector<std::vector<float>> logits_of(world& w, const decoder_config& config
 /// The relative error of `a` in the Frobenius norm.
 double deviation(const std::vector<float>& a, const std::vector<float>& b) {
   double squares = 0;
-  double all = 0;
+  double norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
     const double apart = static_cast<double>(a[i]) - static_cast<double>(b[i]);
     squares += apart * apart;
-    all += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+    norm += static_cast<double>(b[i]) * static_cast<double>(b[i]);
   }
-  return std::sqrt(squares / all);
+  return std::sqrt(squares / norm);
 }
 
 void expect_right(const decoder_config& config, bool in_graph) {
