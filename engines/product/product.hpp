@@ -19,7 +19,8 @@ struct product_shape {
   dtype result = dtype::bf16;  ///< of C: `type`, or fp32, which only cuBLASLt makes
   /// The order of an element's additions depends on n and k alone; only untax's kernels have one.
   bool invariant = false;
-  /// No kernel ahead in the stream writes B, so untax's kernels may read it before these have ended.
+  /// No kernel ahead in the stream writes B, so untax's kernels may read it before these have
+  /// ended.
   bool constant_weights = false;
 };
 

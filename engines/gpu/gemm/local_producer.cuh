@@ -24,7 +24,8 @@ class local_producer {
     begin_range(work_.begin);
   }
   /// Called by the same warp when barriers are initialised: arms those of the first stages, and
-  /// loads the M operand of `early` of them at most: weights that nobody writes.
+  /// loads the M operand of `early` of them at most: weights that nobody writes. Those of further
+  /// stages go to L2.
   __device__ void open_first(int early) {
     const int stages = (range_.end - range_.begin + per_stage - 1) / per_stage;
     open_ = stages < config.stages ? stages : config.stages;
@@ -40,6 +41,12 @@ class local_producer {
         load_m_operand(block_, block_.shared.stages[stage].m_operand[i], *m_.map,
                        {column_of(range_.begin + stage * per_stage, i), m_.row},
                        block_.shared.full[stage]);
+    }
+    // Until the previous kernels have ended, memory has little else to do.
+    const int more = stages < early_ + prefetched_stages ? stages : early_ + prefetched_stages;
+    for (int stage = early_; stage < more; ++stage) {
+      for (int i = 0; i < per_stage; ++i)
+        tma_prefetch_once(*m_.map, {column_of(range_.begin + stage * per_stage, i), m_.row});
     }
   }
 
@@ -67,6 +74,8 @@ class local_producer {
 
  private:
   static constexpr int per_stage = k_blocks_per_stage(config);
+  /// As many as the ring has: with all multiprocessors they are a third of L2.
+  static constexpr int prefetched_stages = config.stages;
   /// A stage may have one k-block of each of two ranges.
   static constexpr bool pairs_ranges = per_stage > 1;
 
