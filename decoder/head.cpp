@@ -24,7 +24,7 @@ linear head_of(decoder_operators& d) {
   problem.n = d.share.vocabulary.size();
   problem.k = d.config.hidden;
   problem.type = d.config.type;
-  return {d.alone, problem, {.varying_rows = true}};
+  return {d.alone, problem, {.varying_rows = true, .constant_weights = true}};
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ linear projection(world& w, const decoder_config& c, std::int64_t rows, std::int
   problem.k = k;
   problem.type = c.type;
   problem.function = function;
-  return {w, problem, {.varying_rows = true}};
+  return {w, problem, {.varying_rows = true, .constant_weights = true}};
 }
 
 rope_append rope_of(world& w, const decoder_operators& d) {
