@@ -18,10 +18,10 @@ rope_scaling scaling_of(const config_reader& config) {
   const std::string key = config.has("rope_type") ? "rope_type" : "type";
   if (!config.has(key)) return rope_scaling::none;
   const std::string name = config.text(key);
-  if (name == "default") return rope_scaling::none;
-  if (name == "linear") return rope_scaling::linear;
-  if (name == "llama3") return rope_scaling::llama3;
-  if (name == "yarn") return rope_scaling::yarn;
+  using enum rope_scaling;
+  for (const rope_scaling scaling : {none, linear, llama3, yarn}) {
+    if (name == name_of(scaling)) return scaling;
+  }
   refuse_property(config, key, "positions are scaled by linear, llama3 or yarn, or not");
 }
 

@@ -80,20 +80,16 @@ layer_state decoder_layer::run(const layer_tokens& tokens, const layer_state& st
 
 void decoder_layer::attend(const layer_tokens& tokens, stream_ref stream) {
   decoder_operators& d = *operators_;
-  const std::int64_t head_dim = d.config.head_dim;
-  const std::int64_t heads = d.share.heads.size();
-  const std::int64_t width = heads * head_dim;
+  const std::int64_t width = d.share.heads.size() * d.config.head_dim;
   if (tokens.lengths != nullptr) {
-    const auto [batch, attention] = d.step_attention(tokens.rows);
-    attention->run(as_const(d.view(d.q, batch * heads, head_dim)),
-                   {.keys = as_const(cache_.keys),
-                    .values = as_const(cache_.values),
-                    .lengths = tokens.lengths,
-                    .page_table = tokens.page_table},
-                   d.view(d.attended, batch * heads, head_dim), stream);
+    attend_each(tokens.rows, tokens.lengths, tokens.page_table, stream);
     return;
   }
-  const std::int64_t kv_width = d.share.kv_heads.size() * head_dim;
+  if (tokens.token_lengths != nullptr) {
+    attend_each(tokens.rows, tokens.token_lengths, tokens.token_pages, stream);
+    return;
+  }
+  const std::int64_t kv_width = d.share.kv_heads.size() * d.config.head_dim;
   const matrix keys = d.view(d.gathered_keys, tokens.keys, kv_width);
   const matrix values = d.view(d.gathered_values, tokens.keys, kv_width);
   d.backend->gather_rows(as_const(cache_.keys), tokens.key_rows, keys, stream);
@@ -105,6 +101,29 @@ void decoder_layer::attend(const layer_tokens& tokens, stream_ref stream) {
                                   .query_begins = tokens.query_begins,
                                   .key_begins = tokens.key_begins},
                                  stream);
+}
+
+void decoder_layer::attend_each(std::int64_t rows, const std::int32_t* lengths,
+                                const std::int32_t* pages, stream_ref stream) {
+  decoder_operators& d = *operators_;
+  const std::int64_t head_dim = d.config.head_dim;
+  const std::int64_t heads = d.share.heads.size();
+  const auto elements = static_cast<std::size_t>(heads * head_dim) * size_of(d.config.type);
+  for (std::int64_t row = 0; row < rows;) {
+    const auto [batch, attention] = d.step_attention(rows - row);
+    const auto part = [&, count = batch * heads](const std::shared_ptr<void>& memory) {
+      auto* start =
+          static_cast<std::byte*>(memory.get()) + static_cast<std::size_t>(row) * elements;
+      return matrix(start, d.config.type, count, head_dim);
+    };
+    attention->run(as_const(part(d.q)),
+                   {.keys = as_const(cache_.keys),
+                    .values = as_const(cache_.values),
+                    .lengths = lengths + row,
+                    .page_table = pages + row * d.sequence_pages()},
+                   part(d.attended), stream);
+    row += batch;
+  }
 }
 
 layer_state begin_layers(decoder_operators& d, const const_matrix& embedded, const void* first_norm,

@@ -54,11 +54,6 @@ const decoder_config& served(const decoder_config& c, const decoder_options& o) 
                        "attention has no windows yet; take sequences of up to {} tokens",
                        i, c.windows[i], o.tokens, c.windows[i]));
   }
-  if (c.attention_cap > 0) {
-    refuse(errc::unsupported,
-           fmt::format("attn_logit_softcapping is {}: attention of prompts has no soft cap yet",
-                       c.attention_cap));
-  }
   return c;
 }
 
@@ -154,8 +149,12 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
   };
   const std::int64_t heads = share.heads.size() * c.head_dim;
   const std::int64_t kv_heads = share.kv_heads.size() * c.head_dim;
-  // A step's attention takes as many sequences as its plan has.
-  const std::int64_t most = std::max(rows, power_of_two(o.sequences));
+  // A step's attention takes as many sequences as its plan has; where it is that of prompts, too,
+  // it is planned for many.
+  constexpr std::int64_t many = 64;
+  const std::int64_t most_batch =
+      std::max(power_of_two(o.sequences), c.attention_cap > 0 ? many : 1);
+  const std::int64_t most = rows + most_batch;
   zeros = memory(rows, c.hidden);
   projected = memory(rows, heads + 2 * kv_heads);
   q = memory(most, heads);
@@ -164,7 +163,7 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
   activated = memory(rows, share.intermediate.size());
   gathered_keys = memory(prompt_keys, kv_heads);
   gathered_values = memory(prompt_keys, kv_heads);
-  for (std::int64_t batch = 1; batch <= power_of_two(o.sequences); batch *= 2) {
+  for (std::int64_t batch = 1; batch <= most_batch; batch *= 2) {
     flash_decode_problem problem;
     problem.batch = batch;
     problem.heads = share.heads.size();
@@ -175,12 +174,14 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
     problem.pages = options.pages;
     problem.type = c.type;
     problem.scale = c.attention_scale;
+    problem.logit_cap = c.attention_cap;
     step_attentions_.try_emplace(batch, alone, problem);
   }
 }
 
 decoder_operators::planned_attention decoder_operators::step_attention(std::int64_t batch) {
-  const auto attention = step_attentions_.lower_bound(batch);
+  auto attention = step_attentions_.lower_bound(batch);
+  if (attention == step_attentions_.end()) --attention;
   return {.batch = attention->first, .attention = &attention->second};
 }
 

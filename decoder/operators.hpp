@@ -53,8 +53,12 @@ struct decoder_operators {
     std::int64_t batch = 0;  ///< sequences that it takes
     flash_decode* attention = nullptr;
   };
-  /// That for at least `batch` sequences.
+  /// That for at least `batch` sequences, or for as many as there is one.
   planned_attention step_attention(std::int64_t batch);
+  /// Pages that a row of a page table has.
+  [[nodiscard]] std::int64_t sequence_pages() const {
+    return ceil_div(options.tokens, options.page_size);
+  }
   /// Attention of a prefill.
   flash_attention& prompt_attention(const layer_tokens& tokens);
   /// The first `count` rows of memory, of `cols` elements each.

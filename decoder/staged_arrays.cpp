@@ -6,7 +6,7 @@
 namespace untax {
 
 staged_arrays::staged_arrays(decoder_operators& d)
-    : d_(&d), pages_per_sequence_(ceil_div(d.options.tokens, d.options.page_size)) {
+    : d_(&d), pages_per_sequence_(d.sequence_pages()) {
   const std::int64_t sequences = d.options.sequences;
   const std::int64_t tokens = d.options.prompt_tokens;
   const std::int64_t padded = d.step_attention(sequences).batch;
@@ -18,6 +18,11 @@ staged_arrays::staged_arrays(decoder_operators& d)
   key_begins_ = array(sequences + 1);
   key_rows_ = array(d.prompt_keys);
   last_rows_ = array(sequences);
+  // The last attention of a prompt's tokens may take as many more as it has.
+  padding_ = d.config.attention_cap > 0 ? d.step_attention(tokens).batch : 0;
+  const std::int64_t each = padding_ > 0 ? tokens + padding_ : 0;
+  token_lengths_ = array(each);
+  token_table_ = array(each * pages_per_sequence_);
   step_positions_ = array(sequences);
   step_lengths_ = array(padded);
   step_table_ = array(padded * pages_per_sequence_);
@@ -41,11 +46,20 @@ void staged_arrays::add_pages(mirrored& table, std::span<const std::int32_t> pag
                       pages.size());
 }
 
+void staged_arrays::add_tokens(std::int64_t keys, std::int64_t count,
+                               std::span<const std::int32_t> pages) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    token_lengths_.values.push_back(static_cast<std::int32_t>(keys - count + i + 1));
+    add_pages(token_table_, pages);
+  }
+}
+
 layer_tokens staged_arrays::stage_prompts(const page_allocator& pages,
                                           std::span<const decoder::prompt> prompts,
                                           stream_ref stream) {
-  for (mirrored* a : {&prompt_tokens_, &prompt_positions_, &prompt_sequences_, &prompt_table_,
-                      &query_begins_, &key_begins_, &key_rows_, &last_rows_}) {
+  for (mirrored* a :
+       {&prompt_tokens_, &prompt_positions_, &prompt_sequences_, &prompt_table_, &query_begins_,
+        &key_begins_, &key_rows_, &last_rows_, &token_lengths_, &token_table_}) {
     a->values.clear();
   }
   layer_tokens run;
@@ -66,6 +80,7 @@ layer_tokens staged_arrays::stage_prompts(const page_allocator& pages,
       const std::int32_t page = own[static_cast<std::size_t>(key / page_size)];
       key_rows_.values.push_back(static_cast<std::int32_t>(page * page_size + key % page_size));
     }
+    if (padding_ > 0) add_tokens(keys, count, own);
     run.rows += count;
     run.keys += keys;
     run.batch += 1;
@@ -78,6 +93,13 @@ layer_tokens staged_arrays::stage_prompts(const page_allocator& pages,
   for (const mirrored* a : {&prompt_tokens_, &prompt_positions_, &prompt_sequences_, &prompt_table_,
                             &query_begins_, &key_begins_, &key_rows_, &last_rows_}) {
     send(*a, stream);
+  }
+  if (padding_ > 0) {
+    token_lengths_.values.resize(static_cast<std::size_t>(run.rows + padding_));
+    send(token_lengths_, stream);
+    send(token_table_, stream);
+    run.token_lengths = token_lengths_.there();
+    run.token_pages = token_table_.there();
   }
   run.positions = prompt_positions_.there();
   run.sequences = prompt_sequences_.there();

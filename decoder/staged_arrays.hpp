@@ -46,12 +46,15 @@ class staged_arrays {
   };
   mirrored array(std::int64_t count);
   void send(const mirrored& a, stream_ref stream);
+  /// What tokens of a prompt see, one by one.
+  void add_tokens(std::int64_t keys, std::int64_t count, std::span<const std::int32_t> pages);
   void add_pages(mirrored& table, std::span<const std::int32_t> pages) const;
 
   decoder_operators* d_;
   std::int64_t pages_per_sequence_;
+  std::int64_t padding_ = 0;  ///< of arrays of tokens, where attention takes tokens one by one
   mirrored prompt_tokens_, prompt_positions_, prompt_sequences_, prompt_table_, query_begins_,
-      key_begins_, key_rows_, last_rows_;
+      key_begins_, key_rows_, last_rows_, token_lengths_, token_table_;
   mirrored step_positions_, step_lengths_, step_table_;
 };
 

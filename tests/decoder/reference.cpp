@@ -112,7 +112,9 @@ reference_decoder::numbers reference_decoder::attention(const numbers& x, std::i
       for (std::size_t s = 0; s <= t; ++s) {
         double logit = 0;
         for (std::size_t i = 0; i < dim; ++i) logit += q[query + i] * k[key(s) + i];
-        sum += weights[s] = std::exp(scale * logit);
+        const auto cap = static_cast<double>(config_.attention_cap);
+        logit *= scale;
+        sum += weights[s] = std::exp(cap > 0 ? cap * std::tanh(logit / cap) : logit);
       }
       for (std::size_t s = 0; s <= t; ++s) {
         for (std::size_t i = 0; i < dim; ++i) out[query + i] += weights[s] / sum * v[key(s) + i];

@@ -9,7 +9,7 @@ import re
 
 import gate
 
-BELOW = ("src/", "include/", "cli/", "ops/", "bench/", "engines/", "models/", "examples/")
+BELOW = ("src/", "include/", "cli/", "ops/", "decoder/", "bench/", "engines/", "models/", "examples/")
 
 
 def operator_names(tree):

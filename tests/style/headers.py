@@ -12,7 +12,7 @@ import sys
 import cached
 import gate
 
-BELOW = ("include/", "engines/", "ops/", "src/", "cli/")
+BELOW = ("include/", "engines/", "ops/", "decoder/", "src/", "cli/")
 
 
 def compiler_call(tree):

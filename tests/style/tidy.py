@@ -16,7 +16,7 @@ from pathlib import Path
 import cached
 import gate
 
-BELOW = ("src/", "engines/", "ops/")
+BELOW = ("src/", "engines/", "ops/", "decoder/")
 PRECOMPILED = re.compile(r" -Winvalid-pch| -include \S*cmake_pch\.hxx")
 LEFT_OUT = ("relacy/", "gtest/", "gmock/")
 

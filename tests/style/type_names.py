@@ -9,7 +9,7 @@ import re
 
 import gate
 
-PRODUCT = ("include/", "src/", "engines/", "ops/", "bench/", "cli/", "python/")
+PRODUCT = ("include/", "src/", "engines/", "ops/", "decoder/", "bench/", "cli/", "python/")
 TOKEN = re.compile(r"\bnamespace(?:\s+(?P<space>[\w:]+))?\s*\{"
                    r"|(?<!<)(?<!, )\b(?:class|struct|enum(?:\s+class)?|union)\s+(?:alignas\s*\([^)]*\)\s*)?(?P<type>\w+)\s*"
                    r"(?:final\s*)?(?::(?!:)[^;{(]*)?\{"

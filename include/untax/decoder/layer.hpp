@@ -35,6 +35,11 @@ struct layer_tokens {
   std::int64_t keys = 0;
   std::int64_t longest_prompt = 0;
   std::int64_t most_keys = 0;  ///< of a sequence
+  /// Of a prefill of a model whose attention has a soft cap, which only that of steps has: the keys
+  /// that each token sees, and the pages of its sequence. Behind `rows` tokens are some without
+  /// keys.
+  const std::int32_t* token_lengths = nullptr;
+  const std::int32_t* token_pages = nullptr;
 };
 
 /// The keys and values of a layer: [pages * page_size, kv_heads * head_dim of this rank].
@@ -72,6 +77,9 @@ class decoder_layer {
 
  private:
   void attend(const layer_tokens& tokens, stream_ref stream);
+  /// Each row attends to the keys of its own pages.
+  void attend_each(std::int64_t rows, const std::int32_t* lengths, const std::int32_t* pages,
+                   stream_ref stream);
 
   std::shared_ptr<decoder_operators> operators_;
   std::int64_t layer_;
