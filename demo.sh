@@ -73,6 +73,26 @@ if ((places >= 4)); then ranks=4; elif ((places >= 2)); then ranks=2; fi
 heading "untax taxes --model $model --tensor-parallel $ranks --tokens 64"
 $untax taxes --model "$model" --tensor-parallel $ranks --tokens 64 --html "$page" --json build/taxes.json
 
+# A whole model: its tokens do not depend on the number of ranks.
+tiny=build/tiny-llama.json
+cat >$tiny <<'END'
+{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512, "intermediate_size": 1408,
+ "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64, "vocab_size": 8192,
+ "max_position_embeddings": 2048, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": false,
+ "torch_dtype": "float32"}
+END
+for count in 1 2; do
+  generated="--model $tiny --random-weights --prompt 64 --tokens 32 --ranks $count"
+  heading "untax generate $generated"
+  # shellcheck disable=SC2086 # several arguments
+  $untax generate $generated | tee build/tokens-$count.txt
+done
+if [[ $(grep sequence build/tokens-1.txt | tail -1) != "$(grep sequence build/tokens-2.txt | tail -1)" ]]; then
+  echo "one rank and two ranks generated different tokens" >&2
+  exit 1
+fi
+echo "One rank and two ranks generate the same tokens."
+
 heading "Done"
 echo "The same as pages with the waterfall: $PWD/$predicted_page, predicted, and $PWD/$page, measured here"
 echo "docs/timing.md says how far off predictions are"
