@@ -299,12 +299,17 @@ def release_captured(group: Any = None) -> None:
             engine.release_captured()
 
 
-def close() -> None:
-    """Closes all worlds of process groups, and those that `name_of` has named, with their operators. Graphs with captured
-    calls must not be replayed after that; untax cannot detect it."""
-    while _engines:
-        _engines.popitem()[1].world.close()
-    _world_names.clear()
+def close(group: Any = None) -> None:
+    """Closes the world of a group; for None all worlds of process groups, and those that `name_of` has named. Their operators end
+    with them. Graphs with captured calls must not be replayed after that; untax cannot detect it."""
+    name = None if group is None else name_of(group)
+    for key in list(_engines):
+        if name is None or key[0] == name:
+            world = _engines.pop(key).world
+            _world_names.pop(world, None)
+            world.close()
+    if name is None:
+        _world_names.clear()
 
 
 def _end() -> None:

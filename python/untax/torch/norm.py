@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..operators import Operator
 from .calls import Call, aligned, engine_for, has_run, run_norm
 from .collectives import run_all_reduce
 from .define import operator
@@ -15,6 +16,14 @@ from .shapes import allocate_result, as_matrix, deliver, kernels_lack, last_exte
 
 __all__ = ["all_reduce_rms_norm"]
 _ops = torch.ops.untax
+
+
+def plan_norm(engine: Any, x: Tensor, eps: float) -> Operator:
+    """The operator that sums and normalises the rows of x; the first call plans it, which is collective."""
+    # The library replaces an epsilon of 0 by its default, so the least normal number stands for 0.
+    least = torch.finfo(torch.float32).tiny
+    return engine.planned("all_reduce_norm", tokens=x.numel() // x.shape[-1], hidden=x.shape[-1], dtype=x.dtype,
+                          epsilon=least if 0 <= eps < least else eps)
 
 
 def run_all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float, group_name: str, *,
@@ -35,10 +44,7 @@ def run_all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: fl
         torch.add(run_all_reduce(x, "sum", group_name), residual, out=results[1])
         results[0].copy_(torch.nn.functional.rms_norm(results[1], (hidden,), weight, eps))
     elif has_run(engine, x, x.numel(), hidden > 0):
-        # The library replaces an epsilon of 0 by its default, so the least normal number stands for 0.
-        least = torch.finfo(torch.float32).tiny
-        op = engine.planned("all_reduce_norm", tokens=x.numel() // hidden, hidden=hidden, dtype=x.dtype,
-                            epsilon=least if 0 <= eps < least else eps)
+        op = plan_norm(engine, x, eps)
         parts, residual = (aligned(t.reshape(-1, hidden).contiguous()) for t in (x, residual))
         run_norm(op, parts, residual, aligned(weight.contiguous()), results, Call(engine, key, tensors, into))
     return deliver(results[0], normed), deliver(results[1], total)
