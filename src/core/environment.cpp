@@ -28,6 +28,8 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::measure,
     &variable::trace,
     &variable::strict,
+    &variable::sglang,
+    &variable::vllm,
     &variable::rank,
     &variable::world_size,
     &variable::rendezvous,

@@ -53,6 +53,8 @@ inline constexpr environment_variable trace{
     "a build with UNTAX_KERNEL_TRACE", ""};
 inline constexpr environment_variable strict{
     "UNTAX_STRICT", "1: what untax.torch cannot take over is an error", ""};
+inline constexpr environment_variable sglang{"UNTAX_SGLANG", "0 switches untax off in SGLang", ""};
+inline constexpr environment_variable vllm{"UNTAX_VLLM", "0 switches untax off in vLLM", ""};
 inline constexpr environment_variable rank{
     "UNTAX_RANK", "this process's rank (set by `untax run --processes`)", ""};
 inline constexpr environment_variable world_size{

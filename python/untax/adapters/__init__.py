@@ -1,0 +1,4 @@
+"""untax within serving frameworks: plugins that SGLang and vLLM load by themselves (docs/frameworks.md).
+
+A module named after a framework has its entry point. Nothing of a framework is imported before the framework runs it.
+"""

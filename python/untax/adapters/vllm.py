@@ -1,0 +1,36 @@
+"""The plugin for vLLM: where it asks its platform for classes, it gets those of untax."""
+
+from __future__ import annotations
+
+import logging
+
+from .switch import is_on
+
+VERSIONS = ("0.33.0",)
+_log = logging.getLogger("vllm.untax")  # below vLLM's own, which has a handler
+COMMUNICATOR = "untax.adapters.vllm_communicator.Communicator"
+
+
+def register() -> None:
+    """The entry point in `vllm.general_plugins`, called in each process. Imports nothing of vLLM but its platform: both names
+    below are asked for in workers, where their modules are needed anyway."""
+    if not is_on("vllm", "UNTAX_VLLM", VERSIONS, _log):
+        return
+    from vllm.platforms import current_platform
+
+    if not current_platform.is_cuda():
+        _log.info("untax leaves vLLM as it is: its platform is not CUDA")
+        return
+    platform = type(current_platform)
+    if platform.get_device_communicator_cls() == COMMUNICATOR:
+        return
+    pass_manager = platform.get_pass_manager_cls()
+
+    def get_pass_manager_cls(cls: type) -> str:
+        from .vllm_norm import take_over
+
+        take_over(_log)
+        return pass_manager
+
+    platform.get_device_communicator_cls = classmethod(lambda cls: COMMUNICATOR)
+    platform.get_pass_manager_cls = classmethod(get_pass_manager_cls)
