@@ -54,6 +54,7 @@ decoder_options options_of(const generate_request& request, const decoder_config
   constexpr std::int64_t most = 8192;
   decoder_options options;
   options.sequences = request.batch;
+  options.graphs = true;
   options.tokens = request.prompt + request.tokens;
   options.prompt_tokens = std::min(request.batch * request.prompt, std::max(most, request.prompt));
   if (options.tokens > config.positions) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include <untax/core/matrix.hpp>
@@ -33,13 +34,22 @@ struct gathered_logits {
 /// they say otherwise.
 class decoder_backend {
  public:
+  using replayed = std::function<void(stream_ref)>;
+
   virtual ~decoder_backend() = default;
 
   /// The stream of a run: the caller's or, if none is given on a GPU, one of its own after the work
   /// in the default stream.
   [[nodiscard]] virtual stream_ref begin(stream_ref given) = 0;
-  /// Ends a run: without a stream of the caller's it waits.
+  /// Ends a run: without a stream of the caller's it waits, and throws the error of a wait of the
+  /// run for another rank.
   virtual void finish(stream_ref given) = 0;
+
+  /// Launches what `body` launches on `stream`. On GPUs that is captured at the second call with
+  /// the same `key`, and replayed as a graph from then on.
+  virtual void replay(std::int64_t key, stream_ref stream, const replayed& body) = 0;
+  /// Ends the graphs. To be called before the operators in them end.
+  virtual void end_replays() noexcept {}
 
   /// Zeroed memory, which begins at a multiple of 512 bytes.
   [[nodiscard]] virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;

@@ -69,6 +69,10 @@ struct decoder::state {
     weight_memory = std::move(own.memory);
   }
 
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() { d->backend->end_replays(); }
+
   static loaded_weights own_weights(world& w, const decoder_config& config, weight_source& source) {
     const auto memory = decoder_backend_of(w);
     return load_weights(config, w.rank(), w.size(), source, *memory);
@@ -211,9 +215,15 @@ void decoder::step(stream_ref given) {
   state& s = *state_;
   if (s.rows == 0) return;
   const stream_ref stream = s.d->backend->begin(given);
-  const matrix normed =
-      s.through_layers(s.arrays.step_tokens(s.rows), s.head.next_tokens(), stream);
-  s.head.run(as_const(normed), s.weights.head, stream);
+  const auto launch = [&s](stream_ref on) {
+    const matrix normed = s.through_layers(s.arrays.step_tokens(s.rows), s.head.next_tokens(), on);
+    s.head.run(as_const(normed), s.weights.head, on);
+  };
+  if (given.handle == nullptr && s.d->options.graphs) {
+    s.d->backend->replay(s.rows, stream, launch);
+  } else {
+    launch(stream);
+  }
   s.d->backend->finish(given);
 }
 

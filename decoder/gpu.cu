@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -175,11 +176,28 @@ class pinned_slots {
 
 class device_backend final : public decoder_backend {
  public:
-  explicit device_backend(const world& w) : rank_(w.rank()) { load(); }
+  explicit device_backend(world& w) : job_(w.stable_view()), rank_(w.rank()) { load(); }
+  ~device_backend() override { end_replays(); }
 
   stream_ref begin(stream_ref given) override { return own_.unless(given); }
   void finish(stream_ref given) override {
-    if (given.handle == nullptr) own_.wait(fmt::format("rank {}: decoder: a run failed", rank_));
+    if (given.handle != nullptr) return;
+    own_.wait(fmt::format("rank {}: decoder: a run failed", rank_));
+    job_.check();
+  }
+
+  void replay(std::int64_t key, stream_ref stream, const replayed& body) override {
+    const auto [graph, first] = graphs_.try_emplace(key, nullptr);
+    if (first || job_.ranks_per_gpu() > 1) return body(stream);
+    auto* const on = static_cast<cudaStream_t>(stream.handle);
+    if (graph->second == nullptr) graph->second = captured(on, body);
+    gpu::require(cudaGraphLaunch(graph->second, on), "a step of the decoder cannot be launched");
+  }
+  void end_replays() noexcept override {
+    for (const auto& [key, graph] : graphs_) {
+      if (graph != nullptr) cudaGraphExecDestroy(graph);
+    }
+    graphs_.clear();
   }
 
   std::shared_ptr<void> allocate(std::size_t bytes) override {
@@ -203,6 +221,7 @@ class device_backend final : public decoder_backend {
     const stream_ref on = own_.unless(stream);
     copy_by(to, from, bytes, cudaMemcpyDeviceToHost, on);
     wait_for(on, fmt::format("rank {}: decoder: a run failed", rank_));
+    job_.check();
   }
 
   void embed(const const_matrix& embedding, const index_range& share, const std::int32_t* tokens,
@@ -261,7 +280,28 @@ class device_backend final : public decoder_backend {
                  "a kernel of the decoder cannot be launched");
   }
 
+  static cudaGraphExec_t captured(cudaStream_t stream, const replayed& body) {
+    cudaGraph_t graph = nullptr;
+    gpu::require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+                 "a step of the decoder cannot be captured");
+    try {
+      body(stream);
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    gpu::require(cudaStreamEndCapture(stream, &graph), "a step of the decoder cannot be captured");
+    cudaGraphExec_t replayable = nullptr;
+    const cudaError_t result = cudaGraphInstantiate(&replayable, graph, 0);
+    cudaGraphDestroy(graph);
+    gpu::require(result, "a graph of a step of the decoder cannot be made");
+    return replayable;
+  }
+
+  world& job_;
   int rank_;
+  std::map<std::int64_t, cudaGraphExec_t> graphs_;  ///< null after the first call
   own_stream own_;
   pinned_slots slots_;
 };

@@ -35,6 +35,9 @@ class host_backend : public decoder_backend {
     throw error(errc::unsupported, "decoder: there are no streams in a world of the host");
   }
   void finish(stream_ref /*given*/) override {}
+  void replay(std::int64_t /*key*/, stream_ref stream, const replayed& body) override {
+    body(stream);
+  }
 
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     void* memory = ::operator new(bytes, alignment);

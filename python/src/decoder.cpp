@@ -55,6 +55,7 @@ untax_decoder_options options_of(const std::vector<std::int64_t>& given) {
                                   &o.pages,     &o.prompt_tokens, &o.prompt_keys};
   for (std::size_t i = 0; i < std::size(fields); ++i) *fields[i] = given.at(i);
   o.logits = given.at(std::size(fields)) != 0 ? 1 : 0;
+  o.graphs = given.at(std::size(fields) + 1) != 0 ? 1 : 0;
   return o;
 }
 

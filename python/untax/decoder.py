@@ -21,14 +21,15 @@ class Decoder:
     it holds. With `random_weights`, `model` is a config.json, and `seed` decides about the weights, whatever the number of
     ranks. Capacities are 0 for their defaults: `sequences` at a time (16), `tokens` of a sequence (2048, or the positions
     of the model), `page_size` (64) and `pages` of the cache, `prompt_tokens` of all prompts of a prefill (2048) and
-    `prompt_keys` of their sequences, cached ones as well. `logits` keeps the logits of all tokens. Making one is
+    `prompt_keys` of their sequences, cached ones as well. `logits` keeps the logits of all tokens. On GPUs `graphs` launches
+    steps without a stream as CUDA graphs. Making one is
     collective. Raises InvalidArgument, Unsupported with the name of a field, OutOfMemory.
     """
 
     def __init__(self, world: World, model: str | Path, *, random_weights: bool = False, seed: int = 1, sequences: int = 0,
                  tokens: int = 0, page_size: int = 0, pages: int = 0, prompt_tokens: int = 0, prompt_keys: int = 0,
-                 logits: bool = False) -> None:
-        options = [sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, int(logits)]
+                 logits: bool = False, graphs: bool = False) -> None:
+        options = [sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, int(logits), int(graphs)]
         self._core = (_core.random_decoder(world._core, str(model), seed, options) if random_weights else
                       _core.load_decoder(world._core, str(model), options))
 

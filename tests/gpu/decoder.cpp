@@ -40,8 +40,11 @@ decoder_config model(const std::string& family, const std::string& more) {
 }
 
 /// The logits of two prompts, of a third in two parts, and of some steps of all with given tokens.
-std::vector<std::vector<float>> logits_of(world& w, const decoder_config& config, bool in_graph) {
-  decoder d = decoder::random(w, config, 11, capacities);
+std::vector<std::vector<float>> logits_of(world& w, const decoder_config& config, bool in_graph,
+                                          bool own_graphs = false) {
+  untax::decoder_options options = capacities;
+  options.graphs = own_graphs;
+  decoder d = decoder::random(w, config, 11, options);
   std::vector<tokens> prompts(3);
   for (std::int32_t i = 0; i < 70; ++i) prompts[0].push_back(i * 37 % 1000);
   for (std::int32_t i = 0; i < 9; ++i) prompts[1].push_back(i * 101 % 1000);
@@ -93,7 +96,7 @@ double deviation(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(squares / norm);
 }
 
-void expect_right(const decoder_config& config, bool in_graph) {
+void expect_right(const decoder_config& config, bool in_graph, bool own_graphs = false) {
   std::vector<std::vector<float>> right;
   untax::run_threads(1, [&](world& w) { right = logits_of(w, config, false); });
   for (int ranks = 1; ranks <= std::min(gpus(), 4); ++ranks) {
@@ -101,7 +104,7 @@ void expect_right(const decoder_config& config, bool in_graph) {
     untax::run_gpus(
         ranks,
         [&](world& w) {
-          const auto results = logits_of(w, config, in_graph);
+          const auto results = logits_of(w, config, in_graph, own_graphs);
           ASSERT_EQ(results.size(), right.size());
           for (std::size_t i = 0; i < right.size(); ++i) {
             ASSERT_EQ(results[i].size(), right[i].size());
@@ -124,6 +127,12 @@ TEST(gpu_decoder, a_graph_of_a_step_takes_what_was_staged) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();
   expect_right(model("llama", ""), true);
+}
+
+TEST(gpu_decoder, steps_without_a_stream_are_graphs_as_an_option) {
+  NEEDS_GPUS(1);
+  NEEDS_OWN_GPUS();
+  expect_right(model("qwen3", ""), false, true);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ typedef struct untax_decoder_options {
   int64_t prompt_tokens; /* of all prompts of one prefill; 2048 */
   int64_t prompt_keys;   /* of all sequences of one prefill; prompt_tokens, but at least tokens */
   int32_t logits;        /* 1: keep all logits, not only the largest */
+  int32_t graphs;        /* 1: on GPUs a step without a stream is launched as a graph */
 } untax_decoder_options;
 
 /* Collective. Makes a decoder of a folder of Hugging Face, with config.json and model.safetensors

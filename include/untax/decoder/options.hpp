@@ -17,6 +17,9 @@ struct decoder_options {
   /// `tokens`.
   std::int64_t prompt_keys = 0;
   bool logits = false;  ///< keep the logits of all tokens, not only the largest
+  /// Of GPUs: a step without a stream is launched as a graph, from the second one of as many
+  /// sequences on. Ranks that share a GPU have none.
+  bool graphs = false;
 };
 
 }  // namespace untax
