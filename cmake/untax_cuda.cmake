@@ -79,7 +79,7 @@ set(UNTAX_LEFT_OUT "/(src/[a-z_]+|engines/[a-z0-9]+)/no_cuda/|/(ops/[a-z_]+|deco
 if(NOT UNTAX_NCCL_INCLUDE)
   message(STATUS "nccl.h was not found: building without the baseline")
   set(UNTAX_LEFT_OUT
-    "/(src/[a-z_]+/no_cuda|engines/(gpu|product)/no_cuda)/|/ops/[a-z_]+/no_cuda\\.cpp$|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
+    "/(src/[a-z_]+/no_cuda|engines/(gpu|product)/no_cuda)/|/(ops/[a-z_]+|decoder)/no_cuda\\.cpp$|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
 endif()
 
 # untax_cuda_objects compiles what a build with CUDA adds, but for the kernels of GEMMs and of attention (variants/), which
