@@ -112,9 +112,10 @@ void present(const generate_request& request, const generation& result, int rank
   constexpr std::size_t most = 16;
   std::vector<std::int32_t> shown = result.tokens.front();
   shown.resize(std::min(shown.size(), most));
-  show("{}, {} weights, {} ranks ({}), {} sequences, prompts of {} tokens\n",
+  show("{}, {} weights, {} ({}), {}, prompts of {}\n",
        std::filesystem::path(request.model).filename().string(),
-       request.random_weights ? "random" : "its", ranks, kind, request.batch, request.prompt);
+       request.random_weights ? "random" : "its", counted(ranks, "rank"), kind,
+       counted(request.batch, "sequence"), counted(request.prompt, "token"));
   show("time to first token  {:.3f} ms\n", 1e3 * result.first_token_seconds);
   show("time per token       {:.3f} ms\n", 1e3 * result.step_seconds);
   show("tokens a second      {:.1f}\n", rate);

@@ -47,6 +47,10 @@ void print(std::string_view text) {
 
 void show(std::string_view text) { print(fitted(text, width(stream::out))); }
 
+std::string counted(std::int64_t number, std::string_view thing) {
+  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
+}
+
 void finish_output() {
   errno = 0;
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) note_failure();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -34,6 +35,9 @@ template <class First, class... Rest>
 void show(fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
   show(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
 }
+
+/// "1 rank", "2 ranks".
+[[nodiscard]] std::string counted(std::int64_t number, std::string_view thing);
 
 /// Has to be called last if all went well. Throws `output_lost` if some output was not written.
 /// A reader that has closed its pipe is no loss.

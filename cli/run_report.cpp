@@ -9,13 +9,6 @@
 #include "terminal.hpp"
 
 namespace untax::cli {
-namespace {
-
-std::string counted(int number, const char* thing) {
-  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
-}
-
-}  // namespace
 
 void present(const run_report& report) {
   const run_request& request = *report.request;

@@ -8,7 +8,7 @@ cat >tiny.json <<'JSON'
 JSON
 
 expect 0 generate --model tiny.json --random-weights --prompt 9 --tokens 7 --batch 3
-says "$out" '^tiny.json, random weights, 1 ranks \(threads\), 3 sequences, prompts of 9 tokens$'
+says "$out" '^tiny.json, random weights, 1 rank \(threads\), 3 sequences, prompts of 9 tokens$'
 says "$out" '^time to first token +[0-9.]+ ms$'
 says "$out" '^time per token +[0-9.]+ ms$'
 says "$out" '^tokens a second +[0-9.]+$'
