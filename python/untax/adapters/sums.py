@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .. import torch as untax_torch
 from ..errors import OutOfMemory, Unsupported
+from ..operators import Operator
 from ..torch.calls import engine_for
 from ..torch.groups import close, engine_of, name_of
 from ..torch.norm import plan_norm
@@ -39,6 +40,7 @@ class Sums:
         self._device, self._ranks, self._log = device, group.size(), log
         self._speaks = group.rank() == 0
         self._left: set[tuple[str, str]] = set()
+        self._taken: dict[tuple[Any, ...], Operator] = {}  # by what a call is asked about; frameworks ask several times a call
         # Up to these sizes bench/results has untax ahead of NCCL, between two ranks and between four.
         self._most_bytes_summed = 64 * _MIB if self._ranks == 2 else 2 * _MIB
         self._most_bytes_normed = 64 * _MIB if self._ranks == 2 else 8 * _MIB
@@ -62,12 +64,18 @@ class Sums:
 
     def takes_sum(self, x: Tensor) -> bool:
         """Whether `all_reduce` takes x; plans it."""
+        key = x.shape, x.dtype, x.device
+        if self._is_planned(key):
+            return True
         why = self._why_not(x, self._most_bytes_summed)
-        return self._answer("all_reduce", why, lambda: engine_for(x, self.group_name).planned(
+        return self._plan(key, "all_reduce", why, lambda: engine_for(x, self.group_name).planned(
             "all_reduce", count=x.numel(), dtype=x.dtype, reduction="sum"))
 
     def takes_norm(self, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> bool:
         """Whether `all_reduce_rms_norm` takes these tensors; plans it."""
+        key = x.shape, x.dtype, x.device, residual.shape, residual.dtype, weight.shape, weight.dtype, eps
+        if self._is_planned(key):
+            return True
         why = self._why_not(x, self._most_bytes_normed)
         hidden = x.shape[-1] if x.dim() else 0
         if not why and (residual.shape != x.shape or residual.dtype != x.dtype or tuple(weight.shape) != (hidden,)
@@ -75,7 +83,7 @@ class Sums:
             why = f"residual of {residual.dtype} and weight of {weight.dtype} beside {x.dtype}, or of other shapes"
         if not why:
             why = f"rows of {hidden}" if hidden > 16384 else kernels_lack(x, hidden)
-        return self._answer("all_reduce_rms_norm", why, lambda: plan_norm(engine_for(x, self.group_name), x, eps))
+        return self._plan(key, "all_reduce_rms_norm", why, lambda: plan_norm(engine_for(x, self.group_name), x, eps))
 
     def all_reduce(self, x: Tensor) -> Tensor:
         """The sum of the x of all ranks, a new tensor."""
@@ -107,13 +115,19 @@ class Sums:
             return f"more than {most_bytes // _MIB} MiB, between {self._ranks} ranks"
         return ""
 
-    def _answer(self, operator: str, why: str, plan: Callable[[], Any]) -> bool:
+    def _is_planned(self, key: tuple[Any, ...]) -> bool:
+        op = self._taken.get(key)
+        return op is not None and not op.closed
+
+    def _plan(self, key: tuple[Any, ...], operator: str, why: str, plan: Callable[[], Operator]) -> bool:
         if why:
             return self.leave(operator, why)
+        if len(self._taken) >= 1024:
+            self._taken.clear()
         try:
-            plan()
-        except Unsupported:
-            return self.leave(operator, "a first call within the capture of a CUDA graph")
+            self._taken[key] = plan()
+        except Unsupported as error:  # within the capture of a CUDA graph
+            return self.leave(operator, str(error))
         except OutOfMemory:
             return self.leave(operator, "no symmetric memory for a plan")
         return True

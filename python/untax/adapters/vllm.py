@@ -27,9 +27,12 @@ def register() -> None:
     pass_manager = platform.get_pass_manager_cls()
 
     def get_pass_manager_cls(cls: type) -> str:
-        from .vllm_norm import take_over
+        try:
+            from .vllm_norm import take_over
 
-        take_over(_log)
+            take_over(_log)
+        except Exception as error:  # noqa: BLE001 - vLLM goes on without untax's norm
+            _log.warning("untax leaves the sums with norm of vLLM: %s", error)
         return pass_manager
 
     platform.get_device_communicator_cls = classmethod(lambda cls: COMMUNICATOR)
