@@ -62,9 +62,9 @@ void read_activation(const config_reader& config, const decoder_family& family,
   if (!config.has(key)) return;
   const std::string name = config.text(key);
   if (name == "silu" || name == "swish") {
-    result.gate = activation::swiglu;
+    result.gate = activation_function::swiglu;
   } else if (name == "gelu_pytorch_tanh") {
-    result.gate = activation::geglu;
+    result.gate = activation_function::geglu;
   } else {
     refuse_property(config, key, "the MLPs that untax runs have silu or gelu_pytorch_tanh");
   }

@@ -18,7 +18,7 @@ constexpr decoder_family gemma(std::string_view type, window_rule windows, bool 
           .tied = true,
           .scaled_embedding = true,
           .norm_offset = 1,
-          .gate = activation::geglu,
+          .gate = activation_function::geglu,
           .kv_heads = 4,
           .head_dim = 256};
 }

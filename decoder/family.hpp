@@ -30,7 +30,7 @@ struct decoder_family {
   bool tied = false;  ///< where tie_word_embeddings is not given
   bool scaled_embedding = false;
   float norm_offset = 0;
-  activation gate = activation::swiglu;
+  activation_function gate = activation_function::swiglu;
   std::int64_t kv_heads = 0;  ///< of files without num_key_value_heads; 0: as many as heads
   std::int64_t head_dim = 0;  ///< of files without head_dim; 0: hidden_size / heads
 };

@@ -67,13 +67,13 @@ world alone_beside(const world& w) {
 }
 
 linear projection(world& w, const decoder_config& c, std::int64_t rows, std::int64_t n,
-                  std::int64_t k, activation function) {
+                  std::int64_t k, activation_function function) {
   linear_problem problem;
   problem.rows = rows;
   problem.n = n;
   problem.k = k;
   problem.type = c.type;
-  problem.function = function;
+  problem.activation = function;
   return {w, problem, {.varying_rows = true, .constant_weights = true}};
 }
 
@@ -134,11 +134,12 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
       alone(alone_beside(w)),
       backend(decoder_backend_of(w)),
       qkv(projection(alone, c, rows, (share.heads.size() + 2 * share.kv_heads.size()) * c.head_dim,
-                     c.hidden, activation::none)),
-      output(
-          projection(alone, c, rows, c.hidden, share.heads.size() * c.head_dim, activation::none)),
+                     c.hidden, activation_function::none)),
+      output(projection(alone, c, rows, c.hidden, share.heads.size() * c.head_dim,
+                        activation_function::none)),
       gate_up(projection(alone, c, rows, share.intermediate.size(), c.hidden, c.gate)),
-      down(projection(alone, c, rows, c.hidden, share.intermediate.size(), activation::none)),
+      down(projection(alone, c, rows, c.hidden, share.intermediate.size(),
+                      activation_function::none)),
       rope(rope_of(alone, *this)),
       norm(norm_of(w, *this)) {
   if (c.post_norms) residual_norm.emplace(norm_of(alone, *this));

@@ -28,6 +28,7 @@
 #include <untax/c/flash_decode.h>
 #include <untax/c/gemm.h>
 #include <untax/c/library.h>
+#include <untax/c/linear.h>
 #include <untax/c/merge_partial_attention.h>
 #include <untax/c/operator.h>
 #include <untax/c/rope_append.h>

@@ -11,7 +11,7 @@ inline constexpr std::string_view linear_name = "linear";
 
 /// Rows of the weights, which are columns of the product.
 [[nodiscard]] constexpr std::int64_t product_columns(const linear_problem& p) noexcept {
-  return is_gated(p.function) ? 2 * p.n : p.n;
+  return is_gated(p.activation) ? 2 * p.n : p.n;
 }
 
 /// Runs the operator on one kind of memory. Operands have been checked, and there are rows.

@@ -36,7 +36,7 @@ class device_backend final : public linear_backend {
         arguments_(linear_name, w),
         product_(product_for(problem, options)) {
     gpu::load_activation_kernels();
-    if (is_gated(problem.function))
+    if (is_gated(problem.activation))
       gate_and_up_ =
           bulk::scratch(static_cast<std::size_t>(problem.rows * product_columns(problem)) *
                         size_of(problem.type));
@@ -49,10 +49,10 @@ class device_backend final : public linear_backend {
     arguments_.require("bias", o.bias, alignment);
     const stream_ref stream = own_.unless(given);
     if (varies_ && rows_ != o.x.rows) product_.set_rows(rows_ = o.x.rows);
-    void* const to = is_gated(problem_.function) ? gate_and_up_.data() : o.out.data;
+    void* const to = is_gated(problem_.activation) ? gate_and_up_.data() : o.out.data;
     product_.run(o.x.data, o.weights.data, to, stream);
-    if (problem_.function != activation::none || o.bias != nullptr) {
-      gpu::activate({o.x.rows, problem_.n, problem_.function, problem_.type}, to, o.bias,
+    if (problem_.activation != activation_function::none || o.bias != nullptr) {
+      gpu::activate({o.x.rows, problem_.n, problem_.activation, problem_.type}, to, o.bias,
                     o.out.data, stream);
     }
     if (given.handle == nullptr)

@@ -20,17 +20,17 @@ float gelu_tanh(float x) {
   return 0.5F * x * (1 + std::tanh(scale * (x + cubic * x * x * x)));
 }
 
-float applied(activation function, float x) {
+float applied(activation_function function, float x) {
   switch (function) {
-    case activation::silu:
-    case activation::swiglu:
+    case activation_function::silu:
+    case activation_function::swiglu:
       return silu(x);
-    case activation::gelu:
+    case activation_function::gelu:
       return 0.5F * x * (1 + std::erf(x / std::numbers::sqrt2_v<float>));
-    case activation::gelu_tanh:
-    case activation::geglu:
+    case activation_function::gelu_tanh:
+    case activation_function::geglu:
       return gelu_tanh(x);
-    case activation::none:
+    case activation_function::none:
       break;
   }
   return x;
@@ -96,10 +96,10 @@ class host_backend final : public linear_backend {
   /// A row of the result, of one of the product.
   void finish(const float* product, float* result) const {
     constexpr std::int64_t group = linear::group;
-    const bool gated = is_gated(problem_.function);
+    const bool gated = is_gated(problem_.activation);
     for (std::int64_t column = 0; column < problem_.n; ++column) {
       const std::int64_t first = gated ? column / group * 2 * group + column % group : column;
-      result[column] = applied(problem_.function, product[first]);
+      result[column] = applied(problem_.activation, product[first]);
       if (gated) result[column] *= product[first + group];
     }
   }

@@ -26,11 +26,11 @@ linear_problem sensible(const linear_problem& p, int rank) {
   between("rows", p.rows, 0);
   between("n", p.n, 1);
   between("k", p.k, 1);
-  if (is_gated(p.function) && p.n % linear::group != 0) {
+  if (is_gated(p.activation) && p.n % linear::group != 0) {
     refuse(
         fmt::format("n is {}; with {} it has to be a multiple of {}, since rows of gate and up lie "
                     "in groups of so many",
-                    p.n, name_of(p.function), linear::group));
+                    p.n, name_of(p.activation), linear::group));
   }
   return p;
 }
@@ -47,7 +47,7 @@ linear::linear(world& w, const linear_problem& problem, const linear_options& op
   explanation_ =
       fmt::format("{}, {} rows{}, n {}, k {}, {}, {}: each rank for itself; {}", linear_name,
                   problem.rows, options.varying_rows ? " at most" : "", problem.n, problem.k,
-                  name_of(problem.type), name_of(problem.function), backend_->text());
+                  name_of(problem.type), name_of(problem.activation), backend_->text());
 }
 linear::linear(linear&&) noexcept = default;
 linear& linear::operator=(linear&&) noexcept = default;

@@ -18,15 +18,15 @@ struct spec_of<linear> {
       "a linear layer with bias and activation, each rank for itself";
   static constexpr problem example{.rows = 16, .n = 64, .k = 96, .type = dtype::f32};
   static constexpr std::array<std::string_view, 0> without{};
-  static constexpr field_word function_words[] = {{"none", 0},      {"silu", 1},   {"gelu", 2},
-                                                  {"gelu_tanh", 3}, {"swiglu", 4}, {"geglu", 5}};
+  static constexpr field_word activation_words[] = {{"none", 0},      {"silu", 1},   {"gelu", 2},
+                                                    {"gelu_tanh", 3}, {"swiglu", 4}, {"geglu", 5}};
   static constexpr field problem_fields[] = {
       fields::integer<&problem::rows>("rows", "rows of x and out"),
       fields::integer<&problem::n>("n", "columns of out").positive(),
       fields::integer<&problem::k>("k", "columns of x").positive(),
       fields::element_type<&problem::type>("of all matrices"),
-      fields::choice<&problem::function>("activation", "the function behind the product",
-                                         function_words),
+      fields::choice<&problem::activation>("activation", "the function behind the product",
+                                           activation_words),
   };
   static constexpr field option_fields[] = {
       fields::flag<&options::varying_rows>(
@@ -41,7 +41,7 @@ struct spec_of<linear> {
 
   [[nodiscard]] static std::array<operand_shape, 4> operands(const problem& p, int /*world*/,
                                                              int /*rank*/) {
-    const std::int64_t columns = is_gated(p.function) ? 2 * p.n : p.n;
+    const std::int64_t columns = is_gated(p.activation) ? 2 * p.n : p.n;
     return {{{"x", p.rows, p.k, p.type},
              {"weights", columns, p.k, p.type},
              {"bias", 1, columns, p.type, operand_use::optional_read},

@@ -44,15 +44,15 @@ struct typed_matrix {
   std::int64_t width;
 };
 
-double applied(activation function, double x) {
+double applied(activation_function function, double x) {
   switch (function) {
-    case activation::silu:
-    case activation::swiglu:
+    case activation_function::silu:
+    case activation_function::swiglu:
       return x / (1 + std::exp(-x));
-    case activation::gelu:
+    case activation_function::gelu:
       return x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
-    case activation::gelu_tanh:
-    case activation::geglu:
+    case activation_function::gelu_tanh:
+    case activation_function::geglu:
       return x / 2 *
              (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x)));
     default:
@@ -64,7 +64,7 @@ class linear_case {
  public:
   linear_case(const linear_problem& p, bool has_bias, std::uint64_t seed)
       : problem_(p),
-        columns_(is_gated(p.function) ? 2 * p.n : p.n),
+        columns_(is_gated(p.activation) ? 2 * p.n : p.n),
         x_(p.type, p.rows, p.k, seed),
         weights_(p.type, columns_, p.k, seed + 1),
         bias_(p.type, 1, columns_, seed + 2),
@@ -102,11 +102,11 @@ class linear_case {
         return sum;
       };
       for (std::int64_t column = 0; column < problem_.n; ++column) {
-        const bool gated = is_gated(problem_.function);
+        const bool gated = is_gated(problem_.activation);
         const std::int64_t gate = gated ? column / 8 * 16 + column % 8 : column;
         const double up = gated ? product(gate + 8) : 1;
         const double sum = product(gate);
-        const double right = applied(problem_.function, sum) * up;
+        const double right = applied(problem_.activation, sum) * up;
         const double size = (std::abs(sum) + std::sqrt(static_cast<double>(problem_.k))) *
                             std::max(1.0, std::abs(up));
         ASSERT_NEAR(static_cast<double>(out[static_cast<std::size_t>(row * problem_.n + column)]),
@@ -139,11 +139,11 @@ TEST(linear, of_random_problems_equals_plain_loops) {
                      .n = number(1, 40),
                      .k = number(1, 90),
                      .type = static_cast<dtype>(number(0, 2)),
-                     .function = static_cast<activation>(number(0, 5))};
-    if (is_gated(p.function)) p.n = 8 * number(1, 5);
+                     .activation = static_cast<activation_function>(number(0, 5))};
+    if (is_gated(p.activation)) p.n = 8 * number(1, 5);
     const linear_options options{.varying_rows = number(0, 1) == 1, .invariant = number(0, 1) == 1};
     SCOPED_TRACE(fmt::format("rows {}, n {}, k {}, {}, {}", p.rows, p.n, p.k, name_of(p.type),
-                             name_of(p.function)));
+                             name_of(p.activation)));
     linear_case c(p, number(0, 1) == 1, random());
     run_threads(1, [&](world& w) {
       linear op(w, p, options);
@@ -159,7 +159,7 @@ TEST(linear, of_random_problems_equals_plain_loops) {
 
 TEST(linear, with_invariant_has_the_same_bits_for_any_number_of_rows) {
   const linear_problem p{
-      .rows = 33, .n = 24, .k = 70, .type = dtype::bf16, .function = activation::swiglu};
+      .rows = 33, .n = 24, .k = 70, .type = dtype::bf16, .activation = activation_function::swiglu};
   linear_case together(p, true, 7);
   linear_case one_by_one(p, true, 7);
   run_threads(1, [&](world& w) {
@@ -191,9 +191,11 @@ TEST(linear, refuses_what_is_not_possible) {
   run_threads(1, [](world& w) {
     expect_error(error_of([&] { linear(w, {.rows = 4, .n = 0, .k = 8}); }), errc::invalid_argument,
                  {"rank 0: linear: n is 0"});
-    expect_error(
-        error_of([&] { linear(w, {.rows = 4, .n = 12, .k = 8, .function = activation::geglu}); }),
-        errc::invalid_argument, {"n is 12", "multiple of 8"});
+    expect_error(error_of([&] {
+                   linear(w,
+                          {.rows = 4, .n = 12, .k = 8, .activation = activation_function::geglu});
+                 }),
+                 errc::invalid_argument, {"n is 12", "multiple of 8"});
     const linear_problem p{.rows = 4, .n = 8, .k = 8, .type = dtype::f32};
     linear op(w, p, {.varying_rows = true});
     linear_case c({.rows = 5, .n = 8, .k = 8, .type = dtype::f32}, false, 1);

@@ -67,6 +67,15 @@ flash_attention_operands operands_of(const untax_attention_arguments* given) {
           .key_begins = a.key_begins};
 }
 
+linear_operands operands_of(const untax_linear_arguments* given) {
+  require(given, "arguments");
+  const auto a = taken(given, "untax_linear_arguments");
+  return {.x = matrix_of("x", a.x),
+          .weights = matrix_of("weights", a.weights),
+          .bias = a.bias,
+          .out = matrix_of("out", a.out)};
+}
+
 rope_append_operands operands_of(const untax_rope_append_arguments* given) {
   require(given, "arguments");
   const auto a = taken(given, "untax_rope_append_arguments");

@@ -16,6 +16,7 @@ namespace untax::c {
 
 /// The arguments of a run. Those that may be null are null.
 [[nodiscard]] flash_attention_operands operands_of(const untax_attention_arguments* given);
+[[nodiscard]] linear_operands operands_of(const untax_linear_arguments* given);
 [[nodiscard]] rope_append_operands operands_of(const untax_rope_append_arguments* given);
 [[nodiscard]] norm_inputs inputs_of(const untax_norm_arguments* given);
 [[nodiscard]] norm_results results_of(const untax_norm_arguments* given);

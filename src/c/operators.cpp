@@ -89,6 +89,7 @@ UNTAX_PLAN(all_reduce_norm, operator_options)
 UNTAX_PLAN(flash_decode, flash_decode_options)
 UNTAX_PLAN(merge_partial_attention, merge_partial_attention_options)
 UNTAX_PLAN(flash_attention, flash_attention_options)
+UNTAX_PLAN(linear, linear_options)
 UNTAX_PLAN(rope_append, rope_append_options)
 
 int32_t untax_all_reduce_norm_run(untax_operator* op, const untax_norm_arguments* arguments,
@@ -140,6 +141,12 @@ int32_t untax_flash_attention_run(untax_operator* op, const untax_attention_argu
   return run<untax::flash_attention>(op, [&](untax::flash_attention& attention) {
     attention.run(operands_of(arguments), stream_of(stream));
   });
+}
+
+int32_t untax_linear_run(untax_operator* op, const untax_linear_arguments* arguments,
+                         void* stream) {
+  return run<untax::linear>(
+      op, [&](untax::linear& layer) { layer.run(operands_of(arguments), stream_of(stream)); });
 }
 
 int32_t untax_rope_append_run(untax_operator* op, const untax_rope_append_arguments* arguments,

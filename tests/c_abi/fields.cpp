@@ -52,6 +52,10 @@ Structure empty() {
     s.qkv = read_matrices;
     s.keys = s.values = s.q = written_matrices;
   }
+  if constexpr (requires { s.weights; }) {
+    s.x = s.weights = read_matrices;
+    s.out = written_matrices;
+  }
   if constexpr (requires { s.residual; }) s.in = s.residual = read_matrices;
   return s;
 }

@@ -319,6 +319,38 @@ TEST(c_operators, flash_attention_attends_to_the_keys_of_its_own_sequence) {
   });
 }
 
+// The sums of the gate are so large that silu leaves them as they are.
+TEST(c_operators, linear_multiplies_gate_and_up) {
+  run_ranks(ranks, [](untax_world* world, int rank) {
+    if (rank == 1) return;  // No rank waits for another.
+    const untax_linear_problem p{sizeof p, 3, 8, 2, untax_f32, untax_activation_swiglu};
+    untax_operator* op = nullptr;
+    ASSERT_EQ(untax_linear_plan(world, &p, nullptr, &op), untax_ok) << last_text();
+    operand x(op, "x");
+    operand weights(op, "weights");
+    operand bias(op, "bias");
+    operand out(op, "out");
+    std::iota(x.memory.begin(), x.memory.end(), 200.0F);
+    std::fill_n(weights.memory.begin(), 16, 1.0F);
+    for (std::size_t i = 0; i < 8; ++i) bias.memory[8 + i] = static_cast<float>(i);
+    const auto in = x.in();
+    const auto w = weights.in();
+    const auto result = out.out();
+    untax_linear_arguments a{sizeof a, &in, &w, bias.memory.data(), &result};
+    EXPECT_OK(untax_linear_run(op, &a, nullptr));
+    for (std::size_t i = 0; i < 24; ++i)
+      EXPECT_EQ(out.memory[i], static_cast<float>((401 + i / 8 * 4) * (i % 8))) << i;
+    a.bias = nullptr;
+    EXPECT_OK(untax_linear_run(op, &a, nullptr));
+    EXPECT_EQ(out.memory, std::vector<float>(24));
+    a.x = nullptr;
+    expect_failure(untax_linear_run(op, &a, nullptr), untax_invalid_argument, {"x"});
+    a.x = &in;
+    expect_failure(untax_linear_run(op, &a, op), untax_unsupported, {"stream is given"});
+    EXPECT_OK(untax_operator_destroy(op));
+  });
+}
+
 // Values are appended as they are, and at position 0 nothing is rotated.
 TEST(c_operators, rope_append_appends_to_the_pages_of_a_sequence) {
   run_ranks(ranks, [](untax_world* world, int rank) {

@@ -27,7 +27,7 @@ TEST(decoder_config, families_have_their_properties) {
       parsed(small_model("gemma3_text", {{"query_pre_attn_scalar", 64}, {"hidden_act", nullptr}}));
   EXPECT_TRUE(gemma.post_norms && gemma.head_norms && gemma.tied_embedding);
   EXPECT_EQ(gemma.norm_offset, 1);
-  EXPECT_EQ(gemma.gate, activation::geglu);
+  EXPECT_EQ(gemma.gate, activation_function::geglu);
   EXPECT_FLOAT_EQ(gemma.attention_scale, 0.125F);
 }
 

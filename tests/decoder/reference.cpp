@@ -134,8 +134,9 @@ reference_decoder::numbers reference_decoder::mlp(const numbers& x, std::int64_t
   for (std::size_t i = 0; i < gate.size(); ++i) {
     const double g = gate[i];
     const double cubic = std::sqrt(2 / std::acos(-1.0)) * (g + 0.044715 * g * g * g);
-    gate[i] = up[i] * (config_.gate == untax::activation::swiglu ? g / (1 + std::exp(-g))
-                                                                 : g / 2 * (1 + std::tanh(cubic)));
+    gate[i] = up[i] * (config_.gate == untax::activation_function::swiglu
+                           ? g / (1 + std::exp(-g))
+                           : g / 2 * (1 + std::tanh(cubic)));
   }
   return project(gate, names.down, bias);
 }

@@ -26,7 +26,7 @@
 namespace {
 
 using namespace gpu_test;
-using untax::activation;
+using untax::activation_function;
 using untax::dtype;
 using untax::linear;
 using untax::linear_problem;
@@ -126,15 +126,15 @@ float widened(std::uint16_t bits, dtype type) {
   return value;
 }
 
-double applied(activation function, double x) {
+double applied(activation_function function, double x) {
   switch (function) {
-    case activation::silu:
-    case activation::swiglu:
+    case activation_function::silu:
+    case activation_function::swiglu:
       return x / (1 + std::exp(-x));
-    case activation::gelu:
+    case activation_function::gelu:
       return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
-    case activation::gelu_tanh:
-    case activation::geglu:
+    case activation_function::gelu_tanh:
+    case activation_function::geglu:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     default:
       return x;
@@ -152,7 +152,7 @@ TEST(gpu_linear, applies_bias_and_function_to_the_product) {
         SCOPED_TRACE(draw.text());
         const stream on;
         for (int round = 0; round < cases(12); ++round) {
-          const auto function = static_cast<activation>(round % 6);
+          const auto function = static_cast<activation_function>(round % 6);
           const bool gated = is_gated(function);
           const dtype type = draw.number(0, 1) == 0 ? dtype::bf16 : dtype::f16;
           const linear_problem p{draw.rows(9), 8 * draw.number(1, 300), 8 * draw.number(1, 200),

@@ -12,7 +12,7 @@ namespace untax::gpu {
 struct activated_rows {
   std::int64_t rows = 0;
   std::int64_t n = 0;  ///< columns of the result, a multiple of 8
-  activation function = activation::none;
+  activation_function function = activation_function::none;
   dtype type = dtype::bf16;  ///< bf16 or fp16
 };
 

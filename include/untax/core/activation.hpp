@@ -9,7 +9,7 @@ namespace untax {
 
 /// The function behind a linear layer. The gated ones take two columns of the product for each
 /// column of the result.
-enum class activation : std::uint8_t {
+enum class activation_function : std::uint8_t {
   none,
   silu,       ///< x / (1 + exp(-x))
   gelu,       ///< x / 2 * (1 + erf(x / sqrt(2)))
@@ -19,12 +19,12 @@ enum class activation : std::uint8_t {
 };
 
 /// The name of `a` in options and messages.
-[[nodiscard]] constexpr std::string_view name_of(activation a) noexcept {
+[[nodiscard]] constexpr std::string_view name_of(activation_function a) noexcept {
   constexpr std::string_view names[] = {"none", "silu", "gelu", "gelu_tanh", "swiglu", "geglu"};
   return names[static_cast<std::uint8_t>(a)];
 }
-[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_gated(activation a) noexcept {
-  return a == activation::swiglu || a == activation::geglu;
+[[nodiscard]] UNTAX_HOST_DEVICE constexpr bool is_gated(activation_function a) noexcept {
+  return a == activation_function::swiglu || a == activation_function::geglu;
 }
 
 /// Columns of gate and of up that lie together in a product: eight of gate, eight of up, and so on.

@@ -24,9 +24,9 @@ struct decoder_config {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t vocabulary = 0;
-  std::int64_t positions = 0;            ///< the most tokens of a sequence
-  float epsilon = 1e-6F;                 ///< of all norms
-  activation gate = activation::swiglu;  ///< of the MLP
+  std::int64_t positions = 0;                              ///< the most tokens of a sequence
+  float epsilon = 1e-6F;                                   ///< of all norms
+  activation_function gate = activation_function::swiglu;  ///< of the MLP
   rope_frequencies rotation;
   rope_frequencies local_rotation;  ///< of layers with a window, in families that have another one
   bool qkv_bias = false;

@@ -15,13 +15,14 @@ namespace untax {
 class linear_backend;
 class run_turns;
 
-/// A linear layer: out = function(x W^T + bias). W has n rows, or 2 n where the function is gated.
+/// A linear layer: out = activation(x W^T + bias). W has n rows, or 2 n where the function is
+/// gated.
 struct linear_problem {
   std::int64_t rows = 0;  ///< of x and out; a capacity with `varying_rows`
   std::int64_t n = 0;     ///< columns of out
   std::int64_t k = 0;     ///< columns of x
   dtype type = dtype::bf16;
-  activation function = activation::none;
+  activation_function activation = activation_function::none;
 };
 
 /// Options of linear.
