@@ -2,12 +2,15 @@
 
 #include <array>
 
+#include <untax/core/memory_kind.hpp>
 #include <untax/ops/linear.hpp>
 
 #include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
 
 namespace untax {
+
+struct trial_subject;
 
 template <>
 struct spec_of<linear> {
@@ -55,6 +58,10 @@ struct spec_of<linear> {
             .out = v.written("out")},
            stream);
   }
+
+  [[nodiscard]] static trial_subject subject(const problem& p, const options& o, memory_kind memory,
+                                             bool uneven);
+  [[nodiscard]] static bool has_gpu_kernel(const problem& p, const options& o);
 };
 
 }  // namespace untax

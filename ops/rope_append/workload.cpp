@@ -59,9 +59,9 @@ std::vector<trial_operand> rope_append_work::operands() const {
   return operands;
 }
 
-std::unique_ptr<rope_append_trial_operator> rope_append_work::make(
+std::unique_ptr<lone_operator<rope_append>> rope_append_work::make(
     world& w, const rope_append_options& options) const {
-  return std::make_unique<rope_append_trial_operator>(w, problem_, options);
+  return std::make_unique<lone_operator<rope_append>>(rope_append(w, problem_, options));
 }
 
 void rope_append_work::fill(std::uint64_t seed, operand_set& set) const {
@@ -90,7 +90,7 @@ void rope_append_work::fill(std::uint64_t seed, operand_set& set) const {
               static_cast<std::int32_t*>(set[page_table].host()));
 }
 
-void rope_append_work::run(rope_append_trial_operator& op, operand_set& set,
+void rope_append_work::run(lone_operator<rope_append>& op, operand_set& set,
                            stream_ref stream) const {
   const auto integers = [&](std::size_t i) {
     return static_cast<const std::int32_t*>(set[i].data());
@@ -193,7 +193,7 @@ trial_subject spec_of<rope_append>::subject(problem p, const options& o, memory_
                    {"page_size", p.page_size},
                    {"dtype", std::string(name_of(p.type))}};
   subject.memory = memory;
-  subject.patterns = {pattern::fused_sequential};
+  subject.patterns = {lone_pattern};
   subject.tolerance = tolerance_of(p.type);
   // The bytes that all ranks read and write, but for weights and rotations.
   subject.work = [p](int ranks) {
@@ -209,14 +209,7 @@ trial_subject spec_of<rope_append>::subject(problem p, const options& o, memory_
         need.activations *= static_cast<double>(patterns.size());
         return need;
       });
-  subject.make = [p, o](world& w, pattern how, std::uint64_t seed) -> std::unique_ptr<trial> {
-    if (how != pattern::automatic && how != pattern::fused_sequential) {
-      throw error(errc::invalid_argument,
-                  fmt::format("rank {}: {}: has no pattern {}; it is one kernel, {}", w.rank(),
-                              name, name_of(how), name_of(pattern::fused_sequential)));
-    }
-    return std::make_unique<rope_append_workload>(w, p, o, seed);
-  };
+  subject.make = maker_of_lone_trials<rope_append_workload>(name, p, o);
   return subject;
 }
 

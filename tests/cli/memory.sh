@@ -21,6 +21,8 @@ done
 too_large 'weights' run all_gather_gemm --processes -m 16 -n $huge -k $huge
 too_large 'weights' run flash_decode --batch 4096 --keys $huge
 too_large 'weights' run flash_decode --batch $huge --heads $huge --kv-heads $huge --head-dim 4096 --keys $huge --page-size 16
+too_large 'weights' run linear --rows 1 -n $huge -k $huge --verify
+too_large 'linear' run linear --rows $huge -n $huge -k $huge --activation swiglu
 too_large 'activations' run all_reduce -n $huge --ranks 64
 too_large 'fewer --keys' taxes --backend host --operator flash_decode -m $huge --heads $huge --kv-heads $huge --keys $huge
 

@@ -23,7 +23,7 @@ MODELS = ROOT / "models"
 PATTERNS = ["automatic", "bulk_library", "bulk_synchronous", "producer_consumer", "copy_engine",
             "fused_sequential", "fused_specialized", "fused_warp_specialized", "all", "fused"]
 OPERATORS = ["all_gather_gemm", "gemm_all_scatter", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce_norm",
-             "flash_decode", "merge_partial_attention", "all_gather",
+             "flash_decode", "merge_partial_attention", "linear", "all_gather",
              "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "all_gather_gem", ""]
 SUITES = ["rma", "collectives", "gemm", "all-gather-gemm", "gemm-all-scatter", "flash-decode", "tune", "hosts", ""]
 # Words that are no numbers, and numbers at the edges of ranges.
@@ -60,6 +60,7 @@ RUN = {"--ranks": one_of("1", "2", "3", "4", "65"), "--backend": one_of("auto", 
        "--seed": SIZE, "--verify": FLAG, "--tolerance": one_of("0", "1e-3", "1"), "--explain": FLAG,
        "--json": one_of("-", "/dev/full", "/nowhere/x", "."), "--wait-limit": one_of("15000"), "--processes": FLAG}
 RUN |= {"--tokens": SIZE, "--hidden": SIZE, "--output": one_of("same", "e4m3", "e4m3_per_token", "x"), "--own-heads": FLAG}
+RUN |= {"--rows": SIZE, "--activation": one_of("none", "silu", "swiglu", "relu"), "--invariant": FLAG}
 # The options of an operator besides those of all operators, with values that keep its problem small.
 ALL_RUNS = ["--ranks", "--backend", "--pattern", "--seed", "--verify", "--tolerance", "--explain", "--json", "--wait-limit",
             "--processes", "--dtype", "--launch", "--workers"]
@@ -73,6 +74,8 @@ OWN_RUNS = {"all_gather_gemm": (GEMM[0] + ["--gather", "--direction", "--panel-k
             "flash_decode": (["--batch", "--heads", "--kv-heads", "--head-dim", "--keys", "--page-size", "--scale",
                               "--logit-cap", "--splits", "--partials", "--unequal"], ["--keys", "24"]),
             "merge_partial_attention": (["--tokens", "--heads", "--head-dim", "--own-heads"], ["--tokens", "8"]),
+            "linear": (["--rows", "-n", "-k", "--activation", "--invariant", "--constant-weights"],
+                       ["--rows", "8", "-n", "16", "-k", "24"]),
             "reduce_scatter": (COLLECTIVE[0] + ["--reduction"], COLLECTIVE[1]),
             "all_reduce": (COLLECTIVE[0] + ["--reduction", "--phases"], COLLECTIVE[1]),
             "broadcast": (COLLECTIVE[0] + ["--root", "--phases"], COLLECTIVE[1]),
@@ -90,7 +93,7 @@ BENCH = {"--ranks": one_of("1", "2", "3"), "--size": SIZE, "--collective": one_o
          "--page-size": SIZE, "--bf16-partials": FLAG, "--operator": one_of(*OPERATORS), "--quick": FLAG,
          "--check": FLAG, "--held-out": SIZE, "--json": one_of("-", "/nowhere/x")}
 CHECK = {"--json": one_of("-", "/dev/full", "/nowhere/x")}
-HUGE = {"run": ["-m", "-n", "-k", "--keys", "--batch", "--heads", "--page-size", "--chunk-bytes"],
+HUGE = {"run": ["-m", "-n", "-k", "--rows", "--keys", "--batch", "--heads", "--page-size", "--chunk-bytes"],
         "taxes": ["-m", "-n", "-k", "--keys", "--tokens", "--heads"]}
 VERBS = ["run", "run", "run", "run", "taxes", "taxes", "bench", "check", "doctor", "help", "version", "strange"]
 
