@@ -14,6 +14,8 @@
 
 #include "engines/host/convert.hpp"
 #include "ops/common/random_matrix.hpp"
+#include "ops/linear/spec.hpp"
+#include "ops/linear/workload.hpp"
 #include "tests/errors.hpp"
 
 namespace untax {
@@ -168,6 +170,33 @@ TEST(linear, with_invariant_has_the_same_bits_for_any_number_of_rows) {
     for (std::int64_t row = 0; row < p.rows; ++row) op.run(one_by_one.operands(row, 1));
   });
   EXPECT_EQ(together.bits(), one_by_one.bits());
+}
+
+TEST(linear, trials_see_one_wrong_element) {
+  for (int i = 0; i < 18; ++i) {
+    const linear_problem p{.rows = 5,
+                           .n = 264,
+                           .k = 40,
+                           .type = static_cast<dtype>(i / 6),
+                           .activation = static_cast<activation_function>(i % 6)};
+    SCOPED_TRACE(fmt::format("{}, {}", name_of(p.type), name_of(p.activation)));
+    const double tolerance = spec_of<linear>::subject(p, {}, memory_kind::host, false).tolerance;
+    run_threads(1, [&](world& w) {
+      linear_workload trial(w, p, {}, 7);
+      trial.run();
+      EXPECT_LE(trial.relative_error(), tolerance);
+      const matrix out = trial.operand(linear_work::out).elements(p.type);
+      const matrix row = row_of(out, 3);
+      const host::tile_memory last{
+          static_cast<std::byte*>(row.data) + static_cast<std::size_t>(p.n - 1) * size_of(p.type),
+          p.n, p.type};
+      float element = 0;
+      host::widen(last, 1, 1, &element, 1);
+      element += p.type == dtype::f32 ? 1e-3F : 0.3F;
+      host::narrow(&element, 1, 1, 1, last);
+      EXPECT_GT(trial.relative_error(), tolerance);
+    });
+  }
 }
 
 TEST(linear, interleaves_rows_of_gate_and_up) {
