@@ -91,11 +91,11 @@ std::vector<collective_figure> shown_of(const collective_row& row) {
 }
 
 std::vector<bench::collective_kind> kinds_named(const std::vector<std::string>& names) {
-  const std::vector<bench::collective_kind> all = bench::all_collective_kinds();
+  const std::vector<bench::collective_kind> collective_kinds = bench::all_collective_kinds();
   const std::vector<std::string> known = known_collectives();
   std::vector<bench::collective_kind> kinds;
   for (const std::string& name : names)
-    kinds.push_back(all[place_in("the collective", name, known)]);
+    kinds.push_back(collective_kinds[place_in("the collective", name, known)]);
   return kinds;
 }
 
@@ -144,8 +144,8 @@ bool all_met(const collective_report& report) {
 }
 
 std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
-  std::vector<bench::collective_variant> all = {{"automatic", {}},
-                                                {"automatic direct", {.direct = true}}};
+  std::vector<bench::collective_variant> variants = {{"automatic", {}},
+                                                     {"automatic direct", {.direct = true}}};
   const auto add = [&](std::string name, collective_options o) {
     name += fmt::format(" {} {}p {}w", name_of(o.wire), o.phases, o.workers);
     if (o.how == pattern::fused_specialized) name += " spec";
@@ -153,7 +153,7 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
     if (o.depth > 0) name += fmt::format(" {}d", o.depth);
     if (o.keepers > 0) name += fmt::format(" {}k", o.keepers);
     if (o.serves > 0) name += fmt::format(" {}s", o.serves);
-    all.push_back({std::move(name), std::move(o)});
+    variants.push_back({std::move(name), std::move(o)});
   };
   for (const int phases : {1, 2}) {
     // No packets for long vectors, since their memory grows with the message.
@@ -187,7 +187,7 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
     }
     add("", {.phases = phases, .wire = wire_kind::bulk, .workers = 64, .chunk_bytes = 120 * kb});
   }
-  return all;
+  return variants;
 }
 
 std::vector<std::string> known_collectives() {

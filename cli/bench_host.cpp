@@ -13,8 +13,8 @@
 namespace untax::cli {
 namespace {
 
-void print_operators(const std::vector<bench::operator_figures>& all, int ranks) {
-  for (const bench::operator_figures& figures : all) {
+void print_operators(const std::vector<bench::operator_figures>& suites, int ranks) {
+  for (const bench::operator_figures& figures : suites) {
     show("{}; {} ranks\n{}\n", figures.what.description, ranks,
          pattern_table(figures.what, ranks, figures.results, 0, width(stream::out),
                        style(stream::out)));
@@ -23,7 +23,8 @@ void print_operators(const std::vector<bench::operator_figures>& all, int ranks)
 
 }  // namespace
 
-std::string text_of(const std::vector<bench::comparison>& all, int columns, text_style how) {
+std::string text_of(const std::vector<bench::comparison>& comparisons, int columns,
+                    text_style how) {
   using side = table::align;
   table rows({{"what"},
               {"median", side::right},
@@ -31,7 +32,7 @@ std::string text_of(const std::vector<bench::comparison>& all, int columns, text
               {"p90", side::right},
               {"ratio", side::right},
               {"bar"}});
-  for (const bench::comparison& c : all) {
+  for (const bench::comparison& c : comparisons) {
     const time_unit unit = unit_for(c.time.median);
     const auto times = [&](const std::string& what,
                            const spread& time) -> std::vector<std::string> {
@@ -48,31 +49,31 @@ std::string text_of(const std::vector<bench::comparison>& all, int columns, text
 }
 
 int run_host(const bench_options& options) {
-  std::vector<bench::comparison> all;
+  std::vector<bench::comparison> comparisons;
   {
     bench::host_suite_options suite{options.repeats, {}};
     progress_bar bar("bench host", bench::steps_of(suite));
     suite.progress = [&bar] { bar.advance(); };
-    all = bench::run_host_suite(suite);
+    comparisons = bench::run_host_suite(suite);
   }
-  if (options.json != "-") show(text_of(all, width(stream::out), style(stream::out)));
-  if (!options.json.empty()) write_json(options.json, to_json(all, options.repeats));
+  if (options.json != "-") show(text_of(comparisons, width(stream::out), style(stream::out)));
+  if (!options.json.empty()) write_json(options.json, to_json(comparisons, options.repeats));
   bool met = true;
-  for (const bench::comparison& c : all) met = met && c.met();
+  for (const bench::comparison& c : comparisons) met = met && c.met();
   return met ? 0 : 1;
 }
 
 int run_operators(const bench_options& options) {
   bench::operator_suite_options suite;
   suite.repeats = options.repeats;
-  std::vector<bench::operator_figures> all;
+  std::vector<bench::operator_figures> suites;
   {
     progress_bar bar("bench operators", bench::steps_of(suite));
     suite.progress = [&bar] { bar.advance(); };
-    all = bench::run_operator_suite(suite);
+    suites = bench::run_operator_suite(suite);
   }
-  if (options.json != "-") print_operators(all, suite.ranks);
-  if (!options.json.empty()) write_json(options.json, to_json(all, suite.ranks, suite.repeats));
+  if (options.json != "-") print_operators(suites, suite.ranks);
+  if (!options.json.empty()) write_json(options.json, to_json(suites, suite.ranks, suite.repeats));
   return 0;
 }
 

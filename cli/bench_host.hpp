@@ -11,7 +11,7 @@ namespace untax::cli {
 struct bench_options;
 
 /// The table of the host suite: two rows for each comparison, untax and what it is compared with.
-[[nodiscard]] std::string text_of(const std::vector<bench::comparison>& all, int columns,
+[[nodiscard]] std::string text_of(const std::vector<bench::comparison>& comparisons, int columns,
                                   text_style how);
 
 /// Measures what the host backend does beside the bare operations. Returns the exit code: 1 if a

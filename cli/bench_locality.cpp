@@ -20,19 +20,19 @@ std::string to_json(const bench::replay_report& report, int repeats) {
   out["repeats"] = repeats;
   out["rows"] = json::array();
   for (const bench::replay_row& row : report.rows) {
-    json one = {{"kernel", row.problem.name},
-                {"sizes", row.problem.sizes},
-                {"order", row.problem.order},
-                {"blocks", row.blocks},
-                {"requested_bytes", row.requested_bytes},
-                {"launches", row.launches},
-                {"seconds", from(row.time)}};
+    json object = {{"kernel", row.problem.name},
+                   {"sizes", row.problem.sizes},
+                   {"order", row.problem.order},
+                   {"blocks", row.blocks},
+                   {"requested_bytes", row.requested_bytes},
+                   {"launches", row.launches},
+                   {"seconds", from(row.time)}};
     if (row.simulated) {
-      one["simulated"] = {{"seconds", row.simulated->seconds},
-                          {"read_hit_rate", row.simulated->near_reads.rate()},
-                          {"memory_bytes", row.simulated->memory_bytes}};
+      object["simulated"] = {{"seconds", row.simulated->seconds},
+                             {"read_hit_rate", row.simulated->near_reads.rate()},
+                             {"memory_bytes", row.simulated->memory_bytes}};
     }
-    out["rows"].push_back(std::move(one));
+    out["rows"].push_back(std::move(object));
   }
   return text_of(out);
 }
@@ -50,10 +50,11 @@ std::string to_json(const bench::side_report& report, const bench::side_suite_op
   if (report.watts_most) out["watts_most"] = *report.watts_most;
   out["rows"] = json::array();
   for (const bench::side_row& row : report.rows) {
-    json one = {{"kernel", row.kernel}, {"placement", row.placement}, {"seconds", from(row.time)}};
-    if (row.bytes > 0) one["bytes"] = row.bytes;
-    if (row.watts) one["watts"] = from(*row.watts);
-    out["rows"].push_back(std::move(one));
+    json object = {
+        {"kernel", row.kernel}, {"placement", row.placement}, {"seconds", from(row.time)}};
+    if (row.bytes > 0) object["bytes"] = row.bytes;
+    if (row.watts) object["watts"] = from(*row.watts);
+    out["rows"].push_back(std::move(object));
   }
   return text_of(out);
 }
@@ -119,12 +120,12 @@ std::string text_of(const bench::replay_report& report, int columns, text_style 
          row.simulated ? fmt::format("{:.1f}", 1e6 * row.simulated->seconds) : "-",
          row.simulated ? fmt::format("{:.1f} %", 100 * row.simulated->near_reads.rate()) : "-"});
   }
-  const std::string by =
+  const std::string header =
       report.described.empty()
           ? "no description has its name, so nothing is simulated"
           : "simulated: us and hits of reads in L2, by devices/" + report.described + ".json";
-  return fmt::format("{}: reads and writes of kernels, block by block\n{}\n\n{}", report.device, by,
-                     rows.render(columns, how.utf8));
+  return fmt::format("{}: reads and writes of kernels, block by block\n{}\n\n{}", report.device,
+                     header, rows.render(columns, how.utf8));
 }
 
 std::string text_of(const bench::side_report& report, int columns, text_style how) {

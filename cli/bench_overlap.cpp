@@ -158,10 +158,10 @@ std::string text_of(const overlap_report& report, int columns, text_style how) {
       name_of(report.type), partials_text(report), report.library, 1e-9 * report.link_rate,
       1e-12 * report.memory_rate, patterns_of(report, columns, how),
       summary_of(report, columns, how));
-  for (const char* by : {automatic_exact, automatic_capacity}) {
-    if (const auto factors = report.library_over(by))
-      text += fmt::format("bulk_library graph / {}: mean {:.3f}, least {:.3f}\n", by, factors->mean,
-                          factors->least);
+  for (const char* label : {automatic_exact, automatic_capacity}) {
+    if (const auto factors = report.library_over(label))
+      text += fmt::format("bulk_library graph / {}: mean {:.3f}, least {:.3f}\n", label,
+                          factors->mean, factors->least);
   }
   for (const bench::overlap_bar& b : report.bars()) {
     text += fmt::format("{}: {:.3f} ({} {:.2f}, {})\n", b.what, b.value,

@@ -40,31 +40,31 @@ using clock_type = std::chrono::steady_clock;
 
 /// Matrix Market files in a folder, by name.
 std::vector<std::string> matrices_in(const std::string& folder) {
-  std::vector<std::string> found;
+  std::vector<std::string> devices;
   std::error_code wrong;
   for (std::filesystem::directory_iterator at(folder, wrong), end; !wrong && at != end;
        at.increment(wrong)) {
     const std::string path = at->path().string();
-    if (path.ends_with(".mtx") || path.ends_with(".mtx.gz")) found.push_back(path);
+    if (path.ends_with(".mtx") || path.ends_with(".mtx.gz")) devices.push_back(path);
   }
-  if (wrong || found.empty()) {
+  if (wrong || devices.empty()) {
     throw error(
         errc::invalid_argument,
         fmt::format("--matrices is {}; it has to be a folder with .mtx or .mtx.gz files", folder));
   }
-  std::ranges::sort(found);
-  return found;
+  std::ranges::sort(devices);
+  return devices;
 }
 
 /// At most `take` profiles of a table that are small enough, evenly spread over it.
 std::vector<sparse::named_profile> profiles_for(const spmv_bench_request& request) {
-  auto all = sparse::read_profiles(request.twins);
-  std::erase_if(all, [&](const auto& one) {
-    return one.profile.nnz > request.most_nnz || one.profile.rows > request.most_nnz;
+  auto twins = sparse::read_profiles(request.twins);
+  std::erase_if(twins, [&](const auto& twin) {
+    return twin.profile.nnz > request.most_nnz || twin.profile.rows > request.most_nnz;
   });
   std::vector<sparse::named_profile> some;
-  const std::size_t count = std::min(all.size(), static_cast<std::size_t>(request.take));
-  for (std::size_t i = 0; i < count; ++i) some.push_back(all[i * all.size() / count]);
+  const std::size_t count = std::min(twins.size(), static_cast<std::size_t>(request.take));
+  for (std::size_t i = 0; i < count; ++i) some.push_back(twins[i * twins.size() / count]);
   return some;
 }
 
@@ -104,7 +104,7 @@ class inputs {
     }
     std::erase_if(files_, [&](const std::string& path) { return done.contains(name_of(path)); });
     std::erase_if(stencils_,
-                  [&](const sparse::stencil& one) { return done.contains(std::string(one.name)); });
+                  [&](const sparse::stencil& s) { return done.contains(std::string(s.name)); });
     if (!stencils_.empty() && on_gpu) memory_rate_ = bench::gpu_memory_rate();
     for (std::size_t i = 0; i < profiles_.size(); ++i) {
       if (!done.contains(name_of(profiles_[i]))) twins_.push_back(i);
@@ -129,10 +129,11 @@ class inputs {
             return sparse::twin_of(like, band_of_twin(request_, like, i), i + 1);
           }));
     }
-    auto made = std::move(made_.front());
+    auto figures = std::move(made_.front());
     made_.pop_front();
     const std::string name = name_of(profiles_[twins_[twin]]);
-    return measure_or_leave(name, [&] { return bench::measure_spmv(name, made.get(), options); });
+    return measure_or_leave(name,
+                            [&] { return bench::measure_spmv(name, figures.get(), options); });
   }
 
  private:
@@ -204,19 +205,19 @@ class inputs {
 /// The fastest kernel that ran, of untax or of the library; null if none did.
 const spmv_figure* quickest(const spmv_figures& figures, bool of_library) {
   const spmv_figure* best = nullptr;
-  for (const spmv_figure& one : figures.kernels) {
-    if (!one.refused.empty() || way_of(one.kernel).on_host == of_library) continue;
-    if (best == nullptr || one.seconds < best->seconds) best = &one;
+  for (const spmv_figure& kernel : figures.kernels) {
+    if (!kernel.refused.empty() || way_of(kernel.kernel).on_host == of_library) continue;
+    if (best == nullptr || kernel.seconds < best->seconds) best = &kernel;
   }
   return best;
 }
 
-void print_best(const std::vector<spmv_figures>& all, bool single) {
+void print_best(const std::vector<spmv_figures>& suites, bool single) {
   using side = table::align;
   constexpr std::size_t most_rows = 150;
   // A host has no cuSPARSE.
   const bool has_library = std::ranges::any_of(
-      all, [](const spmv_figures& figures) { return quickest(figures, true) != nullptr; });
+      suites, [](const spmv_figures& figures) { return quickest(figures, true) != nullptr; });
   std::vector<table::column> columns = {{"matrix"},
                                         {"elements", side::right},
                                         {"best of untax"},
@@ -230,7 +231,7 @@ void print_best(const std::vector<spmv_figures>& all, bool single) {
   double logarithms = 0;
   int compared = 0;
   int slower = 0;
-  for (const spmv_figures& figures : all) {
+  for (const spmv_figures& figures : suites) {
     const spmv_figure* own = quickest(figures, false);
     const spmv_figure* library = quickest(figures, true);
     if (own == nullptr) continue;
@@ -240,7 +241,7 @@ void print_best(const std::vector<spmv_figures>& all, bool single) {
       ++compared;
       slower += ratio < 1 ? 1 : 0;
     }
-    if (all.size() > most_rows) continue;
+    if (suites.size() > most_rows) continue;
     std::vector<std::string> row = {
         figures.name, std::to_string(figures.profile.nnz), std::string(name_of(own->kernel)),
         fmt::format("{:.2f}", 1e6 * own->seconds),
@@ -252,9 +253,9 @@ void print_best(const std::vector<spmv_figures>& all, bool single) {
     }
     rows.add(row);
   }
-  if (all.size() <= most_rows) show(rows.render(width(stream::out), style(stream::out).utf8));
-  const auto rated = std::ranges::find_if(all, [](const auto& f) { return f.memory_rate > 0; });
-  if (rated != all.end())
+  if (suites.size() <= most_rows) show(rows.render(width(stream::out), style(stream::out).utf8));
+  const auto rated = std::ranges::find_if(suites, [](const auto& f) { return f.memory_rate > 0; });
+  if (rated != suites.end())
     show("a kernel that only reads memory reaches {:.0f} GB/s\n", 1e-9 * rated->memory_rate);
   if (compared > 0) {
     show(
@@ -265,14 +266,14 @@ void print_best(const std::vector<spmv_figures>& all, bool single) {
 }
 
 /// Prints which results are wrong. Returns whether none is.
-bool all_right(const std::vector<spmv_figures>& all, bool single) {
+bool all_right(const std::vector<spmv_figures>& suites, bool single) {
   const double most = single ? sparse::spmv_tolerance<float> : sparse::spmv_tolerance<double>;
   bool right = true;
-  for (const spmv_figures& figures : all) {
-    for (const spmv_figure& one : figures.kernels) {
-      if (!one.error || *one.error <= most) continue;
+  for (const spmv_figures& figures : suites) {
+    for (const spmv_figure& kernel : figures.kernels) {
+      if (!kernel.error || *kernel.error <= most) continue;
       complain(fmt::format("{}: {} is wrong by {:.2g} of the sum of absolute values", figures.name,
-                           name_of(one.kernel), *one.error));
+                           name_of(kernel.kernel), *kernel.error));
       right = false;
     }
   }

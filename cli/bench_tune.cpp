@@ -24,14 +24,14 @@ std::vector<tuned_problem> problems_of(const bench_options& asked, const std::ve
   const tune_request& request = asked.tune;
   const auto families = bench::tuned_families(asked.operator_name);
   if (!request.check) return bench::tuning_order(families, ranks, request.quick);
-  std::vector<tuned_problem> all;
+  std::vector<tuned_problem> problems;
   for (const int count : ranks) {
     for (const auto& family : families) {
       const auto some = bench::held_out_problems(family, count, request.held_out);
-      all.insert(all.end(), some.begin(), some.end());
+      problems.insert(problems.end(), some.begin(), some.end());
     }
   }
-  return all;
+  return problems;
 }
 
 using side = table::align;
@@ -55,8 +55,8 @@ std::string tables_of(const Entries& entries, const std::vector<table::column>& 
 
 std::string text_of(const tuning_table& measured, int columns, text_style how) {
   const auto add = [](table& rows, const tuning_entry& entry) {
-    const auto best =
-        std::ranges::min_element(entry.seconds, {}, [](const auto& one) { return one.second; });
+    const auto best = std::ranges::min_element(entry.seconds, {},
+                                               [](const auto& element) { return element.second; });
     const auto library = entry.seconds.find(pattern::bulk_library);
     const bool compared = library != entry.seconds.end();
     rows.add({shape_text(entry.problem), std::string(name_of(best->first)),
@@ -115,13 +115,13 @@ int run_tune(const bench_options& asked) {
     (void)place_in("--operator", asked.operator_name, known);
   }
   if (ranks.empty()) {
-    const device_survey here = survey_devices(false);
-    if (here.devices.size() < 2) {
+    const device_survey survey = survey_devices(false);
+    if (survey.devices.size() < 2) {
       throw error(errc::unsupported,
                   fmt::format("bench tune measures between two GPUs or more; {}",
-                              here.problem.empty() ? "there is one" : here.problem));
+                              survey.problem.empty() ? "there is one" : survey.problem));
     }
-    ranks.push_back(static_cast<int>(here.devices.size()));
+    ranks.push_back(static_cast<int>(survey.devices.size()));
   }
   for (const int count : ranks) {
     if (count < 2)

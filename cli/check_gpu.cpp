@@ -123,9 +123,9 @@ bool gpu_check_report::right() const {
 
 const std::vector<std::string>& gpu_names() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const gpu_model& model : models) all.emplace_back(model.name);
-    return all;
+    std::vector<std::string> findings;
+    for (const gpu_model& model : models) findings.emplace_back(model.name);
+    return findings;
   }();
   return names;
 }

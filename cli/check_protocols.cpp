@@ -14,18 +14,18 @@ check_report check_protocols(const check_request& request) {
     const auto advance = [&] {
       if (request.progress) request.progress(variant.name);
     };
-    variant_findings found{variant, 0, 0, {}, {}};
+    variant_findings findings{variant, 0, 0, {}, {}};
     for (int ranks = 1; ranks <= most_ranks_of_schedules; ++ranks) {
-      prove_schedules(found, ranks, request.effort);
+      prove_schedules(findings, ranks, request.effort);
       advance();
     }
     for (const int ranks : request.effort.ranks) {
-      explore_executions(found, ranks, request.effort);
+      explore_executions(findings, ranks, request.effort);
       advance();
     }
-    hunt_mutants(found, request.effort);
+    hunt_mutants(findings, request.effort);
     advance();
-    report.variants.push_back(std::move(found));
+    report.variants.push_back(std::move(findings));
   }
   return report;
 }

@@ -31,28 +31,28 @@ namespace untax::cli {
 namespace {
 
 diagnosis processor(const machine_facts& facts) {
-  diagnosis found{"processor", mood::good,
-                  fmt::format("{}, {} of {} hardware threads can be used", facts.cpu, facts.cores,
-                              facts.cores_present)};
-  if (facts.numa_nodes > 1) found.text += fmt::format(", {} NUMA nodes", facts.numa_nodes);
+  diagnosis result{"processor", mood::good,
+                   fmt::format("{}, {} of {} hardware threads can be used", facts.cpu, facts.cores,
+                               facts.cores_present)};
+  if (facts.numa_nodes > 1) result.text += fmt::format(", {} NUMA nodes", facts.numa_nodes);
   if (facts.cores < 2) {
-    found.verdict = mood::warning;
-    found.text += "; ranks take turns, so nothing can overlap and measured taxes mean little";
+    result.verdict = mood::warning;
+    result.text += "; ranks take turns, so nothing can overlap and measured taxes mean little";
   }
-  return found;
+  return result;
 }
 
 diagnosis memory(const machine_facts& facts) {
   constexpr std::size_t comfortable = std::size_t{4} << 30;
-  diagnosis found{"memory", mood::good,
-                  fmt::format("{} of {} available", format_bytes(facts.memory_available),
-                              format_bytes(facts.memory_bytes))};
+  diagnosis result{"memory", mood::good,
+                   fmt::format("{} of {} available", format_bytes(facts.memory_available),
+                               format_bytes(facts.memory_bytes))};
   if (facts.memory_available < comfortable) {
-    found.verdict = mood::warning;
-    found.text +=
+    result.verdict = mood::warning;
+    result.text +=
         "; `untax taxes` of large models needs up to 12 GiB, so take a small one or fewer tokens";
   }
-  return found;
+  return result;
 }
 
 // Two ranks pass a number back and forth, which uses heap, put, signal and wait. An invalid
@@ -96,17 +96,18 @@ std::string refused(const char* call) {
 // Checks what `--processes` needs of the system: anonymous shared memory, and notice of the end of
 // a process.
 diagnosis ranks_as_processes() {
-  diagnosis found{"processes", mood::good, "shared memory and process handles work"};
+  diagnosis result{"processes", mood::good, "shared memory and process handles work"};
   const int shared = memfd_create("untax doctor", MFD_CLOEXEC);
   const int process = shared < 0 ? -1 : static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
   if (shared < 0 || process < 0) {
-    found.verdict = mood::warning;
-    found.text = refused(shared < 0 ? "memfd_create" : "pidfd_open") +
-                 "; ranks can only be threads here, which is enough for everything but --processes";
+    result.verdict = mood::warning;
+    result.text =
+        refused(shared < 0 ? "memfd_create" : "pidfd_open") +
+        "; ranks can only be threads here, which is enough for everything but --processes";
   }
   if (process >= 0) close(process);
   if (shared >= 0) close(shared);
-  return found;
+  return result;
 }
 
 diagnosis meeting_directory(const environment& variables) {
@@ -123,10 +124,10 @@ diagnosis meeting_directory(const environment& variables) {
 
 diagnosis launcher(const environment& variables) {
   try {
-    const placement here = placement_from(variables);
-    if (here.launcher.empty()) return {"launcher", mood::good, "none: started alone"};
+    const placement place = placement_from(variables);
+    if (place.launcher.empty()) return {"launcher", mood::good, "none: started alone"};
     return {"launcher", mood::good,
-            fmt::format("{}, rank {} of {}", here.launcher, here.rank, here.world_size)};
+            fmt::format("{}, rank {} of {}", place.launcher, place.rank, place.world_size)};
   } catch (const error& wrong) {
     return {"launcher", mood::bad, wrong.what()};
   }
@@ -134,36 +135,36 @@ diagnosis launcher(const environment& variables) {
 
 // Warns of unknown variables with untax's prefix, which are probably misspelt.
 std::vector<diagnosis> unknown_variables() {
-  std::vector<diagnosis> found;
+  std::vector<diagnosis> diagnoses;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::string_view name = text.substr(0, text.find('='));
     if (!name.starts_with("UNTAX_")) continue;
     bool known = false;
-    for (const environment_variable* one : environment_variables())
-      known = known || name == one->name;
+    for (const environment_variable* variable : environment_variables())
+      known = known || name == variable->name;
     if (!known) {
-      found.push_back(
+      diagnoses.push_back(
           {"environment", mood::warning,
            fmt::format("{} is no variable of untax and has no effect; the list below has all",
                        name)});
     }
   }
-  return found;
+  return diagnoses;
 }
 
 std::string variable_list(const environment& variables, int columns) {
   constexpr std::size_t indent = 4;
   std::size_t longest = 0;
-  for (const environment_variable* one : environment_variables())
-    longest = std::max(longest, std::string_view(one->name).size());
+  for (const environment_variable* variable : environment_variables())
+    longest = std::max(longest, std::string_view(variable->name).size());
   std::string list;
-  for (const environment_variable* one : environment_variables()) {
+  for (const environment_variable* variable : environment_variables()) {
     const std::string otherwise =
-        *one->fallback == '\0' ? "-" : fmt::format("- ({})", one->fallback);
-    list +=
-        fmt::format("{:<{}}  {}\n", one->name, longest, variables.text(*one).value_or(otherwise));
-    list += wrapped(one->meaning, columns, std::string(indent, ' '));
+        *variable->fallback == '\0' ? "-" : fmt::format("- ({})", variable->fallback);
+    list += fmt::format("{:<{}}  {}\n", variable->name, longest,
+                        variables.text(*variable).value_or(otherwise));
+    list += wrapped(variable->meaning, columns, std::string(indent, ' '));
   }
   return list;
 }
@@ -183,32 +184,32 @@ int examine() {
   const environment variables;
   const machine_facts facts = read_machine();
 
-  std::vector<diagnosis> all = {processor(facts),
-                                memory(facts),
-                                {"system", mood::good, facts.system},
-                                launcher(variables),
-                                meeting_directory(variables),
-                                ranks_as_processes(),
-                                ranks_as_threads()};
+  std::vector<diagnosis> diagnoses = {processor(facts),
+                                      memory(facts),
+                                      {"system", mood::good, facts.system},
+                                      launcher(variables),
+                                      meeting_directory(variables),
+                                      ranks_as_processes(),
+                                      ranks_as_threads()};
   gpu_examination gpus = examine_gpus(heap_bytes(variables), columns, how);
-  for (auto& one : gpus.findings) all.push_back(std::move(one));
-  for (auto& one : unknown_variables()) all.push_back(std::move(one));
+  for (auto& finding : gpus.findings) diagnoses.push_back(std::move(finding));
+  for (auto& variable : unknown_variables()) diagnoses.push_back(std::move(variable));
 
   std::string text = fmt::format("untax {} ({})\n\n", version, build_commit());
   int bad = 0;
-  for (const diagnosis& one : all) {
+  for (const diagnosis& d : diagnoses) {
     static constexpr std::array<const char*, 3> words = {"ok", "warning", "failure"};
-    const std::string word = fmt::format("{:<8}", words.at(static_cast<std::size_t>(one.verdict)));
-    const std::string body = wrapped(one.text, columns, std::string(25, ' '));
-    text += fmt::format("  {} {:<13} {}", coloured(word, one.verdict, how), one.subject,
-                        body.substr(25));
-    bad += one.verdict == mood::bad ? 1 : 0;
+    const std::string word = fmt::format("{:<8}", words.at(static_cast<std::size_t>(d.verdict)));
+    const std::string body = wrapped(d.text, columns, std::string(25, ' '));
+    text +=
+        fmt::format("  {} {:<13} {}", coloured(word, d.verdict, how), d.subject, body.substr(25));
+    bad += d.verdict == mood::bad ? 1 : 0;
   }
   text += gpus.matrix;
   text += "\nEnvironment (- is not set, with the value that then holds)\n\n" +
           variable_list(variables, columns);
   text += bad == 0 ? "\nEverything that untax needs works.\n"
-                   : fmt::format("\n{} of {} checks failed.\n", bad, all.size());
+                   : fmt::format("\n{} of {} checks failed.\n", bad, diagnoses.size());
   print(text);
   return bad == 0 ? 0 : 1;
 }

@@ -23,7 +23,7 @@ struct gpu_examination {
 };
 
 /// A matrix of access, rates and signal times between GPUs; empty for a single GPU.
-[[nodiscard]] std::string peers_of(const device_survey& found, int columns, text_style how);
+[[nodiscard]] std::string peers_of(const device_survey& survey, int columns, text_style how);
 
 /// Checks the GPUs. `heap_bytes` is the size of each rank's symmetric heap.
 [[nodiscard]] gpu_examination examine_gpus(std::size_t heap_bytes, int columns, text_style how);

@@ -24,26 +24,26 @@ std::string pair_name(std::size_t from, std::size_t to) { return fmt::format("{}
 
 /// Calls `f(from, to, facts)` for each ordered pair of different GPUs.
 template <class F>
-void each_pair(const device_survey& found, const F& f) {
-  for (std::size_t from = 0; from < found.peers.size(); ++from) {
-    for (std::size_t to = 0; to < found.peers.size(); ++to) {
-      if (from != to) f(from, to, found.peers[from][to]);
+void each_pair(const device_survey& survey, const F& f) {
+  for (std::size_t from = 0; from < survey.peers.size(); ++from) {
+    for (std::size_t to = 0; to < survey.peers.size(); ++to) {
+      if (from != to) f(from, to, survey.peers[from][to]);
     }
   }
 }
 
 /// The pairs for which `wrong` holds: a few by name, and the number of the others.
 template <class Predicate>
-std::string pairs_where(const device_survey& found, const Predicate& wrong) {
+std::string pairs_where(const device_survey& survey, const Predicate& wrong) {
   constexpr std::size_t named = 6;
   std::vector<std::string> names;
-  each_pair(found, [&](std::size_t from, std::size_t to, const peer_facts& p) {
+  each_pair(survey, [&](std::size_t from, std::size_t to, const peer_facts& p) {
     if (wrong(p)) names.push_back(pair_name(from, to));
   });
-  const std::size_t all = names.size();
-  names.resize(std::min(all, named));
+  const std::size_t count = names.size();
+  names.resize(std::min(count, named));
   return fmt::format("{}{}", fmt::join(names, ", "),
-                     all > named ? fmt::format(" and {} others", all - named) : "");
+                     count > named ? fmt::format(" and {} others", count - named) : "");
 }
 
 std::string one_line(const device_facts& d) {
@@ -54,32 +54,32 @@ std::string one_line(const device_facts& d) {
   return text + ")";
 }
 
-diagnosis which(const device_survey& found) {
+diagnosis which(const device_survey& survey) {
   std::map<std::string, int> kinds;
-  for (const device_facts& d : found.devices) ++kinds[one_line(d)];
+  for (const device_facts& d : survey.devices) ++kinds[one_line(d)];
   std::vector<std::string> texts;
   for (const auto& [text, count] : kinds) texts.push_back(fmt::format("{} x {}", count, text));
   return {"GPUs", mood::good, fmt::format("{}", fmt::join(texts, "; "))};
 }
 
-diagnosis software(const device_survey& found) {
+diagnosis software(const device_survey& survey) {
   return {"CUDA", mood::good,
-          fmt::format("driver {}; {} in this program; {}", found.driver, found.runtime,
+          fmt::format("driver {}; {} in this program; {}", survey.driver, survey.runtime,
                       bulk::nccl().text)};
 }
 
-diagnosis multicast(const device_survey& found) {
-  const bool there = std::any_of(found.devices.begin(), found.devices.end(),
-                                 [](const device_facts& d) { return d.multicast; });
-  return {
-      "multicast", mood::good,
-      fmt::format("{} by the GPUs; untax does not use it", there ? "supported" : "not supported")};
+diagnosis multicast(const device_survey& survey) {
+  const bool present = std::any_of(survey.devices.begin(), survey.devices.end(),
+                                   [](const device_facts& d) { return d.multicast; });
+  return {"multicast", mood::good,
+          fmt::format("{} by the GPUs; untax does not use it",
+                      present ? "supported" : "not supported")};
 }
 
 /// Collects what would make untax slow or impossible here.
 class obstacles {
  public:
-  explicit obstacles(const device_survey& found) : found_(found) {}
+  explicit obstacles(const device_survey& survey) : found_(survey) {}
 
   void of_devices(std::size_t heap_bytes) {
     for (std::size_t i = 0; i < found_.devices.size(); ++i) {
@@ -152,17 +152,17 @@ class obstacles {
 
 }  // namespace
 
-std::string peers_of(const device_survey& found, int columns, text_style how) {
-  if (found.devices.size() < 2) return "";
+std::string peers_of(const device_survey& survey, int columns, text_style how) {
+  if (survey.devices.size() < 2) return "";
   using side = table::align;
   std::vector<table::column> titles = {{"from \\ to"}};
-  for (std::size_t to = 0; to < found.devices.size(); ++to)
+  for (std::size_t to = 0; to < survey.devices.size(); ++to)
     titles.push_back({fmt::format("GPU {}", to), side::right});
   table rows(std::move(titles));
-  for (std::size_t from = 0; from < found.devices.size(); ++from) {
+  for (std::size_t from = 0; from < survey.devices.size(); ++from) {
     std::vector<std::string> cells = {fmt::format("GPU {}", from)};
-    for (std::size_t to = 0; to < found.devices.size(); ++to) {
-      const peer_facts& p = found.peers[from][to];
+    for (std::size_t to = 0; to < survey.devices.size(); ++to) {
+      const peer_facts& p = survey.peers[from][to];
       if (from == to) {
         cells.emplace_back("-");
       } else if (!p.access) {
@@ -181,18 +181,18 @@ std::string peers_of(const device_survey& found, int columns, text_style how) {
 }
 
 gpu_examination examine_gpus(std::size_t heap_bytes, int columns, text_style how) {
-  const device_survey found = survey_devices(true);
-  if (!found.problem.empty()) {
-    return {{{"GPUs", mood::good, found.problem + "; work on the CPU needs none"}}, ""};
+  const device_survey survey = survey_devices(true);
+  if (!survey.problem.empty()) {
+    return {{{"GPUs", mood::good, survey.problem + "; work on the CPU needs none"}}, ""};
   }
   gpu_examination result;
-  result.findings = {which(found), software(found), multicast(found)};
-  obstacles wrong(found);
+  result.findings = {which(survey), software(survey), multicast(survey)};
+  obstacles wrong(survey);
   wrong.of_devices(heap_bytes);
   wrong.of_pairs();
   wrong.of_system();
   for (diagnosis& d : wrong.take()) result.findings.push_back(std::move(d));
-  result.matrix = peers_of(found, columns, how);
+  result.matrix = peers_of(survey, columns, how);
   return result;
 }
 

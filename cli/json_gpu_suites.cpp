@@ -16,10 +16,10 @@ namespace {
 /// The first fields of the JSON of a suite that measures GPUs.
 json device_head(std::string_view format, int ranks, int repeats) {
   json out = head(format);
-  const device_survey found = survey_devices(false);
-  if (!found.devices.empty()) out["device"] = found.devices.front().name;
-  out["driver"] = found.driver;
-  out["runtime"] = found.runtime;
+  const device_survey survey = survey_devices(false);
+  if (!survey.devices.empty()) out["device"] = survey.devices.front().name;
+  out["driver"] = survey.driver;
+  out["runtime"] = survey.runtime;
   out["ranks"] = ranks;
   out["repeats"] = repeats;
   return out;
@@ -80,22 +80,22 @@ std::string to_json(const bench::rma_report& report, int repeats) {
   constexpr const char* tables[] = {"blocks", "sizes", "pairs", "all", "latency", "atomics"};
   json out = device_head("untax-bench-rma", report.ranks, repeats);
   for (const bench::rma_figure& f : report.figures) {
-    json one = {{"table", tables[static_cast<std::size_t>(f.table)]},
-                {"what", f.what},
-                {"method", f.method},
-                {"from", f.from},
-                {"to", f.to},
-                {"blocks", f.blocks},
-                {"bytes", f.bytes},
-                {"seconds", from(f.time)},
-                {"bound", f.bound}};
-    if (f.bytes > 0) one["bytes_per_second"] = f.rate();
+    json object = {{"table", tables[static_cast<std::size_t>(f.table)]},
+                   {"what", f.what},
+                   {"method", f.method},
+                   {"from", f.from},
+                   {"to", f.to},
+                   {"blocks", f.blocks},
+                   {"bytes", f.bytes},
+                   {"seconds", from(f.time)},
+                   {"bound", f.bound}};
+    if (f.bytes > 0) object["bytes_per_second"] = f.rate();
     if (f.bar > 0) {
-      one["bar"] = f.bar;
-      one["met"] = f.met();
-      one["met_by_any"] = met_by_any(report, f);
+      object["bar"] = f.bar;
+      object["met"] = f.met();
+      object["met_by_any"] = met_by_any(report, f);
     }
-    out["figures"].push_back(std::move(one));
+    out["figures"].push_back(std::move(object));
   }
   return text_of(out);
 }
@@ -111,13 +111,13 @@ std::string to_json(const bench::collective_report& report, int repeats) {
   for (const bench::collective_row& row : report.rows) {
     json figures = json::array();
     for (const bench::collective_figure& f : row.figures) {
-      json one = {{"by", f.variant}, {"explanation", f.explanation}};
+      json object = {{"by", f.variant}, {"explanation", f.explanation}};
       if (f.time) {
-        one["seconds"] = from(*f.time);
+        object["seconds"] = from(*f.time);
       } else {
-        one["refusal"] = f.refusal;
+        object["refusal"] = f.refusal;
       }
-      figures.push_back(std::move(one));
+      figures.push_back(std::move(object));
     }
     out["collectives"].push_back({{"collective", name_of(row.kind)},
                                   {"bytes", row.bytes},
@@ -148,17 +148,17 @@ std::string to_json(const bench::gemm_report& report, int repeats) {
       bar("cuBLASLt / time, least", report.worst()->ratio(), report.least_bar());
   }
   for (const bench::gemm_row& row : report.rows) {
-    json one = {{"m", row.m},
-                {"n", row.n},
-                {"k", row.k},
-                {"plan", row.plan},
-                {"seconds", from(row.time)},
-                {"library_seconds", from(row.library_time)},
-                {"relative_difference", row.relative_error}};
-    if (report.invariant) one["invariant_seconds"] = from(row.invariant_time);
-    if (report.traced) one["traced_seconds"] = from(row.traced_time);
-    for (const bench::timed_plan& timed : row.plans) one["plans"].push_back(from(timed));
-    out["gemms"].push_back(std::move(one));
+    json object = {{"m", row.m},
+                   {"n", row.n},
+                   {"k", row.k},
+                   {"plan", row.plan},
+                   {"seconds", from(row.time)},
+                   {"library_seconds", from(row.library_time)},
+                   {"relative_difference", row.relative_error}};
+    if (report.invariant) object["invariant_seconds"] = from(row.invariant_time);
+    if (report.traced) object["traced_seconds"] = from(row.traced_time);
+    for (const bench::timed_plan& timed : row.plans) object["plans"].push_back(from(timed));
+    out["gemms"].push_back(std::move(object));
   }
   return text_of(out);
 }
@@ -170,17 +170,17 @@ std::string to_json(const bench::shared_report& report, int repeats) {
   for (const bench::shared_row& row : report.rows) {
     json figures = json::array();
     for (const pattern_figure& f : row.figures) {
-      json one = {{"by", f.by}};
+      json object = {{"by", f.by}};
       if (f.time) {
-        one["seconds"] = from(*f.time);
-        if (f.traced_time) one["traced_seconds"] = from(*f.traced_time);
-        one["relative_error"] = f.error;
-        one["right"] = f.error <= row.tolerance;
-        one["explanation"] = f.explanation;
+        object["seconds"] = from(*f.time);
+        if (f.traced_time) object["traced_seconds"] = from(*f.traced_time);
+        object["relative_error"] = f.error;
+        object["right"] = f.error <= row.tolerance;
+        object["explanation"] = f.explanation;
       } else {
-        one["refusal"] = f.refusal;
+        object["refusal"] = f.refusal;
       }
-      figures.push_back(std::move(one));
+      figures.push_back(std::move(object));
     }
     const gemm_problem& p = row.problem;
     out["problems"].push_back({{"operator", row.operator_name},
@@ -210,13 +210,13 @@ std::string to_json(const bench::overlap_report& report, int repeats) {
   for (const bench::overlap_row& row : report.rows) {
     json figures = json::array();
     for (const pattern_figure& f : row.figures) {
-      json one = {{"by", f.by}, {"whole", f.how.has_value()}, {"library", f.library}};
-      if (f.how) one["explanation"] = f.explanation;
-      if (f.time) one["seconds"] = from(*f.time);
-      if (f.time && f.how) one["relative_error"] = f.error;
-      if (f.time && f.how) one["right"] = row.right(f);
-      if (!f.time) one["refusal"] = f.refusal;
-      figures.push_back(std::move(one));
+      json object = {{"by", f.by}, {"whole", f.how.has_value()}, {"library", f.library}};
+      if (f.how) object["explanation"] = f.explanation;
+      if (f.time) object["seconds"] = from(*f.time);
+      if (f.time && f.how) object["relative_error"] = f.error;
+      if (f.time && f.how) object["right"] = row.right(f);
+      if (!f.time) object["refusal"] = f.refusal;
+      figures.push_back(std::move(object));
     }
     json problem = {{"m", row.problem.m}, {"n", row.problem.n}, {"k", row.problem.k}};
     if (operator_named(report.operator_name).gathers)

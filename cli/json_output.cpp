@@ -72,9 +72,9 @@ std::string to_json(const run_report& report) {
     out["right"] = report.right();
   }
   for (const auto& result : report.results) {
-    json one = from(result, work.what, report.ranks);
-    if (work.verify && result.error) one["right"] = report.right(result);
-    out["patterns"].push_back(std::move(one));
+    json object = from(result, work.what, report.ranks);
+    if (work.verify && result.error) object["right"] = report.right(result);
+    out["patterns"].push_back(std::move(object));
   }
   return text_of(out);
 }
@@ -127,10 +127,10 @@ std::string to_json(const check_report& report) {
   return text_of(out);
 }
 
-std::string to_json(const std::vector<bench::comparison>& all, int repeats) {
+std::string to_json(const std::vector<bench::comparison>& comparisons, int repeats) {
   json out = head("untax-bench-host");
   out["repeats"] = repeats;
-  for (const bench::comparison& c : all) {
+  for (const bench::comparison& c : comparisons) {
     out["comparisons"].push_back({{"name", c.name},
                                   {"reference", c.reference},
                                   {"seconds", from(c.time)},
@@ -142,15 +142,15 @@ std::string to_json(const std::vector<bench::comparison>& all, int repeats) {
   return text_of(out);
 }
 
-std::string to_json(const std::vector<bench::operator_figures>& all, int ranks, int repeats) {
+std::string to_json(const std::vector<bench::operator_figures>& suites, int ranks, int repeats) {
   json out = head("untax-bench-operators");
   out["ranks"] = ranks;
   out["repeats"] = repeats;
-  for (const bench::operator_figures& figures : all) {
-    json one = from(figures.what);
+  for (const bench::operator_figures& figures : suites) {
+    json object = from(figures.what);
     for (const auto& result : figures.results)
-      one["patterns"].push_back(from(result, figures.what, ranks));
-    out["problems"].push_back(std::move(one));
+      object["patterns"].push_back(from(result, figures.what, ranks));
+    out["problems"].push_back(std::move(object));
   }
   return text_of(out);
 }

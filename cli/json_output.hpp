@@ -25,8 +25,8 @@ namespace untax::cli {
 [[nodiscard]] std::string to_json(const run_report& report);
 [[nodiscard]] std::string to_json(const check_report& report);
 [[nodiscard]] std::string to_json(const gpu_check_report& report);
-[[nodiscard]] std::string to_json(const std::vector<bench::comparison>& all, int repeats);
-[[nodiscard]] std::string to_json(const std::vector<bench::operator_figures>& all, int ranks,
+[[nodiscard]] std::string to_json(const std::vector<bench::comparison>& comparisons, int repeats);
+[[nodiscard]] std::string to_json(const std::vector<bench::operator_figures>& suites, int ranks,
                                   int repeats);
 [[nodiscard]] std::string to_json(const bench::rma_report& report, int repeats);
 [[nodiscard]] std::string to_json(const bench::collective_report& report, int repeats);

@@ -95,7 +95,7 @@ void require_known(const char* what, const std::string& name,
                    const std::vector<std::string>& others) {
   if (is_path(name)) return;
   std::vector<std::string> known;
-  for (const locality::named_text& one : texts) known.push_back(one.name);
+  for (const locality::named_text& text : texts) known.push_back(text.name);
   if (std::ranges::find(known, name) != known.end()) return;
   const std::string names = alternatives(known);
   known.insert(known.end(), others.begin(), others.end());
@@ -117,21 +117,21 @@ double number_of(const std::string& text, std::size_t from, const std::string& w
 }
 
 locality::kernel::sizes sizes_of(const locality_options& options) {
-  locality::kernel::sizes made;
+  locality::kernel::sizes result;
   for (const auto& [name, value] : options.sizes) {
-    if (value >= 0) made[name] = value;
+    if (value >= 0) result[name] = value;
   }
   for (const std::string& text : options.values) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) (void)number_of("", 0, text);
     const std::string name = text.substr(0, equals);
-    if (!made.emplace(name, number_of(text, equals + 1, text)).second) {
+    if (!result.emplace(name, number_of(text, equals + 1, text)).second) {
       throw error(errc::invalid_argument,
                   fmt::format("the size {} is there twice; give it once, as {} or as an option",
                               name, text));
     }
   }
-  return made;
+  return result;
 }
 
 void list() {
@@ -147,8 +147,8 @@ void list() {
   list_kernels("Kernels\n", locality::built_in_kernels());
   list_kernels("Kernels of arXiv 2508.20258 (SwizzlePerf)\n", locality::swizzleperf_kernels());
   text += "Devices\n";
-  for (const locality::named_text& one : locality::built_in_devices())
-    text += fmt::format("  {:<31}{}\n", one.name, locality::device_named(one.name).title);
+  for (const locality::named_text& device : locality::built_in_devices())
+    text += fmt::format("  {:<31}{}\n", device.name, locality::device_named(device.name).title);
   show(text);
 }
 
@@ -290,18 +290,18 @@ void carry_out(const CLI::App& verb, const locality_options& options, int& statu
     std::optional<progress_bar> bar;
     asked.begin = [&bar](int steps) { bar.emplace("locality", steps); };
     asked.progress = [&bar] { bar->advance(); };
-    const locality::search_result found = locality::search(k, d, asked);
+    const locality::search_result result = locality::search(k, d, asked);
     bar.reset();
-    write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d));
-    if (prints_text(options)) show(locality::text_of(found, k, d));
-    return emit(options, found.best.front().order, k, d);
+    write_file(options.json, options.json.empty() ? "" : locality::json_of(result, k, d));
+    if (prints_text(options)) show(locality::text_of(result, k, d));
+    return emit(options, result.best.front().order, k, d);
   }
-  const locality::outcome found =
+  const locality::outcome result =
       locality::simulate(k, d, {order.table(k.blocks()), order.way}, {}, assumed(options));
-  write_file(options.json, options.json.empty() ? "" : locality::json_of(found, k, d, order.name));
+  write_file(options.json, options.json.empty() ? "" : locality::json_of(result, k, d, order.name));
   if (prints_text(options)) {
     show(fmt::format("{}\n{}: {} blocks, {}\n\n{}", k.title(), d.title, k.blocks(), order.name,
-                     locality::text_of(found, k, d)));
+                     locality::text_of(result, k, d)));
   }
   emit(options, order, k, d);
 }

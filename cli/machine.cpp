@@ -120,11 +120,12 @@ int carry_out(const machine_options& options) {
           errc::invalid_argument,
           fmt::format("--judge: no figures of {} x {} or more among these files", least, m.device));
     }
-    const judgement found = judge(p, known);
-    if (!options.out.empty()) write_text(options.out, summary_of(found, m));
-    write_shown(options, json_of(found, m));
-    if (!options.markdown.empty()) write_text(options.markdown, markdown_of(found, m));
-    if (!options.to_stdout()) print(text_of(found, m, width(stream::out), style(stream::out).utf8));
+    const judgement result = judge(p, known);
+    if (!options.out.empty()) write_text(options.out, summary_of(result, m));
+    write_shown(options, json_of(result, m));
+    if (!options.markdown.empty()) write_text(options.markdown, markdown_of(result, m));
+    if (!options.to_stdout())
+      print(text_of(result, m, width(stream::out), style(stream::out).utf8));
     return 0;
   }
   describe(m, options);

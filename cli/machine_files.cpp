@@ -21,13 +21,13 @@ calibration calibration_of(const timing::machine& m, const std::string& file) {
 }
 
 std::string prediction_text(const timing::machine& m, const std::string& file) {
-  const std::string by = fmt::format("predicted for {} by untax's timing engine", m.title());
-  if (m.judgement.empty()) return by + ", which was not judged on such a machine";
+  const std::string origin = fmt::format("predicted for {} by untax's timing engine", m.title());
+  if (m.judgement.empty()) return origin + ", which was not judged on such a machine";
   const judgement_summary known = load_judgement(beside(file, m.judgement));
   return fmt::format(
       "{}, whose mean error on measurements{} is {:.1f} %, and more for single figures "
       "(docs/timing.md)",
-      by,
+      origin,
       m.measured && m.device == known.device
           ? std::string()
           : fmt::format(", of {} x {},", known.ranks, known.device),

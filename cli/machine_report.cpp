@@ -28,7 +28,7 @@ struct bar {
 };
 
 std::vector<bar> bars_of(const judgement& j) {
-  const auto share = [](int part, int of) { return of == 0 ? 1.0 : 1.0 * part / of; };
+  const auto share = [](int part, int total) { return total == 0 ? 1.0 : 1.0 * part / total; };
   const double orders = share(j.orders_right, j.orders);
   std::vector<bar> bars = {{"mean absolute error", fmt::format("{:.1f} %", 100 * j.mean_error),
                             "at most 12 %", j.mean_error <= 0.12},
@@ -53,37 +53,37 @@ std::string head_of(const judgement& j, const timing::machine& m) {
 using rows = std::vector<std::vector<std::string>>;
 
 rows rows_of_bars(const judgement& j) {
-  rows all;
+  rows table;
   for (const bar& b : bars_of(j))
-    all.push_back({b.what, b.value, b.right, b.met ? "met" : "missed"});
-  return all;
+    table.push_back({b.what, b.value, b.right, b.met ? "met" : "missed"});
+  return table;
 }
 rows rows_of_groups(const judgement& j) {
-  rows all;
+  rows table;
   for (const judged_group& g : j.groups) {
-    all.push_back({g.name, std::to_string(g.figures), fmt::format("{:.1f} %", 100 * g.mean),
-                   percent(g.worst), fmt::format("{:.0f} %", 100 * g.within)});
+    table.push_back({g.name, std::to_string(g.figures), fmt::format("{:.1f} %", 100 * g.mean),
+                     percent(g.worst), fmt::format("{:.0f} %", 100 * g.within)});
   }
-  return all;
+  return table;
 }
 rows rows_of_terms(const judgement& j) {
-  rows all;
+  rows table;
   for (const judged_term& t : j.terms) {
     timed_case c = t.row.what;
     c.by = fmt::format("E{}", t.term);
-    all.push_back({c.text(), microseconds(t.row.steps[t.term]), microseconds(t.seconds),
-                   percent(t.error()), t.good() ? "" : "missed"});
+    table.push_back({c.text(), microseconds(t.row.steps[t.term]), microseconds(t.seconds),
+                     percent(t.error()), t.good() ? "" : "missed"});
   }
-  return all;
+  return table;
 }
 rows rows_of_worst(const judgement& j) {
-  rows all;
+  rows table;
   for (std::size_t i = 0; i < std::min(shown, j.figures.size()); ++i) {
-    const judged& one = j.figures[i];
-    all.push_back({one.what.what.text(), microseconds(one.what.seconds), microseconds(one.seconds),
-                   percent(one.error())});
+    const judged& figure = j.figures[i];
+    table.push_back({figure.what.what.text(), microseconds(figure.what.seconds),
+                     microseconds(figure.seconds), percent(figure.error())});
   }
-  return all;
+  return table;
 }
 
 struct section {
@@ -94,7 +94,7 @@ struct section {
 
 std::vector<section> sections_of(const judgement& j) {
   constexpr auto right = text_table::align::right;
-  std::vector<section> all = {
+  std::vector<section> sections = {
       {"Bars", {{"what"}, {"found", right}, {"bar"}, {""}}, rows_of_bars(j)},
       {"By operator and way, the worst first",
        {{"what"},
@@ -104,15 +104,16 @@ std::vector<section> sections_of(const judgement& j) {
         {"within 25 %", right}},
        rows_of_groups(j)}};
   if (!j.terms.empty()) {
-    all.push_back(
+    sections.push_back(
         {"Terms of the taxes, the worst first",
          {{"term"}, {"measured, us", right}, {"predicted, us", right}, {"error", right}, {""}},
          rows_of_terms(j)});
   }
-  all.push_back({"The worst figures",
-                 {{"figure"}, {"measured, us", right}, {"predicted, us", right}, {"error", right}},
-                 rows_of_worst(j)});
-  return all;
+  sections.push_back(
+      {"The worst figures",
+       {{"figure"}, {"measured, us", right}, {"predicted, us", right}, {"error", right}},
+       rows_of_worst(j)});
+  return sections;
 }
 
 }  // namespace
@@ -136,9 +137,9 @@ std::string text_of(const timing::machine& m, int width, bool utf8) {
                      name_of(m.links), table.render(width, utf8), sources);
 }
 
-std::string text_of(const judgement& found, const timing::machine& m, int width, bool utf8) {
-  std::string text = wrapped(head_of(found, m), width);
-  for (const section& s : sections_of(found)) {
+std::string text_of(const judgement& verdict, const timing::machine& m, int width, bool utf8) {
+  std::string text = wrapped(head_of(verdict, m), width);
+  for (const section& s : sections_of(verdict)) {
     text_table table(s.columns);
     for (const auto& line : s.lines) table.add(line);
     text += fmt::format("\n{}\n\n{}", s.title, table.render(width, utf8));
@@ -146,9 +147,9 @@ std::string text_of(const judgement& found, const timing::machine& m, int width,
   return text;
 }
 
-std::string markdown_of(const judgement& found, const timing::machine& m) {
-  std::string text = head_of(found, m) + "\n";
-  for (const section& s : sections_of(found)) {
+std::string markdown_of(const judgement& verdict, const timing::machine& m) {
+  std::string text = head_of(verdict, m) + "\n";
+  for (const section& s : sections_of(verdict)) {
     text += fmt::format("\n### {}\n\n|", s.title);
     for (const auto& column : s.columns) text += fmt::format(" {} |", column.title);
     text += "\n|";
@@ -163,24 +164,24 @@ std::string markdown_of(const judgement& found, const timing::machine& m) {
   return text;
 }
 
-std::string json_of(const judgement& found, const timing::machine& m) {
+std::string json_of(const judgement& verdict, const timing::machine& m) {
   using json = nlohmann::ordered_json;
   json out = {{"format", "untax-judgement"},
               {"format_version", 1},
               {"machine", m.name},
-              {"ranks", found.ranks},
-              {"figures", found.figures.size()},
-              {"mean_error", found.mean_error},
-              {"within_quarter", found.within_quarter},
-              {"orders", found.orders},
-              {"orders_right", found.orders_right},
-              {"terms", found.terms.size()},
-              {"good_terms", found.good_terms()}};
-  for (const judged& one : found.figures) {
-    out["all"].push_back({{"what", one.what.what.text()},
-                          {"file", one.what.file},
-                          {"seconds", one.what.seconds},
-                          {"predicted", one.seconds}});
+              {"ranks", verdict.ranks},
+              {"figures", verdict.figures.size()},
+              {"mean_error", verdict.mean_error},
+              {"within_quarter", verdict.within_quarter},
+              {"orders", verdict.orders},
+              {"orders_right", verdict.orders_right},
+              {"terms", verdict.terms.size()},
+              {"good_terms", verdict.good_terms()}};
+  for (const judged& figure : verdict.figures) {
+    out["all"].push_back({{"what", figure.what.what.text()},
+                          {"file", figure.what.file},
+                          {"seconds", figure.what.seconds},
+                          {"predicted", figure.seconds}});
   }
   return out.dump(1) + "\n";
 }

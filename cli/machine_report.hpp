@@ -11,9 +11,9 @@ namespace untax::cli {
 [[nodiscard]] std::string text_of(const timing::machine& m, int width, bool utf8);
 
 /// A judgement as tables, the worst first.
-[[nodiscard]] std::string text_of(const judgement& found, const timing::machine& m, int width,
+[[nodiscard]] std::string text_of(const judgement& verdict, const timing::machine& m, int width,
                                   bool utf8);
-[[nodiscard]] std::string markdown_of(const judgement& found, const timing::machine& m);
-[[nodiscard]] std::string json_of(const judgement& found, const timing::machine& m);
+[[nodiscard]] std::string markdown_of(const judgement& verdict, const timing::machine& m);
+[[nodiscard]] std::string json_of(const judgement& verdict, const timing::machine& m);
 
 }  // namespace untax::cli

@@ -132,13 +132,13 @@ void add_version(CLI::App& app) {
 bool started_in_vain(const std::string& verb) {
   const std::vector<std::string> alone = {"taxes", "bench", "check"};
   if (std::find(alone.begin(), alone.end(), verb) == alone.end()) return false;
-  const placement here = placement_from(environment());
-  if (here.world_size == 1) return false;
-  if (here.rank > 0) return true;
+  const placement place = placement_from(environment());
+  if (place.world_size == 1) return false;
+  if (place.rank > 0) return true;
   throw error(errc::invalid_argument,
               fmt::format("untax {} starts its ranks itself, and {} has started it {} times; start "
                           "it once, without {}",
-                          verb, here.launcher, here.world_size, here.launcher));
+                          verb, place.launcher, place.world_size, place.launcher));
 }
 
 int run(int argc, char** argv) {

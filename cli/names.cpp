@@ -73,8 +73,8 @@ std::string alternatives(const std::vector<std::string>& known) {
 
 std::size_t place_in(std::string_view what, std::string_view text,
                      const std::vector<std::string>& known) {
-  const auto found = std::find(known.begin(), known.end(), text);
-  if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+  const auto match = std::find(known.begin(), known.end(), text);
+  if (match != known.end()) return static_cast<std::size_t>(match - known.begin());
   throw error(errc::invalid_argument,
               fmt::format("{} \"{}\" is not known; it has to be {}{}", what, text,
                           alternatives(known), did_you_mean(text, known)));

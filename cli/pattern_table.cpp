@@ -18,10 +18,10 @@ time_unit unit_of(const std::vector<bench::pattern_result>& results) {
 
 const bench::pattern_result* baseline_of(const std::vector<bench::pattern_result>& results) {
   if (results.size() < 2) return nullptr;
-  const auto found = std::find_if(results.begin(), results.end(), [](const auto& result) {
+  const auto match = std::find_if(results.begin(), results.end(), [](const auto& result) {
     return result.asked == pattern::bulk_library && result.refusal.empty();
   });
-  return found == results.end() ? nullptr : &*found;
+  return match == results.end() ? nullptr : &*match;
 }
 
 std::string rate_text(double rate) { return fmt::format("{:.{}f}", rate, rate < 1000 ? 2 : 0); }

@@ -37,9 +37,9 @@ class library {
     refuse(reason != nullptr ? reason : name_ + " cannot be loaded");
   }
   template <class Function>
-  void find(const char* name, Function& found) const {
-    found = reinterpret_cast<Function>(dlsym(handle_, name));  // NOLINT(*-reinterpret-cast)
-    if (found == nullptr) refuse(fmt::format("{} has no {}", name_, name));
+  void find(const char* name, Function& function) const {
+    function = reinterpret_cast<Function>(dlsym(handle_, name));  // NOLINT(*-reinterpret-cast)
+    if (function == nullptr) refuse(fmt::format("{} has no {}", name_, name));
   }
 
  private:

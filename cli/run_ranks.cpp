@@ -81,23 +81,23 @@ error shortened(const error& e, const world& w) {
   return {e.code(), echo ? text.substr(0, text.find('\n')) : text};
 }
 
-int run_as_rank(const run_request& request, const placement& here) {
-  if (request.ranks && *request.ranks != here.world_size) {
+int run_as_rank(const run_request& request, const placement& place) {
+  if (request.ranks && *request.ranks != place.world_size) {
     throw error(errc::invalid_argument,
                 fmt::format("--ranks is {}, but {} started {}; leave --ranks out", *request.ranks,
-                            here.launcher, here.world_size));
+                            place.launcher, place.world_size));
   }
-  if (request.processes && here.launcher != "untax") {
+  if (request.processes && place.launcher != "untax") {
     throw error(errc::invalid_argument,
                 fmt::format("--processes starts the ranks, but {} has started this one; leave "
                             "--processes out",
-                            here.launcher));
+                            place.launcher));
   }
   // Ranks allocate when all have joined, so until then all see the same free memory. If untax
   // launched this rank, the launcher has checked it.
-  if (here.launcher != "untax") bench::require_memory(request.work, here.world_size);
+  if (place.launcher != "untax") bench::require_memory(request.work, place.world_size);
   trace_recording recording(request.trace);
-  world w = world::from_environment(options_for(request, here.world_size));
+  world w = world::from_environment(options_for(request, place.world_size));
   run_report report;
   try {
     w.run([&](world& mine) { report = work(mine, request); });
@@ -108,7 +108,7 @@ int run_as_rank(const run_request& request, const placement& here) {
   // Ranks add their parts one after the other. If untax run started them, it shows the whole.
   if (recording.active()) {
     (void)recording.finish();
-    if (w.rank() == 0 && request.json != "-" && here.launcher != "untax")
+    if (w.rank() == 0 && request.json != "-" && place.launcher != "untax")
       print(fmt::format("Trace: {}, to which each rank adds what it did\n", request.trace));
   }
   return report.right() ? 0 : 1;
@@ -156,9 +156,9 @@ bool run_report::right() const {
 }
 
 int carry_out(const run_request& request) {
-  const placement here = placement_from(environment());
+  const placement place = placement_from(environment());
   // A launcher with one rank is usually a shell inside a job, in which ranks may be started.
-  if (here.world_size > 1 || here.launcher == "untax") return run_as_rank(request, here);
+  if (place.world_size > 1 || place.launcher == "untax") return run_as_rank(request, place);
   return request.processes ? start_processes(request) : run_as_threads(request);
 }
 

@@ -100,13 +100,14 @@ void write_if_asked(const std::string& path, const std::string& text) {
 }
 
 /// Writes all requested forms of a selector; prints its text if there is no request.
-void emit(const select::selector& made, const select_options& options) {
-  write_if_asked(options.json, select::to_json(made));
-  if (!options.header.empty()) write_text(options.header, select::to_header(made, options.space));
-  write_if_asked(options.svg, select::to_svg(made));
-  write_if_asked(options.text, select::to_text(made));
+void emit(const select::selector& chooser, const select_options& options) {
+  write_if_asked(options.json, select::to_json(chooser));
+  if (!options.header.empty())
+    write_text(options.header, select::to_header(chooser, options.space));
+  write_if_asked(options.svg, select::to_svg(chooser));
+  write_if_asked(options.text, select::to_text(chooser));
   const bool any = !(options.json + options.header + options.svg + options.text).empty();
-  if (!any) print(select::to_text(made));
+  if (!any) print(select::to_text(chooser));
 }
 
 /// The records of all tables. Says on stderr which times are left out.
@@ -140,30 +141,30 @@ void evaluate(const select_options& options) {
                 "untax select evaluate needs either --schema, for cross-validation, or --selector, "
                 "to judge one (untax select --help)");
   }
-  select::judgement found;
+  select::judgement result;
   select::table table;
   std::string title;
   if (options.selector.empty()) {
     table = table_of(options, "evaluate", schema_of(options, "evaluate"));
     title = table.what.title;
-    found = select::cross_validate(table, options.training.folds, options.deal, options.training);
+    result = select::cross_validate(table, options.training.folds, options.deal, options.training);
   } else {
     const select::selector chooser = selector_of(options, "evaluate");
     title = chooser.what().title;
     table = table_of(options, "evaluate", chooser.what());
-    found = select::evaluate(chooser, table, options.training.weights);
+    result = select::evaluate(chooser, table, options.training.weights);
   }
   std::vector<select::speedup> over;
-  if (!options.against.empty()) over = select::speedups_over(options.against, found, table);
-  write_if_asked(options.json, select::json_of(found, over));
-  write_if_asked(options.svg, select::svg_of(found, title));
+  if (!options.against.empty()) over = select::speedups_over(options.against, result, table);
+  write_if_asked(options.json, select::json_of(result, over));
+  write_if_asked(options.svg, select::svg_of(result, title));
   if (options.json == "-" || options.svg == "-") return;
-  show(select::text_of(found));
-  for (const select::speedup& one : over) {
+  show(select::text_of(result));
+  for (const select::speedup& s : over) {
     show(
         "{} runs: the selector is {:.3f} times as fast as the best of {}* for each of {} records "
         "(geometric mean), at least {:.3f} times ({})\n",
-        one.iterations, one.mean, options.against, one.records, one.least, one.lowest);
+        s.iterations, s.mean, options.against, s.records, s.least, s.lowest);
   }
 }
 

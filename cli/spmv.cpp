@@ -49,7 +49,7 @@ void refuse_others(const CLI::App& verb) {
 
 std::vector<spmv_kernel> kernels_named(const std::string& text, bool on_gpu) {
   std::vector<std::string> known;
-  for (const spmv_kernel one : all_spmv_kernels) known.emplace_back(name_of(one));
+  for (const spmv_kernel kernel : all_spmv_kernels) known.emplace_back(name_of(kernel));
   known.emplace_back("all");
   const std::size_t place = place_in("--kernel", text, known);
   if (place < all_spmv_kernels.size()) return {all_spmv_kernels[place]};
@@ -76,8 +76,8 @@ std::string chosen_by(const select::selector& chooser, const sparse::row_profile
                       int iterations) {
   std::vector<double> known;
   std::vector<double> gathered;
-  for (const select::feature& one : chooser.what().features) {
-    if (one.given) (one.gathered ? gathered : known).push_back(bench::feature_of(profile, one.is));
+  for (const select::feature& f : chooser.what().features) {
+    if (f.given) (f.gathered ? gathered : known).push_back(bench::feature_of(profile, f.is));
   }
   const select::choice taken = chooser.choose(known, iterations, [&] { return gathered; });
   return fmt::format("{}{}",
@@ -89,16 +89,17 @@ std::string chosen_by(const select::selector& chooser, const sparse::row_profile
 /// a matrix.
 select::selector selector_of(const std::string& path) {
   select::selector read = select::read_selector(text_of_file(path), path);
-  for (const select::feature& one : read.what().features) {
-    if (one.given) (void)bench::feature_of({}, one.is);
+  for (const select::feature& f : read.what().features) {
+    if (f.given) (void)bench::feature_of({}, f.is);
   }
   return read;
 }
 
 std::string refusals_of(const spmv_figures& figures) {
   std::string text;
-  for (const spmv_figure& one : figures.kernels) {
-    if (!one.refused.empty()) text += fmt::format("{}: {}\n", name_of(one.kernel), one.refused);
+  for (const spmv_figure& kernel : figures.kernels) {
+    if (!kernel.refused.empty())
+      text += fmt::format("{}: {}\n", name_of(kernel.kernel), kernel.refused);
   }
   return text;
 }
@@ -119,15 +120,17 @@ void print_figures(const spmv_figures& figures, const spmv_request& request, boo
               {"in all", side::right},
               {"bits"},
               {"error", side::right}});
-  for (const spmv_figure& one : figures.kernels) {
-    if (!one.refused.empty()) continue;
+  for (const spmv_figure& kernel : figures.kernels) {
+    if (!kernel.refused.empty()) continue;
     rows.add(
-        {std::string(name_of(one.kernel)), fmt::format("{:.1f}", 1e6 * one.setup_seconds),
-         fmt::format("{:.2f}", 1e6 * one.seconds),
-         fmt::format("{:.2f}", 1e-9 * bytes_of(figures, single) / std::max(one.seconds, 1e-9)),
-         fmt::format("{:.1f}", 1e6 * total_of(one, request.iterations)),
-         bits_of(one.kernel, on_gpu),
-         one.error ? fmt::format("{:.1e}{}", *one.error, right(one, single) ? "" : " WRONG") : ""});
+        {std::string(name_of(kernel.kernel)), fmt::format("{:.1f}", 1e6 * kernel.setup_seconds),
+         fmt::format("{:.2f}", 1e6 * kernel.seconds),
+         fmt::format("{:.2f}", 1e-9 * bytes_of(figures, single) / std::max(kernel.seconds, 1e-9)),
+         fmt::format("{:.1f}", 1e6 * total_of(kernel, request.iterations)),
+         bits_of(kernel.kernel, on_gpu),
+         kernel.error
+             ? fmt::format("{:.1e}{}", *kernel.error, right(kernel, single) ? "" : " WRONG")
+             : ""});
   }
   const sparse::row_profile& p = figures.profile;
   show(
@@ -152,17 +155,18 @@ std::string json_of(const spmv_figures& figures, const spmv_request& request, bo
               {"iterations", request.iterations},
               {"gathering_seconds", figures.gathering_seconds},
               {"kernels", json::array()}};
-  for (const spmv_figure& one : figures.kernels) {
-    json kernel = {{"kernel", name_of(one.kernel)}};
-    if (one.refused.empty()) {
-      kernel["setup_seconds"] = one.setup_seconds;
-      kernel["seconds"] = one.seconds;
-      kernel["total_seconds"] = total_of(one, request.iterations);
+  for (const spmv_figure& figure : figures.kernels) {
+    json kernel = {{"kernel", name_of(figure.kernel)}};
+    if (figure.refused.empty()) {
+      kernel["setup_seconds"] = figure.setup_seconds;
+      kernel["seconds"] = figure.seconds;
+      kernel["total_seconds"] = total_of(figure, request.iterations);
       kernel["reproducible"] =
-          on_gpu ? is_reproducible_on_gpu(one.kernel) : is_reproducible(one.kernel);
-      if (one.error) kernel["error"] = std::isfinite(*one.error) ? json(*one.error) : json();
+          on_gpu ? is_reproducible_on_gpu(figure.kernel) : is_reproducible(figure.kernel);
+      if (figure.error)
+        kernel["error"] = std::isfinite(*figure.error) ? json(*figure.error) : json();
     } else {
-      kernel["refused"] = one.refused;
+      kernel["refused"] = figure.refused;
     }
     out["kernels"].push_back(std::move(kernel));
   }
@@ -225,7 +229,7 @@ int run_spmv(const CLI::App& verb, const CLI::App& own, const spmv_request& requ
   }
   if (!request.json.empty()) write_json(request.json, json_of(figures, request, on_gpu));
   return std::ranges::all_of(figures.kernels,
-                             [&](const spmv_figure& one) { return right(one, single); })
+                             [&](const spmv_figure& figure) { return right(figure, single); })
              ? 0
              : 1;
 }

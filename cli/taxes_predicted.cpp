@@ -117,14 +117,14 @@ std::string json_of(const std::vector<scale_point>& points, const prediction_sou
                                 {"predicted", source.text},
                                 {"points", nlohmann::ordered_json::array()}};
   for (const scale_point& p : points) {
-    nlohmann::ordered_json one = {{"ranks", p.ranks}};
-    if (!p.refused.empty()) one["without"] = p.refused;
+    nlohmann::ordered_json object = {{"ranks", p.ranks}};
+    if (!p.refused.empty()) object["without"] = p.refused;
     if (p.whole > 0) {
-      one["E0"] = p.whole;
-      one["E4"] = p.fused;
-      for (const tax_part& part : tax_parts) one[std::string(part.key)] = p.parts.*part.value;
+      object["E0"] = p.whole;
+      object["E4"] = p.fused;
+      for (const tax_part& part : tax_parts) object[std::string(part.key)] = p.parts.*part.value;
     }
-    out["points"].push_back(std::move(one));
+    out["points"].push_back(std::move(object));
   }
   return out.dump(1) + "\n";
 }

@@ -36,8 +36,8 @@ memory_kind backend_of(const taxes_request& request, dtype type) {
         fmt::format("--tensor-parallel is {}; between GPUs it has to be 2 or more", request.ranks));
   }
   if (place == 2) return memory_kind::cuda;
-  const bool here = type != dtype::f32 && request.ranks > 1 && gpus_here() >= request.ranks;
-  return here ? memory_kind::cuda : memory_kind::host;
+  const bool on_gpus = type != dtype::f32 && request.ranks > 1 && gpus_here() >= request.ranks;
+  return on_gpus ? memory_kind::cuda : memory_kind::host;
 }
 
 void refuse(const CLI::App& verb, const std::initializer_list<const char*>& options,

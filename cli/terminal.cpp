@@ -139,9 +139,9 @@ progress_bar::progress_bar(std::string label, std::int64_t total)
 
 progress_bar::~progress_bar() { erase(); }
 
-void progress_bar::advance(std::int64_t by) {
+void progress_bar::advance(std::int64_t steps) {
   const std::lock_guard lock(mutex_);
-  done_ += by;
+  done_ += steps;
   draw();
 }
 

@@ -58,8 +58,8 @@ class progress_bar {
   progress_bar(const progress_bar&) = delete;
   progress_bar& operator=(const progress_bar&) = delete;
 
-  /// `by` more steps are done.
-  void advance(std::int64_t by = 1);
+  /// `steps` more steps are done.
+  void advance(std::int64_t steps = 1);
   /// The work now goes on with `label`.
   void relabel(std::string label);
   /// Takes the bar off the screen, so that something else can be printed; the next `advance` brings

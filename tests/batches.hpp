@@ -59,7 +59,7 @@ class seen_rows {
     return differ;
   }
   /// Of operators in which any rank may have a row, and all have the same.
-  void expect_one_copy(bool one) { one_copy_ = one; }
+  void expect_one_copy(bool expected) { one_copy_ = expected; }
   [[nodiscard]] int compared() const { return compared_; }
 
  private:

@@ -15,9 +15,9 @@ namespace untax_test {
 class temporary_file {
  public:
   temporary_file() {
-    const int made = mkstemp(path_.data());
-    if (made < 0) throw std::runtime_error("cannot make " + path_);
-    close(made);
+    const int file = mkstemp(path_.data());
+    if (file < 0) throw std::runtime_error("cannot make " + path_);
+    close(file);
   }
   ~temporary_file() { unlink(path_.c_str()); }
   temporary_file(const temporary_file&) = delete;

@@ -43,9 +43,9 @@ inline std::vector<std::string> digest_of(const std::vector<std::string>& lines)
 /// another commit, to compare with, are written there if its test is run with UNTAX_WRITE_PLANS in
 /// the environment. That also writes the digest to the repository instead of comparing it.
 inline void expect_wanted_lines(std::string_view file, const std::vector<std::string>& lines) {
-  const auto write = [](const std::string& path, const std::vector<std::string>& all) {
+  const auto write = [](const std::string& path, const std::vector<std::string>& written) {
     std::ofstream to{path};
-    for (const std::string& line : all) to << line << '\n';
+    for (const std::string& line : written) to << line << '\n';
   };
   const std::vector<std::string> digest = digest_of(lines);
   const auto write_whole = [&] {

@@ -61,12 +61,12 @@ std::vector<double> sizes_of(const tuned_problem& p, const device_rates& rates) 
 std::vector<tuning_table> without_shape(const std::vector<tuning_table>& tables,
                                         const tuned_problem& like) {
   std::vector<tuning_table> rest = tables;
-  for (tuning_table& one : rest) {
-    std::erase_if(one.entries, [&](const tuning_entry& e) {
+  for (tuning_table& table : rest) {
+    std::erase_if(table.entries, [&](const tuning_entry& e) {
       return e.problem.n == like.n && e.problem.k == like.k;
     });
   }
-  std::erase_if(rest, [](const tuning_table& one) { return one.entries.empty(); });
+  std::erase_if(rest, [](const tuning_table& table) { return table.entries.empty(); });
   return rest;
 }
 
@@ -74,10 +74,10 @@ std::vector<std::pair<pattern, double>> expected_times(const std::vector<tuning_
                                                        const tuned_problem& problem) {
   const tuning_table* nearest = nullptr;
   int ranks = 0;
-  for (const tuning_table& one : tables) {
-    const int has = nearest_ranks(one, problem);
+  for (const tuning_table& table : tables) {
+    const int has = nearest_ranks(table, problem);
     if (has == 0 || (ranks != 0 && !nearer_ranks(has, ranks, problem.ranks))) continue;
-    nearest = &one;
+    nearest = &table;
     ranks = has;
   }
   std::vector<std::pair<pattern, double>> times;
@@ -98,7 +98,7 @@ lessons::lessons(lesson_kind kind, const std::vector<tuning_table>& tables)
   for (const pattern how : patterns) {
     const std::string name(name_of(how));
     if (kind_ == lesson_kind::expected) add("expected_" + name);
-    what_.candidates.push_back({name, name, "0", ""});
+    what_.candidates.push_back({name, name, "0", "", ""});
   }
 }
 
@@ -108,8 +108,8 @@ std::vector<double> lessons::features(const tuned_problem& problem,
   if (kind_ == lesson_kind::sizes) return values;
   const auto times = expected_times(from, problem);
   for (const pattern how : patterns) {
-    const auto found = std::ranges::find(times, how, [](const auto& one) { return one.first; });
-    values.push_back(found == times.end() ? far_behind : found->second / times.front().second);
+    const auto match = std::ranges::find(times, how, [](const auto& t) { return t.first; });
+    values.push_back(match == times.end() ? far_behind : match->second / times.front().second);
   }
   return values;
 }
@@ -119,28 +119,28 @@ std::vector<double> lessons::features(const tuned_problem& problem) const {
 }
 
 select::table lessons::all() const {
-  select::table made;
-  made.what = what_;
+  select::table result;
+  result.what = what_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<tuning_table>> rests;
-  for (const tuning_table& one : tables_) {
-    for (const tuning_entry& entry : one.entries) {
+  for (const tuning_table& element : tables_) {
+    for (const tuning_entry& entry : element.entries) {
       auto& rest = rests[{entry.problem.n, entry.problem.k}];
       if (rest.empty()) rest = without_shape(tables_, entry.problem);
-      made.labels.push_back(family_text(entry.problem) + ", " + shape_text(entry.problem));
-      made.features.add_row(features(entry.problem, rest));
+      result.labels.push_back(family_text(entry.problem) + ", " + shape_text(entry.problem));
+      result.features.add_row(features(entry.problem, rest));
       std::vector<double> seconds;
       for (const pattern how : patterns) {
-        const auto found = entry.seconds.find(how);
-        seconds.push_back(found == entry.seconds.end() ? std::numeric_limits<double>::quiet_NaN()
-                                                       : found->second);
+        const auto match = entry.seconds.find(how);
+        seconds.push_back(match == entry.seconds.end() ? std::numeric_limits<double>::quiet_NaN()
+                                                       : match->second);
       }
-      made.times.add_row(seconds);
+      result.times.add_row(seconds);
     }
   }
-  made.setups = select::grid(made.records(), patterns.size(), 0);
-  made.allowed = select::grid(made.records(), patterns.size(), 1);
-  made.gathering.assign(made.records(), 0);
-  return made;
+  result.setups = select::grid(result.records(), patterns.size(), 0);
+  result.allowed = select::grid(result.records(), patterns.size(), 1);
+  result.gathering.assign(result.records(), 0);
+  return result;
 }
 
 }  // namespace untax::bench

@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
         tables.push_back(untax::load_table(argv[i]));
         continue;
       }
-      for (auto& one : untax::bench::read_check(untax::text_of_file(argv[i]), argv[i]))
-        held_out.push_back(std::move(one));
+      for (auto& check : untax::bench::read_check(untax::text_of_file(argv[i]), argv[i]))
+        held_out.push_back(std::move(check));
     }
     if (tables.empty() || held_out.empty()) {
       std::fputs(

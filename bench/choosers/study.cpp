@@ -26,19 +26,19 @@ struct account {
 
   void add(const tuning_entry& at, pattern chosen) {
     const auto least =
-        std::ranges::min_element(at.seconds, {}, [](const auto& one) { return one.second; });
-    const auto found = at.seconds.find(chosen);
+        std::ranges::min_element(at.seconds, {}, [](const auto& entry) { return entry.second; });
+    const auto match = at.seconds.find(chosen);
     // A pattern that was refused costs as much as the slowest one.
-    const double cost = found != at.seconds.end()
-                            ? found->second
-                            : std::ranges::max_element(at.seconds, {}, [](const auto& one) {
-                                return one.second;
+    const double cost = match != at.seconds.end()
+                            ? match->second
+                            : std::ranges::max_element(at.seconds, {}, [](const auto& entry) {
+                                return entry.second;
                               })->second;
     ratios.emplace_back(cost / least->second, at.problem);
   }
 
   [[nodiscard]] chooser_figure finish() {
-    std::ranges::sort(ratios, {}, [](const auto& one) { return one.first; });
+    std::ranges::sort(ratios, {}, [](const auto& entry) { return entry.first; });
     chooser_figure f;
     f.problems = static_cast<int>(ratios.size());
     double logarithms = 0;
@@ -67,37 +67,37 @@ struct fold {
 
 void judge(const std::string& split, int ranks, const std::vector<way>& ways,
            const std::vector<fold>& folds, std::vector<chooser_figure>& into) {
-  for (const way& one : ways) {
-    account all;
+  for (const way& w : ways) {
+    account total;
     account rows;
     for (const fold& part : folds) {
-      const chooser choose = one.learn(part.learned);
+      const chooser choose = w.learn(part.learned);
       for (const tuning_entry& at : part.judged) {
-        if (at.problem.ranks != ranks || (one.rows_only && !by_rows(at.problem))) continue;
+        if (at.problem.ranks != ranks || (w.rows_only && !by_rows(at.problem))) continue;
         const pattern chosen = choose(at);
-        all.add(at, chosen);
+        total.add(at, chosen);
         if (by_rows(at.problem)) rows.add(at, chosen);
       }
     }
-    const auto put = [&](account& from, const char* of) {
+    const auto put = [&](account& from, const char* group) {
       if (from.ratios.empty()) return;
       chooser_figure f = from.finish();
       f.split = split;
-      f.of = of;
+      f.of = group;
       f.ranks = ranks;
-      f.way = one.name;
+      f.way = w.name;
       into.push_back(std::move(f));
     };
-    if (!one.rows_only) put(all, "all");
+    if (!w.rows_only) put(total, "all");
     put(rows, "all_gather_gemm by rows");
   }
 }
 
 std::vector<tuning_entry> entries_of(const tables& from) {
-  std::vector<tuning_entry> all;
-  for (const tuning_table& one : from)
-    all.insert(all.end(), one.entries.begin(), one.entries.end());
-  return all;
+  std::vector<tuning_entry> entries;
+  for (const tuning_table& table : from)
+    entries.insert(entries.end(), table.entries.begin(), table.entries.end());
+  return entries;
 }
 
 /// Five folds of the held-out problems: each is judged by ways that learnt the other folds, too.
@@ -105,11 +105,11 @@ std::vector<fold> with_other_problems(const tables& measured,
                                       const std::vector<tuning_entry>& held_out) {
   constexpr int folds = 5;
   const std::vector<int> fold_of = select::deal_folds(held_out.size(), folds, 1);
-  std::vector<fold> all;
-  for (int one = 0; one < folds; ++one) {
+  std::vector<fold> parts;
+  for (int number = 0; number < folds; ++number) {
     fold part{measured, {}};
     for (std::size_t i = 0; i < held_out.size(); ++i) {
-      if (fold_of[i] == one) {
+      if (fold_of[i] == number) {
         part.judged.push_back(held_out[i]);
         continue;
       }
@@ -118,9 +118,9 @@ std::vector<fold> with_other_problems(const tables& measured,
           table.entries.push_back(held_out[i]);
       }
     }
-    all.push_back(std::move(part));
+    parts.push_back(std::move(part));
   }
-  return all;
+  return parts;
 }
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
@@ -149,18 +149,18 @@ std::vector<chooser_figure> study_choosers(const std::vector<tuning_table>& meas
     by_shape.push_back(std::move(part));
   }
   const std::vector<fold> by_problem = with_other_problems(measured, held_out);
-  std::vector<chooser_figure> all;
+  std::vector<chooser_figure> figures;
   for (const int ranks : rank_counts) {
-    judge("other problems", ranks, ways, {{measured, held_out}}, all);
-    judge("other problems, learnt in part", ranks, ways, by_problem, all);
-    judge("leave one shape out", ranks, ways, by_shape, all);
+    judge("other problems", ranks, ways, {{measured, held_out}}, figures);
+    judge("other problems, learnt in part", ranks, ways, by_problem, figures);
+    judge("leave one shape out", ranks, ways, by_shape, figures);
     fold others{measured, entries};
-    for (tuning_table& one : others.learned)
-      std::erase_if(one.entries, [&](const auto& e) { return e.problem.ranks == ranks; });
-    std::erase_if(others.learned, [](const tuning_table& one) { return one.entries.empty(); });
-    if (!others.learned.empty()) judge("leave one rank count out", ranks, ways, {others}, all);
+    for (tuning_table& t : others.learned)
+      std::erase_if(t.entries, [&](const auto& e) { return e.problem.ranks == ranks; });
+    std::erase_if(others.learned, [](const tuning_table& table) { return table.entries.empty(); });
+    if (!others.learned.empty()) judge("leave one rank count out", ranks, ways, {others}, figures);
   }
-  return all;
+  return figures;
 }
 
 std::vector<tuning_entry> read_check(std::string_view text, const std::string& origin) {
@@ -169,31 +169,33 @@ std::vector<tuning_entry> read_check(std::string_view text, const std::string& o
     if (in.at("format") != "untax-bench-tune-check")
       throw error(errc::invalid_argument,
                   origin + " is nothing that `untax bench tune --check --json` wrote");
-    std::vector<tuning_entry> all;
-    for (const auto& one : in.at("problems")) {
+    std::vector<tuning_entry> entries;
+    for (const auto& problem : in.at("problems")) {
       tuning_entry entry;
-      entry.problem = {one.at("operator"),
-                       one.value("gather", "rows") == name_of(gather_axis::k) ? gather_axis::k
-                                                                              : gather_axis::rows,
-                       one.at("ranks"),
-                       one.at("m"),
-                       one.at("n"),
-                       one.at("k")};
+      entry.problem = {problem.at("operator"),
+                       problem.value("gather", "rows") == name_of(gather_axis::k)
+                           ? gather_axis::k
+                           : gather_axis::rows,
+                       problem.at("ranks"),
+                       problem.at("m"),
+                       problem.at("n"),
+                       problem.at("k")};
       for (const pattern how : lessons::candidates()) {
         const std::string name(name_of(how));
-        if (one.at("seconds").contains(name)) entry.seconds[how] = one.at("seconds").at(name);
+        if (problem.at("seconds").contains(name))
+          entry.seconds[how] = problem.at("seconds").at(name);
       }
-      all.push_back(std::move(entry));
+      entries.push_back(std::move(entry));
     }
-    return all;
+    return entries;
   } catch (const nlohmann::json::exception& wrong) {
     throw error(errc::invalid_argument, fmt::format("{}: {}", origin, wrong.what()));
   }
 }
 
-std::string to_json(const std::vector<chooser_figure>& all) {
+std::string to_json(const std::vector<chooser_figure>& figures) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const chooser_figure& f : all) {
+  for (const chooser_figure& f : figures) {
     out.push_back({{"split", f.split},
                    {"of", f.of},
                    {"ranks", f.ranks},

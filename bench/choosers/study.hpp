@@ -41,6 +41,6 @@ struct chooser_figure {
                                                    const std::string& origin);
 
 /// The figures as JSON, with three decimals.
-[[nodiscard]] std::string to_json(const std::vector<chooser_figure>& all);
+[[nodiscard]] std::string to_json(const std::vector<chooser_figure>& figures);
 
 }  // namespace untax::bench

@@ -32,9 +32,9 @@ chooser tree_over(lesson_kind kind, tables from) {
     learned(lesson_kind kind, tables t)
         : from(std::move(t)), all(kind, from), tree(select::train(all.all())) {}
   };
-  const auto made = std::make_shared<const learned>(kind, std::move(from));
-  return [made](const tuning_entry& at) {
-    const int chosen = made->tree.by_known(made->all.features(at.problem), 1);
+  const auto result = std::make_shared<const learned>(kind, std::move(from));
+  return [result](const tuning_entry& at) {
+    const int chosen = result->tree.by_known(result->all.features(at.problem), 1);
     return lessons::candidates()[static_cast<std::size_t>(chosen)];
   };
 }
@@ -42,11 +42,11 @@ chooser tree_over(lesson_kind kind, tables from) {
 chooser tree_for_each_family(const tables& from) {
   using family = std::pair<std::string, gather_axis>;
   std::map<family, tables> parts;
-  for (const tuning_table& one : from) {
+  for (const tuning_table& table : from) {
     std::map<family, tuning_table> split;
-    for (const tuning_entry& entry : one.entries) {
+    for (const tuning_entry& entry : table.entries) {
       auto& part = split[{entry.problem.operator_name, entry.problem.gather}];
-      part.rates = one.rates;
+      part.rates = table.rates;
       part.entries.push_back(entry);
     }
     for (auto& [name, part] : split) parts[name].push_back(std::move(part));
@@ -60,13 +60,13 @@ chooser tree_for_each_family(const tables& from) {
 
 chooser best_single(const tables& from) {
   std::map<pattern, double> lost;
-  for (const tuning_table& one : from) {
-    for (const tuning_entry& entry : one.entries) {
+  for (const tuning_table& table : from) {
+    for (const tuning_entry& entry : table.entries) {
       for (const auto& [how, seconds] : entry.seconds) lost[how] += std::log(seconds);
     }
   }
   const pattern best =
-      std::ranges::min_element(lost, {}, [](const auto& one) { return one.second; })->first;
+      std::ranges::min_element(lost, {}, [](const auto& element) { return element.second; })->first;
   return [best](const tuning_entry&) { return best; };
 }
 

@@ -78,12 +78,12 @@ std::vector<attention_row> random_problems(const attention_suite_options& option
 }  // namespace
 
 const std::vector<attention_heads>& known_attention_heads() {
-  static const std::vector<attention_heads> all = {{"paper", 96, 12, 128},
-                                                   {"70b", 64, 8, 128},
-                                                   {"8b", 32, 8, 128},
-                                                   {"mha", 32, 32, 128},
-                                                   {"mha-64", 32, 32, 64}};
-  return all;
+  static const std::vector<attention_heads> shapes = {{"paper", 96, 12, 128},
+                                                      {"70b", 64, 8, 128},
+                                                      {"8b", 32, 8, 128},
+                                                      {"mha", 32, 32, 128},
+                                                      {"mha-64", 32, 32, 64}};
+  return shapes;
 }
 
 double attention_row::bytes() const noexcept {
@@ -116,7 +116,7 @@ std::vector<attention_row> attention_problems(const attention_suite_options& opt
 std::vector<attention_bar> attention_report::bars() const {
   ratio_summary large;
   ratio_summary small;
-  ratio_summary all;
+  ratio_summary summary;
   double over_local = 0;
   double over_bound = 0;
   for (const attention_row& row : rows) {
@@ -125,7 +125,7 @@ std::vector<attention_bar> attention_report::bars() const {
     const double baseline = row.seconds_of("bulk_library");
     if (row.bytes() >= large_bytes) large.add(bound(row), local);
     if (row.problem.batch == 1 && row.problem.keys <= short_keys) small.add(baseline, fused);
-    all.add(baseline, fused);
+    summary.add(baseline, fused);
     if (fused > 0) over_local = std::max(over_local, 1e6 * (fused - local));
     if (row.problem.batch == 1 && row.problem.keys == 8192)
       over_bound = std::max(over_bound, 1e6 * (local - bound(row)));
@@ -139,9 +139,9 @@ std::vector<attention_bar> attention_report::bars() const {
         {"local kernel at batch 1 and 8192 keys, us over the bound", over_bound, 8, true});
   if (small.count > 0)
     bars.push_back({"bulk_library / fused at batch 1 up to 32K keys, mean", small.mean(), 1.5});
-  if (all.count > 0) {
-    bars.push_back({"bulk_library / fused, mean of all", all.mean(), 1.12});
-    bars.push_back({"bulk_library / fused, least of all", all.least, 1.0});
+  if (summary.count > 0) {
+    bars.push_back({"bulk_library / fused, mean of all", summary.mean(), 1.12});
+    bars.push_back({"bulk_library / fused, least of all", summary.least, 1.0});
     bars.push_back(
         {"fused less the local kernel, us, most of all", over_local, ranks > 4 ? 6.0 : 5.0, true});
   }

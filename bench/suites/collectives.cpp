@@ -21,15 +21,15 @@ std::vector<std::int64_t> default_collective_sizes() {
 }
 
 double collective_row::sent_bytes(int ranks) const noexcept {
-  const double all = static_cast<double>(bytes);
+  const double vector_bytes = static_cast<double>(bytes);
   const double others = static_cast<double>(ranks - 1) / ranks;
   switch (kind) {
     case collective_kind::all_reduce:
-      return 2 * all * others;
+      return 2 * vector_bytes * others;
     case collective_kind::broadcast:
-      return all;
+      return vector_bytes;
     default:
-      return all * others;
+      return vector_bytes * others;
   }
 }
 

@@ -11,12 +11,12 @@ constexpr double most_flops = 2e13;
 constexpr double most_tensor_bytes = 4e9;
 
 std::vector<flash_problem> flash_grid() {
-  std::vector<flash_problem> all;
+  std::vector<flash_problem> problems;
   const auto both = [&](flash_problem p) {
     for (const bool causal : {false, true}) {
       p.causal = causal;
       p.keys = p.queries;
-      all.push_back(p);
+      problems.push_back(p);
     }
   };
   for (const int length : {1024, 2048, 4096, 8192})
@@ -26,7 +26,7 @@ std::vector<flash_problem> flash_grid() {
   both({.batch = 4, .heads = 32, .kv_heads = 32, .head_dim = 64, .queries = 4096});
   both({.batch = 2, .heads = 16, .kv_heads = 16, .head_dim = 256, .queries = 8192});
   both({.batch = 4, .heads = 16, .kv_heads = 4, .head_dim = 256, .queries = 2048});
-  return all;
+  return problems;
 }
 
 double bytes_of(const flash_problem& p) {
@@ -38,10 +38,10 @@ double bytes_of(const flash_problem& p) {
 
 double flash_problem::flops() const noexcept {
   const double rows = queries;
-  const double all = rows * keys;
+  const double elements = rows * keys;
   // Row i attends to keys - queries + 1 + i keys.
-  const double seen = !causal           ? all
-                      : keys >= queries ? all - rows * (rows - 1) / 2
+  const double seen = !causal           ? elements
+                      : keys >= queries ? elements - rows * (rows - 1) / 2
                                         : static_cast<double>(keys) * (keys + 1) / 2;
   return 4.0 * batch * heads * head_dim * seen;
 }
@@ -50,8 +50,8 @@ std::vector<flash_problem> flash_problems(const flash_suite_options& options) {
   if (options.problems == 0) return flash_grid();
   std::mt19937_64 random(options.seed);
   const auto pick = [&](const std::vector<int>& from) { return from[random() % from.size()]; };
-  std::vector<flash_problem> all;
-  while (static_cast<int>(all.size()) < options.problems) {
+  std::vector<flash_problem> problems;
+  while (static_cast<int>(problems.size()) < options.problems) {
     flash_problem p;
     p.head_dim = pick({64, 128, 128, 128, 256});
     p.kv_heads = pick({1, 2, 4, 8, 16, 32});
@@ -63,9 +63,9 @@ std::vector<flash_problem> flash_problems(const flash_suite_options& options) {
     p.causal = random() % 2 == 0;
     // Shorter runs would measure how kernels start.
     if (p.flops() > most_flops || p.flops() < 5e10 || bytes_of(p) > most_tensor_bytes) continue;
-    all.push_back(p);
+    problems.push_back(p);
   }
-  return all;
+  return problems;
 }
 
 }  // namespace untax::bench

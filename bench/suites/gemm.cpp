@@ -81,13 +81,13 @@ double gemm_report::cost_of_invariant() const noexcept {
 }
 
 trace_cost gemm_report::cost_of_trace() const {
-  std::vector<traced_ratio> all;
+  std::vector<traced_ratio> ratios;
   if (traced) {
     for (const gemm_row& row : rows)
-      all.push_back({fmt::format("m {}, n {}, k {}", row.m, row.n, row.k),
-                     row.traced_time.median / row.time.median});
+      ratios.push_back({fmt::format("m {}, n {}, k {}", row.m, row.n, row.k),
+                        row.traced_time.median / row.time.median});
   }
-  return cost_of(all);
+  return cost_of(ratios);
 }
 
 double gemm_report::mean_bar(bool few) const noexcept {
@@ -96,8 +96,8 @@ double gemm_report::mean_bar(bool few) const noexcept {
 }
 
 const gemm_row* gemm_report::worst() const noexcept {
-  const auto found = std::ranges::min_element(rows, {}, &gemm_row::ratio);
-  return found == rows.end() ? nullptr : &*found;
+  const auto match = std::ranges::min_element(rows, {}, &gemm_row::ratio);
+  return match == rows.end() ? nullptr : &*match;
 }
 
 bool gemm_report::met() const noexcept {

@@ -29,13 +29,13 @@ locality::kernel tiles_of(const gpu::gemm_plan& p, const gpu::gemm_shape& shape)
 }
 
 locality::schedule blocks_in(const gpu::tile_scheduler& order, int cluster) {
-  locality::schedule made;
+  locality::schedule result;
   for (int tile = 0; tile < order.tiles(); ++tile) {
     const auto [m, n] = order.at(tile);
     for (int block = 0; block < cluster; ++block)
-      made.blocks.push_back((n * order.m_tiles + m) * cluster + block);
+      result.blocks.push_back((n * order.m_tiles + m) * cluster + block);
   }
-  return made;
+  return result;
 }
 
 }  // namespace
@@ -47,19 +47,19 @@ gpu::gemm_plan with_searched_raster(const gpu::gemm_plan& plan, const gpu::gemm_
     return best;
   const locality::kernel k = tiles_of(plan, shape);
   const auto cost_of = [&](const gpu::gemm_plan& p) {
-    const locality::outcome found =
+    const locality::outcome result =
         locality::simulate(k, d, blocks_in(gpu::tile_scheduler(p.schedule), p.config.cluster));
-    return std::pair{found.seconds, found.memory_bytes};
+    return std::pair{result.seconds, result.memory_bytes};
   };
   auto least = cost_of(plan);
   for (const int width : widths) {
-    gpu::gemm_plan one = plan;
-    one.schedule.raster_group = std::min(width, plan.schedule.m_tiles);
-    if (one.schedule.raster_group == plan.schedule.raster_group) continue;
-    const auto cost = cost_of(one);
+    gpu::gemm_plan candidate = plan;
+    candidate.schedule.raster_group = std::min(width, plan.schedule.m_tiles);
+    if (candidate.schedule.raster_group == plan.schedule.raster_group) continue;
+    const auto cost = cost_of(candidate);
     if (cost >= least) continue;
     least = cost;
-    best = one;
+    best = candidate;
   }
   return best;
 }

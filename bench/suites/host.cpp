@@ -143,8 +143,8 @@ class gemm_pair {
         const std::int64_t row = i / n;
         const auto expected = static_cast<double>(
             reference_[static_cast<std::size_t>((row * world_size + rank) * n + i % n)]);
-        const auto found = static_cast<double>(c_[static_cast<std::size_t>(rank * m * n + i)]);
-        difference += (found - expected) * (found - expected);
+        const auto actual = static_cast<double>(c_[static_cast<std::size_t>(rank * m * n + i)]);
+        difference += (actual - expected) * (actual - expected);
         norm += expected * expected;
       }
     }

@@ -22,15 +22,15 @@ constexpr double most_operand_bytes = 16e9;
 constexpr double most_requested_bytes = 3e11;
 
 double steps_of(const locality::kernel& k) {
-  double all = 0;
-  for (int block = 0; block < k.blocks(); ++block) all += k.steps(block);
-  return all;
+  double sum = 0;
+  for (int block = 0; block < k.blocks(); ++block) sum += k.steps(block);
+  return sum;
 }
 double operand_bytes(const locality::kernel& k) {
-  double all = 0;
+  double sum = 0;
   for (const locality::operand& o : k.operands())
-    all += static_cast<double>(o.rows) * static_cast<double>(o.columns) * o.element_bytes;
-  return all;
+    sum += static_cast<double>(o.rows) * static_cast<double>(o.columns) * o.element_bytes;
+  return sum;
 }
 bool is_small(const locality::kernel& k) {
   return k.blocks() <= most_steps && operand_bytes(k) <= most_operand_bytes &&
@@ -44,16 +44,16 @@ bool can_be_replayed(const locality::block_order& o) {
 }
 
 std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const locality::named_text& one : locality::built_in_kernels()) {
-    if (!locality::kernel_named(one.name, {}).has_dependences()) all.push_back(one.name);
+  std::vector<std::string> lines;
+  for (const locality::named_text& kernel : locality::built_in_kernels()) {
+    if (!locality::kernel_named(kernel.name, {}).has_dependences()) lines.push_back(kernel.name);
   }
-  return all;
+  return lines;
 }
 
 std::vector<replay_problem> grid() {
   const locality::device d = locality::device_named(described);
-  std::vector<replay_problem> all;
+  std::vector<replay_problem> problems;
   for (const std::string& name : names()) {
     replay_problem p{name, {}, {}};
     for (double keys = 32768; !is_small(p.kernel(d.sector)); keys /= 2)
@@ -61,18 +61,18 @@ std::vector<replay_problem> grid() {
     const locality::kernel k = p.kernel(d.sector);
     locality::search_options how;
     how.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const locality::search_result found = locality::search(k, d, how);
+    const locality::search_result searched = locality::search(k, d, how);
     const auto best = std::ranges::find_if(
-        found.best, [](const locality::ranked& r) { return can_be_replayed(r.order); });
-    std::vector<std::string> orders = {found.baseline.order.name, random_order};
-    if (best != found.best.end() && best->order.name != orders.front())
+        searched.best, [](const locality::ranked& r) { return can_be_replayed(r.order); });
+    std::vector<std::string> orders = {searched.baseline.order.name, random_order};
+    if (best != searched.best.end() && best->order.name != orders.front())
       orders.push_back(best->order.name);
     for (const std::string& order : orders) {
       p.order = order;
-      all.push_back(p);
+      problems.push_back(p);
     }
   }
-  return all;
+  return problems;
 }
 
 class drawing {
@@ -82,8 +82,8 @@ class drawing {
   /// A random kernel, with sizes within a factor of four of those of its text, and an order;
   /// nothing if it is too large.
   [[nodiscard]] std::optional<replay_problem> draw(const locality::device& d) {
-    static const std::vector<std::string> all = names();
-    replay_problem p{all[below(all.size())], {}, {}};
+    static const std::vector<std::string> kernels = names();
+    replay_problem p{kernels[below(kernels.size())], {}, {}};
     const locality::kernel usual = p.kernel(d.sector);
     for (const auto& [name, value] : usual.all_sizes()) {
       if (name == "m" || name == "n" || name == "k" || name == "keys") p.sizes[name] = sized(value);
@@ -119,21 +119,22 @@ locality::kernel replay_problem::kernel(int line) const {
 
 locality::schedule replay_problem::schedule(const locality::kernel& k, int domains) const {
   if (order != random_order) {
-    const locality::block_order found = locality::order_named(k, domains, order);
-    return {found.table(k.blocks()), found.way};
+    const locality::block_order result = locality::order_named(k, domains, order);
+    return {result.table(k.blocks()), result.way};
   }
-  locality::schedule made;
-  made.blocks.resize(static_cast<std::size_t>(k.blocks()));
-  std::iota(made.blocks.begin(), made.blocks.end(), 0);
-  std::mt19937_64 random(made.blocks.size());
-  std::ranges::shuffle(made.blocks, random);
-  return made;
+  locality::schedule result;
+  result.blocks.resize(static_cast<std::size_t>(k.blocks()));
+  std::iota(result.blocks.begin(), result.blocks.end(), 0);
+  std::mt19937_64 random(result.blocks.size());
+  std::ranges::shuffle(result.blocks, random);
+  return result;
 }
 
 std::optional<locality::device> description_of(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const locality::named_text& one : locality::built_in_devices()) {
-    if (name.find(one.name) != std::string::npos) return locality::device_named(one.name);
+  for (const locality::named_text& built_in_device : locality::built_in_devices()) {
+    if (name.find(built_in_device.name) != std::string::npos)
+      return locality::device_named(built_in_device.name);
   }
   return std::nullopt;
 }
@@ -145,26 +146,26 @@ double step_seconds(const locality::kernel& k, const std::optional<locality::dev
 }
 
 double replayed_bytes(const locality::kernel& k) {
-  double all = 0;
+  double sum = 0;
   for (int block = 0; block < k.blocks(); ++block) {
     for (const locality::access& a : k.accesses(block)) {
       const int times = a.when == locality::moment::every_step ? k.steps(block) : 1;
       const int bytes = k.operands()[static_cast<std::size_t>(a.operand)].element_bytes;
-      all += static_cast<double>(a.rows * a.columns) * bytes * times;
+      sum += static_cast<double>(a.rows * a.columns) * bytes * times;
     }
   }
-  return all;
+  return sum;
 }
 
 std::vector<replay_problem> replay_problems(const replay_suite_options& options) {
   if (options.problems == 0) return grid();
   const locality::device d = locality::device_named(described);
   drawing from(options.seed);
-  std::vector<replay_problem> all;
-  while (static_cast<int>(all.size()) < options.problems) {
-    if (auto p = from.draw(d)) all.push_back(std::move(*p));
+  std::vector<replay_problem> problems;
+  while (static_cast<int>(problems.size()) < options.problems) {
+    if (auto p = from.draw(d)) problems.push_back(std::move(*p));
   }
-  return all;
+  return problems;
 }
 
 }  // namespace untax::bench

@@ -5,8 +5,8 @@
 namespace untax::bench {
 
 double norm_row::seconds_of(const std::string& by) const noexcept {
-  const auto found = std::ranges::find(figures, by, &pattern_figure::by);
-  return found != figures.end() && found->time ? found->time->median : 0;
+  const auto figure = std::ranges::find(figures, by, &pattern_figure::by);
+  return figure != figures.end() && figure->time ? figure->time->median : 0;
 }
 
 double norm_row::sum_seconds() const noexcept {

@@ -39,7 +39,7 @@ std::vector<pattern_request> requests_of(const operator_suite_options& options) 
 }  // namespace
 
 std::vector<operator_figures> run_operator_suite(const operator_suite_options& options) {
-  std::vector<operator_figures> all;
+  std::vector<operator_figures> suites;
   for (const pattern_request& request : requests_of(options)) {
     require_memory(request, options.ranks);
     operator_figures figures{request.what, {}};
@@ -52,9 +52,9 @@ std::vector<operator_figures> run_operator_suite(const operator_suite_options& o
           if (w.rank() == 0) figures.results = std::move(results);
         },
         settings);
-    all.push_back(std::move(figures));
+    suites.push_back(std::move(figures));
   }
-  return all;
+  return suites;
 }
 
 int steps_of(const operator_suite_options& options) {

@@ -40,26 +40,26 @@ std::vector<suite_weights> weights_of(const operator_entry& entry, overlap_shape
   const bool decode = shapes == overlap_shapes::decode;
   std::vector<std::int64_t> rows = {1024, 2048, 4096, 8192, 16384};
   if (decode) rows = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
-  std::vector<suite_weights> all;
+  std::vector<suite_weights> suite;
   if (entry.columns_sharded) {
     constexpr std::int64_t sizes[][2] = {{4096, 12288}, {4096, 14336}, {3584, 14336},
                                          {4608, 36864}, {8192, 28672}, {8192, 30720}};
     for (const auto& [n, k] : sizes) {
       const std::vector<std::int64_t> many = {8192};
-      all.push_back({n, k, gather_axis::rows, decode ? rows : many});
+      suite.push_back({n, k, gather_axis::rows, decode ? rows : many});
     }
-    return all;
+    return suite;
   }
   if (entry.sums_to) {
     // o and down of a model of 70 billion weights.
-    for (const std::int64_t k : {8192, 28672}) all.push_back({8192, k, gather_axis::rows, rows});
-    return all;
+    for (const std::int64_t k : {8192, 28672}) suite.push_back({8192, k, gather_axis::rows, rows});
+    return suite;
   }
   for (const std::int64_t n : gathered_columns) {
-    all.push_back({n, gathered_k, gather_axis::rows, rows});
-    if (decode) all.push_back({n, gathered_k, gather_axis::k, rows});
+    suite.push_back({n, gathered_k, gather_axis::rows, rows});
+    if (decode) suite.push_back({n, gathered_k, gather_axis::k, rows});
   }
-  return all;
+  return suite;
 }
 
 /// The loss to the library that the noise of a measurement may explain.
@@ -94,13 +94,13 @@ double overlap_row::bound() const noexcept { return std::max(compute_bound, link
 bool overlap_row::right(const pattern_figure& f) const noexcept { return f.error <= tolerance; }
 
 const pattern_figure* overlap_row::figure_of(const std::string& by) const noexcept {
-  const auto found = std::ranges::find(figures, by, &pattern_figure::by);
-  return found == figures.end() ? nullptr : &*found;
+  const auto figure = std::ranges::find(figures, by, &pattern_figure::by);
+  return figure == figures.end() ? nullptr : &*figure;
 }
 
 double overlap_row::seconds_of(const std::string& by) const noexcept {
-  const pattern_figure* found = figure_of(by);
-  return found != nullptr && found->time ? found->time->median : 0;
+  const pattern_figure* figure = figure_of(by);
+  return figure != nullptr && figure->time ? figure->time->median : 0;
 }
 
 const pattern_figure* overlap_row::best() const noexcept {
@@ -112,11 +112,11 @@ const pattern_figure* overlap_row::best() const noexcept {
   return best;
 }
 
-std::optional<overlap_factors> overlap_report::library_over(const std::string& by) const {
+std::optional<overlap_factors> overlap_report::library_over(const std::string& label) const {
   ratios factors;
   for (const overlap_row& row : rows) {
     const double baseline = row.seconds_of(library_graph);
-    const double own = row.seconds_of(by);
+    const double own = row.seconds_of(label);
     if (baseline > 0 && own > 0) factors.add(baseline / own);
   }
   if (factors.empty()) return std::nullopt;
@@ -124,13 +124,13 @@ std::optional<overlap_factors> overlap_report::library_over(const std::string& b
 }
 
 std::vector<overlap_bar> overlap_report::bars() const {
-  std::vector<overlap_bar> all = pattern_bars();
-  for (const char* by : {automatic_exact, automatic_capacity}) {
-    if (const auto factors = library_over(by))
-      all.push_back({fmt::format("bulk_library graph / {}, least", by), factors->least,
-                     least_of_automatic, false});
+  std::vector<overlap_bar> overlap_bars = pattern_bars();
+  for (const char* label : {automatic_exact, automatic_capacity}) {
+    if (const auto factors = library_over(label))
+      overlap_bars.push_back({fmt::format("bulk_library graph / {}, least", label), factors->least,
+                              least_of_automatic, false});
   }
-  return all;
+  return overlap_bars;
 }
 
 std::vector<overlap_bar> overlap_report::pattern_bars() const {
@@ -158,28 +158,28 @@ std::vector<overlap_bar> overlap_report::pattern_bars() const {
   }
   if (over_bound.empty() || beside_graph.empty() || beside_eager.empty()) return {};
   const bool decode = shapes == overlap_shapes::decode;
-  std::vector<overlap_bar> all;
+  std::vector<overlap_bar> bars;
   if (entry.sums_to) {
     if (!decode && *entry.sums_to == reduce_target::owner)
-      all.push_back({"time / bound, geometric mean", over_bound.mean(), 1.08, true});
+      bars.push_back({"time / bound, geometric mean", over_bound.mean(), 1.08, true});
     if (decode && *entry.sums_to == reduce_target::everywhere)
-      all.push_back({"time less the GEMM alone, us, most", 1e6 * most_over_gemm, 6, true});
-    all.push_back({"bulk_library graph / time, least", beside_graph.least(), 1, false});
-    return all;
+      bars.push_back({"time less the GEMM alone, us, most", 1e6 * most_over_gemm, 6, true});
+    bars.push_back({"bulk_library graph / time, least", beside_graph.least(), 1, false});
+    return bars;
   }
   const double most_over_bound = decode ? 1.35 : entry.columns_sharded ? 1.10 : 1.06;
-  all.push_back({"time / bound, geometric mean", over_bound.mean(), most_over_bound, true});
-  if (decode) all.push_back({"bulk_library eager / time, mean", beside_eager.mean(), 1.8, false});
+  bars.push_back({"time / bound, geometric mean", over_bound.mean(), most_over_bound, true});
+  if (decode) bars.push_back({"bulk_library eager / time, mean", beside_eager.mean(), 1.8, false});
   const double graph_bar = decode                  ? 1.4
                            : entry.columns_sharded ? (ranks >= 8   ? 1.4
                                                       : ranks >= 4 ? 1.2
                                                                    : 1)
                                                    : 1.2;
-  all.push_back({"bulk_library graph / time, mean", beside_graph.mean(), graph_bar, false});
-  if (!decode) all.push_back({"bulk_library graph / time, least", beside_graph.least(), 1, false});
+  bars.push_back({"bulk_library graph / time, mean", beside_graph.mean(), graph_bar, false});
+  if (!decode) bars.push_back({"bulk_library graph / time, least", beside_graph.least(), 1, false});
   if (!beside_public.empty())
-    all.push_back({others->label + " / time, least", beside_public.least(), 1, false});
-  return all;
+    bars.push_back({others->label + " / time, least", beside_public.least(), 1, false});
+  return bars;
 }
 
 bool overlap_report::met() const {
@@ -193,21 +193,22 @@ bool overlap_report::met() const {
 
 std::vector<gemm_problem> overlap_problems(const std::string& operator_name, overlap_shapes shapes,
                                            int ranks, const std::vector<std::int64_t>& m) {
-  std::vector<gemm_problem> all;
+  std::vector<gemm_problem> problems;
   const bool decode = shapes == overlap_shapes::decode;
-  for (const suite_weights& of : weights_of(operator_named(operator_name), shapes)) {
-    for (const std::int64_t rows : of.rows) {
-      if (m.empty() || std::ranges::find(m, rows) != m.end()) all.push_back(of.with_rows(rows));
+  for (const suite_weights& weights : weights_of(operator_named(operator_name), shapes)) {
+    for (const std::int64_t rows : weights.rows) {
+      if (m.empty() || std::ranges::find(m, rows) != m.end())
+        problems.push_back(weights.with_rows(rows));
     }
   }
-  if (decode) return all;
+  if (decode) return problems;
   const public_kernel* others = public_kernel_of(operator_name);
   for (const public_time& t : others != nullptr ? others->times : std::vector<public_time>{}) {
     const gemm_problem p{.m = t.m, .n = t.n, .k = t.k, .type = dtype::bf16};
     if (t.ranks != ranks || !beside_others(others, p, ranks)) continue;
-    if (m.empty() || std::ranges::find(m, t.m) != m.end()) all.push_back(p);
+    if (m.empty() || std::ranges::find(m, t.m) != m.end()) problems.push_back(p);
   }
-  return all;
+  return problems;
 }
 
 std::vector<gemm_problem> random_overlap_problems(const std::string& operator_name,
@@ -218,13 +219,14 @@ std::vector<gemm_problem> random_overlap_problems(const std::string& operator_na
   const bool decode = shapes == overlap_shapes::decode;
   const double least = decode ? 1 : 513;
   const double most = decode ? 513 : 16385;
-  std::vector<gemm_problem> all;
+  std::vector<gemm_problem> problems;
   for (int i = 0; i < count; ++i) {
-    const suite_weights& of = weights[random() % weights.size()];
+    const suite_weights& drawn = weights[random() % weights.size()];
     const double part = static_cast<double>(random() >> 11U) * 0x1p-53;
-    all.push_back(of.with_rows(static_cast<std::int64_t>(least * std::pow(most / least, part))));
+    problems.push_back(
+        drawn.with_rows(static_cast<std::int64_t>(least * std::pow(most / least, part))));
   }
-  return all;
+  return problems;
 }
 
 }  // namespace untax::bench

@@ -82,9 +82,9 @@ struct overlap_report {
   /// Geometric means and extremes over the rows that have a figure of untax's own, with their bars,
   /// and the least factors of `automatic`.
   [[nodiscard]] std::vector<overlap_bar> bars() const;
-  /// The times of bulk_library in a graph over those of `by`, of the rows that have both: mean
+  /// The times of bulk_library in a graph over those of `label`, of the rows that have both: mean
   /// (geometric) and least. Nothing if no row has.
-  [[nodiscard]] std::optional<overlap_factors> library_over(const std::string& by) const;
+  [[nodiscard]] std::optional<overlap_factors> library_over(const std::string& label) const;
   /// Whether all results are right, and all bars are met.
   [[nodiscard]] bool met() const;
 

@@ -42,10 +42,10 @@ void set(timing::machine& m, double machine_numbers::*what, double value, std::s
 /// The median of the results of `once`, after a first call that does not count.
 template <class Once>
 double median_of(int repeats, Once&& once) {
-  std::vector<double> all;
+  std::vector<double> times;
   (void)once();
-  for (int i = 0; i < repeats; ++i) all.push_back(once());
-  return spread_of(std::move(all)).median;
+  for (int i = 0; i < repeats; ++i) times.push_back(once());
+  return spread_of(std::move(times)).median;
 }
 
 /// The bytes per second that one core reads from memory.
@@ -80,9 +80,9 @@ copy_rates rates_of_all(int ranks, int repeats) {
     return static_cast<double>(moved_bytes) / median_of(repeats, [&] {
              return all.run([&](world& w) {
                const auto self = static_cast<std::size_t>(w.rank());
-               std::byte* const there = landing[self].at((w.rank() + 1) % ranks);
-               std::byte* const here = own[self].data();
-               copy(lone_thread(), puts ? there : here, puts ? here : there, moved_bytes);
+               std::byte* const target = landing[self].at((w.rank() + 1) % ranks);
+               std::byte* const source = own[self].data();
+               copy(lone_thread(), puts ? target : source, puts ? source : target, moved_bytes);
              });
            });
   };

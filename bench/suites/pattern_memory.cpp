@@ -18,25 +18,25 @@ struct memory_question {
 
   [[nodiscard]] memory_need need(int ranks, const std::vector<pattern>& patterns,
                                  bool verify) const {
-    memory_need found = request->what.need(ranks, patterns, verify);
+    memory_need required = request->what.need(ranks, patterns, verify);
     // On GPUs a heap is allocated whole.
-    if (on_gpus && heap_bytes) found.heaps = *heap_bytes;
-    return found;
+    if (on_gpus && heap_bytes) required.heaps = *heap_bytes;
+    return required;
   }
 
   [[nodiscard]] std::vector<remedy> remedies(int ranks) const {
-    std::vector<remedy> all;
+    std::vector<remedy> entries;
     const auto& patterns = request->patterns;
     if (patterns.size() > 1)
-      all.push_back({"take one pattern", need(ranks, {patterns[0]}, request->verify)});
+      entries.push_back({"take one pattern", need(ranks, {patterns[0]}, request->verify)});
     if (request->verify && !on_gpus)
-      all.push_back({"leave out --verify", need(ranks, patterns, false)});
+      entries.push_back({"leave out --verify", need(ranks, patterns, false)});
     const int others = on_gpus ? 2 * ranks : 2;
     if (on_gpus || ranks > 2) {
-      all.push_back(
+      entries.push_back(
           {fmt::format("take {} ranks", others), need(others, patterns, request->verify)});
     }
-    return all;
+    return entries;
   }
 };
 

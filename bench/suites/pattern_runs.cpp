@@ -98,7 +98,8 @@ class pattern_runner {
     // The host cannot write the heaps of GPUs.
     if (world_.memory() == memory_kind::cuda) {
       double worst = 0;
-      for (const double one : bulk::values_of_ranks(world_, {mine})) worst = worse(worst, one);
+      for (const double deviation : bulk::values_of_ranks(world_, {mine}))
+        worst = worse(worst, deviation);
       return worst;
     }
     world_.barrier();
@@ -137,9 +138,9 @@ std::size_t heap_for(const pattern_request& request, int ranks) {
 }
 
 std::vector<pattern> all_patterns_of(const trial_subject& what) {
-  std::vector<pattern> all = {pattern::automatic};
-  for (const pattern p : what.patterns) all.push_back(p);
-  return all;
+  std::vector<pattern> patterns = {pattern::automatic};
+  for (const pattern p : what.patterns) patterns.push_back(p);
+  return patterns;
 }
 
 }  // namespace untax::bench

@@ -45,40 +45,40 @@ public_kernel kernel_of(const nlohmann::json& in) {
   for (const std::string* text : {&kernel.label, &kernel.machine, &kernel.how}) {
     if (text->empty()) refuse("label, machine or how is empty; they have to say something");
   }
-  for (const nlohmann::json& one : in.at("times")) kernel.times.push_back(time_of(one));
+  for (const nlohmann::json& entry : in.at("times")) kernel.times.push_back(time_of(entry));
   return kernel;
 }
 
 }  // namespace
 
 double public_kernel::seconds(const gemm_problem& problem, int world) const noexcept {
-  const auto found = std::ranges::find_if(times, [&](const public_time& t) {
+  const auto match = std::ranges::find_if(times, [&](const public_time& t) {
     return t.ranks == world && t.m == problem.m && t.n == problem.n && t.k == problem.k;
   });
-  return found == times.end() || problem.gather != gather ? 0 : found->seconds;
+  return match == times.end() || problem.gather != gather ? 0 : match->seconds;
 }
 
 std::vector<public_kernel> parse_public_kernels(std::string_view text) {
   try {
     const nlohmann::json in = parse_json(text, "public kernels");
     if (in.at("format") != "untax-public-kernels") refuse("the format is another one");
-    std::vector<public_kernel> all;
-    for (const nlohmann::json& one : in.at("kernels")) all.push_back(kernel_of(one));
-    return all;
+    std::vector<public_kernel> kernels;
+    for (const nlohmann::json& entry : in.at("kernels")) kernels.push_back(kernel_of(entry));
+    return kernels;
   } catch (const nlohmann::json::exception& wrong) {
     refuse(wrong.what());
   }
 }
 
 const std::vector<public_kernel>& public_kernels() {
-  static const std::vector<public_kernel> all = parse_public_kernels(public_kernels_text());
-  return all;
+  static const std::vector<public_kernel> kernels = parse_public_kernels(public_kernels_text());
+  return kernels;
 }
 
 const public_kernel* public_kernel_of(std::string_view operator_name) {
-  const auto& all = public_kernels();
-  const auto found = std::ranges::find(all, operator_name, &public_kernel::operator_name);
-  return found == all.end() ? nullptr : &*found;
+  const auto& kernels = public_kernels();
+  const auto match = std::ranges::find(kernels, operator_name, &public_kernel::operator_name);
+  return match == kernels.end() ? nullptr : &*match;
 }
 
 }  // namespace untax::bench

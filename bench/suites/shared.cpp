@@ -18,16 +18,16 @@ bool shared_report::right() const {
 }
 
 trace_cost shared_report::cost_of_trace() const {
-  std::vector<traced_ratio> all;
+  std::vector<traced_ratio> ratios;
   for (const shared_row& row : rows) {
     for (const pattern_figure& f : row.figures) {
       if (!f.time || !f.traced_time) continue;
-      all.push_back({fmt::format("{}, {}, {} ranks, {} x {} x {}", row.operator_name, f.by,
-                                 row.ranks, row.problem.m, row.problem.n, row.problem.k),
-                     f.traced_time->median / f.time->median});
+      ratios.push_back({fmt::format("{}, {}, {} ranks, {} x {} x {}", row.operator_name, f.by,
+                                    row.ranks, row.problem.m, row.problem.n, row.problem.k),
+                        f.traced_time->median / f.time->median});
     }
   }
-  return cost_of(all);
+  return cost_of(ratios);
 }
 
 int steps_of(const shared_options& options) {
@@ -52,19 +52,20 @@ std::vector<gemm_problem> problems_of(const shared_options& options,
                                       const std::string& operator_name, int ranks) {
   if (!options.sizes.empty()) return problems_of_sizes(options.sizes, options.partials);
   if (ranks == 1) return problems_of_sizes({16, 64, 1024, 4096}, options.partials);
-  std::vector<gemm_problem> all = shared_problems(operator_name, options.seed, options.problems);
-  for (gemm_problem& p : all) p.partials = options.partials;
-  return all;
+  std::vector<gemm_problem> problems =
+      shared_problems(operator_name, options.seed, options.problems);
+  for (gemm_problem& p : problems) p.partials = options.partials;
+  return problems;
 }
 
 std::vector<gemm_problem> problems_of_sizes(const std::vector<std::int64_t>& sizes,
                                             std::optional<dtype> partials) {
-  std::vector<gemm_problem> all;
+  std::vector<gemm_problem> problems;
   for (const std::int64_t m : sizes) {
     for (const std::int64_t k : {3584, 8192})
-      all.push_back({.m = m, .n = 8192, .k = k, .type = dtype::bf16, .partials = partials});
+      problems.push_back({.m = m, .n = 8192, .k = k, .type = dtype::bf16, .partials = partials});
   }
-  return all;
+  return problems;
 }
 
 std::vector<gemm_problem> shared_problems(const std::string& operator_name, std::uint64_t seed,
@@ -75,7 +76,7 @@ std::vector<gemm_problem> shared_problems(const std::string& operator_name, std:
     const double part = static_cast<double>(random() >> 11U) * 0x1p-53;
     return static_cast<std::int64_t>(std::llround(least * std::pow(most / least, part)));
   };
-  std::vector<gemm_problem> all;
+  std::vector<gemm_problem> problems;
   for (int i = 0; i < count; ++i) {
     gemm_problem p;
     p.m = between(64, 4096);
@@ -83,9 +84,9 @@ std::vector<gemm_problem> shared_problems(const std::string& operator_name, std:
     p.k = 8 * between(64, 1024);
     p.type = random() % 2 == 0 ? dtype::bf16 : dtype::f16;
     if (entry.gathers) p.gather = random() % 2 == 0 ? gather_axis::rows : gather_axis::k;
-    all.push_back(p);
+    problems.push_back(p);
   }
-  return all;
+  return problems;
 }
 
 }  // namespace untax::bench

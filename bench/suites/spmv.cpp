@@ -28,27 +28,27 @@ constexpr const char* bounds_names[] = {"row_min", "row_max", "row_variance", "p
 template <class Value>
 std::vector<Value> random_values(std::int64_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<Value> made;
-  made.reserve(static_cast<std::size_t>(count));
+  std::vector<Value> values;
+  values.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i)
-    made.push_back(static_cast<Value>(static_cast<double>(random() >> 11U) * 0x1p-52 - 1));
-  return made;
+    values.push_back(static_cast<Value>(static_cast<double>(random() >> 11U) * 0x1p-52 - 1));
+  return values;
 }
 
 template <class Value, class Offset>
 spmv_figures measure(const std::string& name, const csr<Value, Offset>& matrix,
                      const spmv_options& options) {
-  spmv_figures made;
-  made.name = name;
+  spmv_figures figures;
+  figures.name = name;
   const auto gather = [&] {
-    made.profile = profile_of(std::span<const Offset>(matrix.offsets), matrix.cols);
+    figures.profile = profile_of(std::span<const Offset>(matrix.offsets), matrix.cols);
   };
   gather();
-  made.gathering_seconds = seconds_of(gather);
+  figures.gathering_seconds = seconds_of(gather);
   const auto x = random_values<Value>(matrix.cols, options.seed);
   if (options.on_gpu) {
-    measure_on_gpu(matrix, std::span<const Value>(x), options, made);
-    return made;
+    measure_on_gpu(matrix, std::span<const Value>(x), options, figures);
+    return figures;
   }
   std::vector<Value> y(static_cast<std::size_t>(matrix.rows));
   for (const spmv_kernel kernel : options.kernels) {
@@ -70,9 +70,9 @@ spmv_figures measure(const std::string& name, const csr<Value, Offset>& matrix,
       if (e.code() != errc::unsupported) throw;
       figure.refused = e.what();
     }
-    made.kernels.push_back(std::move(figure));
+    figures.kernels.push_back(std::move(figure));
   }
-  return made;
+  return figures;
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ double feature_of(const row_profile& p, std::string_view name) {
 
 std::vector<spmv_kernel> spmv_kernels(bool on_gpu) {
   std::vector<spmv_kernel> some(all_spmv_kernels.begin(), all_spmv_kernels.end());
-  std::erase_if(some, [&](spmv_kernel one) { return !on_gpu && !way_of(one).on_host; });
+  std::erase_if(some, [&](spmv_kernel kernel) { return !on_gpu && !way_of(kernel).on_host; });
   return some;
 }
 
@@ -148,19 +148,19 @@ std::vector<std::string> names_in_table(const std::string& text) {
   return names;
 }
 
-std::string table_of(const std::vector<spmv_figures>& all, const std::string& before) {
+std::string table_of(const std::vector<spmv_figures>& suites, const std::string& before) {
   json out = before.empty() ? json::array() : parse_json<json>(before, "the table");
-  for (const spmv_figures& figures : all) {
+  for (const spmv_figures& figures : suites) {
     json record = {{"name", figures.name}};
     for (const char* name : known_names) record[name] = feature_of(figures.profile, name);
     for (const char* name : gathered_names) record[name] = feature_of(figures.profile, name);
     record["gather"] = figures.gathering_seconds;
     if (figures.memory_rate > 0) record["memory_rate"] = figures.memory_rate;
-    for (const spmv_figure& one : figures.kernels) {
-      const std::string kernel(name_of(one.kernel));
-      const bool ran = one.refused.empty();
-      record["t_" + kernel] = ran ? json(one.seconds) : json();
-      record["setup_" + kernel] = one.setup_seconds;
+    for (const spmv_figure& figure : figures.kernels) {
+      const std::string kernel(name_of(figure.kernel));
+      const bool ran = figure.refused.empty();
+      record["t_" + kernel] = ran ? json(figure.seconds) : json();
+      record["setup_" + kernel] = figure.setup_seconds;
     }
     out.push_back(std::move(record));
   }
@@ -201,32 +201,34 @@ std::string known_guard_of(const spmv_way& way, const std::string& guard) {
 }  // namespace
 
 select::schema schema_of_table(const std::string& title, bool on_gpu) {
-  select::schema made;
-  made.title = title;
-  made.labels = {"name"};
-  for (const char* name : known_names) made.features.push_back({name, name, false, true});
-  made.features.push_back({"mean", "nnz / max(rows, 1)", false, false});
-  const auto gather = [&](const char* name) { made.features.push_back({name, name, true, true}); };
+  select::schema result;
+  result.title = title;
+  result.labels = {"name"};
+  for (const char* name : known_names) result.features.push_back({name, name, false, true});
+  result.features.push_back({"mean", "nnz / max(rows, 1)", false, false});
+  const auto gather = [&](const char* name) {
+    result.features.push_back({name, name, true, true});
+  };
   if (on_gpu) {
     std::ranges::for_each(bounds_names, gather);
-    made.features.push_back({"sliced", "padded / max(nnz, 1)", true, false});
+    result.features.push_back({"sliced", "padded / max(nnz, 1)", true, false});
   } else {
     std::ranges::for_each(gathered_names, gather);
   }
-  made.features.push_back({"padding", "rows * row_max / max(nnz, 1)", true, false});
-  made.features.push_back({"spread", "sqrt(row_variance) / max(mean, 1)", true, false});
+  result.features.push_back({"padding", "rows * row_max / max(nnz, 1)", true, false});
+  result.features.push_back({"spread", "sqrt(row_variance) / max(mean, 1)", true, false});
   for (const spmv_kernel kernel : all_spmv_kernels) {
     if (!on_gpu && !way_of(kernel).on_host) continue;
     const std::string name(name_of(kernel));
     const std::string guard = guard_of(kernel, on_gpu);
     // Kernels by rows take the matrix as it is.
     const bool converts = way_of(kernel).unit != unit_of_work::row;
-    made.candidates.push_back({name, "t_" + name, converts ? "setup_" + name : "0", guard,
-                               known_guard_of(way_of(kernel), guard)});
+    result.candidates.push_back({name, "t_" + name, converts ? "setup_" + name : "0", guard,
+                                 known_guard_of(way_of(kernel), guard)});
   }
-  made.gathering = "gather";
-  made.iterations = {1, 10, 100, 1000};
-  return made;
+  result.gathering = "gather";
+  result.iterations = {1, 10, 100, 1000};
+  return result;
 }
 
 }  // namespace untax::bench

@@ -58,7 +58,7 @@ struct spmv_options {
 /// A list of records, one for each matrix, in the form of tables for `untax select`: name, rows,
 /// cols, nnz, row_*, gather, and t_ and setup_ of each kernel. A refused kernel has no time. The
 /// records of `before`, another such table, come first if it is not empty.
-[[nodiscard]] std::string table_of(const std::vector<spmv_figures>& all,
+[[nodiscard]] std::string table_of(const std::vector<spmv_figures>& suites,
                                    const std::string& before = {});
 /// The names of the records of a table. Throws `invalid_argument` for a text that is no such table.
 [[nodiscard]] std::vector<std::string> names_in_table(const std::string& text);

@@ -20,6 +20,6 @@ struct traced_ratio {
   std::string what;
   double ratio = 1;
 };
-[[nodiscard]] trace_cost cost_of(const std::vector<traced_ratio>& all);
+[[nodiscard]] trace_cost cost_of(const std::vector<traced_ratio>& ratios);
 
 }  // namespace untax::bench

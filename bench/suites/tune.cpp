@@ -44,14 +44,14 @@ bool in_grid(const tuned_problem& p, const tuned_family& family) {
 }  // namespace
 
 std::vector<tuned_family> tuned_families(const std::string& operator_name) {
-  std::vector<tuned_family> all;
+  std::vector<tuned_family> families;
   for (const operator_entry& entry : operators()) {
     if (!entry.on_gpus || (!operator_name.empty() && entry.name != operator_name)) continue;
-    all.push_back({entry.name});
-    if (entry.gathers) all.push_back({.operator_name = entry.name, .gather = gather_axis::k});
-    if (entry.sums_to) all.push_back({.operator_name = entry.name, .partials = dtype::f32});
+    families.push_back({entry.name});
+    if (entry.gathers) families.push_back({.operator_name = entry.name, .gather = gather_axis::k});
+    if (entry.sums_to) families.push_back({.operator_name = entry.name, .partials = dtype::f32});
   }
-  return all;
+  return families;
 }
 
 std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks, bool quick) {
@@ -66,18 +66,18 @@ std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks, bo
 
 std::vector<tuned_problem> tuning_order(const std::vector<tuned_family>& families,
                                         const std::vector<int>& ranks, bool quick) {
-  std::vector<tuned_problem> all;
+  std::vector<tuned_problem> problems;
   for (const bool coarse : {true, false}) {
     if (quick && !coarse) continue;
     for (const int count : ranks) {
       for (const tuned_family& family : families) {
         for (const tuned_problem& p : tuning_grid(family, count, coarse)) {
-          if (std::ranges::find(all, p) == all.end()) all.push_back(p);
+          if (std::ranges::find(problems, p) == problems.end()) problems.push_back(p);
         }
       }
     }
   }
-  return all;
+  return problems;
 }
 
 std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ranks, int count) {
@@ -92,15 +92,15 @@ std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ran
   };
   const auto [least_n, most_n] = std::ranges::minmax(sizes.n_k, {}, &size_pair::first);
   const auto [least_k, most_k] = std::ranges::minmax(sizes.n_k, {}, &size_pair::second);
-  std::vector<tuned_problem> all;
-  while (std::ssize(all) < count) {
+  std::vector<tuned_problem> problems;
+  while (std::ssize(problems) < count) {
     const std::int64_t m = drawn(sizes.m.front(), sizes.m.back(), 1);
     const std::int64_t n = drawn(least_n.first, most_n.first, 8);
     const std::int64_t k = drawn(least_k.second, most_k.second, 8);
     const tuned_problem p{family.operator_name, family.gather, ranks, m, n, k, family.partials};
-    if (!in_grid(p, family)) all.push_back(p);
+    if (!in_grid(p, family)) problems.push_back(p);
   }
-  return all;
+  return problems;
 }
 
 double tune_check::share() const noexcept {
@@ -113,13 +113,13 @@ tune_check check_choices(const tune_result& result) {
   tune_check check{result.table.device, result.table.library, {}};
   for (std::size_t i = 0; i < result.choices.size(); ++i) {
     const tuning_entry& entry = result.table.entries[i];
-    const made_choice& made = result.choices[i];
-    const auto chosen = entry.seconds.find(made.chosen);
+    const made_choice& now_chosen = result.choices[i];
+    const auto chosen = entry.seconds.find(now_chosen.chosen);
     if (chosen == entry.seconds.end()) continue;
-    const auto best =
-        std::ranges::min_element(entry.seconds, {}, [](const auto& one) { return one.second; });
-    check.rows.push_back({entry.problem, made.chosen, best->first, chosen->second, best->second,
-                          entry.seconds, made.reason});
+    const auto best = std::ranges::min_element(entry.seconds, {},
+                                               [](const auto& element) { return element.second; });
+    check.rows.push_back({entry.problem, now_chosen.chosen, best->first, chosen->second,
+                          best->second, entry.seconds, now_chosen.reason});
   }
   return check;
 }

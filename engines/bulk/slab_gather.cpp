@@ -15,13 +15,13 @@ std::shared_ptr<communicator> communicator_of(world& w) {
   static std::map<const control*, std::weak_ptr<communicator>> all;
   {
     const std::scoped_lock lock(mutex);
-    if (auto found = all[&w.state()].lock()) return found;
+    if (auto known = all[&w.state()].lock()) return known;
   }
   // Ranks of one process construct theirs together, so none may hold the lock meanwhile.
-  auto made = std::make_shared<communicator>(w);
+  auto result = std::make_shared<communicator>(w);
   const std::scoped_lock lock(mutex);
-  all[&w.state()] = made;
-  return made;
+  all[&w.state()] = result;
+  return result;
 }
 
 slab_gather::slab_gather(world& w, const sharding& bytes, const std::optional<sharding>& uneven)
@@ -43,12 +43,12 @@ slab_gather::slab_gather(world& w, const sharding& bytes, const std::optional<sh
 }
 
 void slab_gather::run(way how, const void* in, void* out, stream_ref stream) const {
-  auto* there = static_cast<std::byte*>(out);
+  auto* target = static_cast<std::byte*>(out);
   if (how == way::broadcasts) {
     ranks_->gather_shards(in, out, shards_, stream);
     return;
   }
-  std::byte* place = there + own_at();
+  std::byte* place = target + own_at();
   if (how == way::padded && in != place) {
     copy_bytes(place, in, static_cast<std::size_t>(own().size), stream);
     in = place;

@@ -48,10 +48,10 @@ class engine::work {
   }
   /// All kernels, for traces.
   [[nodiscard]] std::vector<trace_kernel> kernels() const {
-    std::vector<trace_kernel> all;
+    std::vector<trace_kernel> trace_kernels;
     for (int k = 0; k < kernels_; ++k)
-      all.push_back({kernel_at(k).name, kernel_at(k).stage, kernel_at(k).workers});
-    return all;
+      trace_kernels.push_back({kernel_at(k).name, kernel_at(k).stage, kernel_at(k).workers});
+    return trace_kernels;
   }
   [[nodiscard]] int most_workers() const {
     int most = 1;
@@ -153,8 +153,8 @@ void engine::make_workers(int most, const extent& tile) {
 /// Reserves the memory that workers need for any number of rows, so that runs allocate nothing.
 void engine::warm_up() {
   operand_table types;
-  for (const operand of : {operand::a, operand::b, operand::c})
-    types[of].type = options_.operand_type;
+  for (const operand role : {operand::a, operand::b, operand::c})
+    types[role].type = options_.operand_type;
   types[operand::inbox].type = options_.inbox_type;
   types[operand::outbox].type = options_.outbox_type;
   math_need need;

@@ -22,10 +22,10 @@ class one_processor {
     if (!known_) return;  // OpenBLAS then creates threads, which is harmless where permitted
     int first = 0;
     while (!CPU_ISSET(first, &before_)) ++first;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(first, &one);
-    known_ = sched_setaffinity(0, sizeof one, &one) == 0;
+    cpu_set_t affinity;
+    CPU_ZERO(&affinity);
+    CPU_SET(first, &affinity);
+    known_ = sched_setaffinity(0, sizeof affinity, &affinity) == 0;
   }
   one_processor(const one_processor&) = delete;
   one_processor& operator=(const one_processor&) = delete;
@@ -56,9 +56,9 @@ void* open_library() {
 }
 
 template <class Function>
-void find(void* library, const char* name, Function& found) {
-  found = reinterpret_cast<Function>(dlsym(library, name));  // NOLINT(*-reinterpret-cast)
-  if (found == nullptr) {
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));  // NOLINT(*-reinterpret-cast)
+  if (function == nullptr) {
     throw error(errc::unsupported,
                 fmt::format("libopenblas.so.0 has no {}; an OpenBLAS with the C interface is "
                             "needed, and LD_LIBRARY_PATH can name its folder",
@@ -68,14 +68,14 @@ void find(void* library, const char* name, Function& found) {
 
 openblas load() {
   void* const library = open_library();
-  openblas found;
-  find(library, "cblas_sgemm", found.sgemm);
-  find(library, "cblas_dgemm", found.dgemm);
-  find(library, "openblas_set_num_threads", found.set_num_threads);
+  openblas loaded;
+  find(library, "cblas_sgemm", loaded.sgemm);
+  find(library, "cblas_dgemm", loaded.dgemm);
+  find(library, "openblas_set_num_threads", loaded.set_num_threads);
   // OpenBLAS may have been loaded before, with threads. The blocks of a rank are the parallelism; a
   // library that spawns threads under them would fight with it.
-  found.set_num_threads(1);
-  return found;
+  loaded.set_num_threads(1);
+  return loaded;
 }
 
 /// The result of loading. It holds an error, because an initialiser that throws would run again at

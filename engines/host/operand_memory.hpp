@@ -36,8 +36,8 @@ class operand_table {
   /// The operands of `normalise`, where the operator has them.
   const norm_context* norm = nullptr;
 
-  operand_memory& operator[](operand of) noexcept {
-    return operands_[static_cast<std::size_t>(of)];
+  operand_memory& operator[](operand role) noexcept {
+    return operands_[static_cast<std::size_t>(role)];
   }
   const operand_memory& operator[](operand of) const noexcept {
     return operands_[static_cast<std::size_t>(of)];

@@ -32,8 +32,8 @@ using strip = std::array<float, static_cast<std::size_t>(width* depth)>;
 
 void pack(const float* b, std::int64_t ldb, std::int64_t rows, std::int64_t k, strip& to) {
   for (std::int64_t i = 0; i < k; ++i) {
-    float* const here = to.data() + i * width;
-    for (std::int64_t j = 0; j < width; ++j) here[j] = j < rows ? b[j * ldb + i] : 0.0F;
+    float* const sums = to.data() + i * width;
+    for (std::int64_t j = 0; j < width; ++j) sums[j] = j < rows ? b[j * ldb + i] : 0.0F;
   }
 }
 

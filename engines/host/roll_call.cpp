@@ -56,15 +56,15 @@ std::string roll_call::text() const {
           .push_back(peer);
     }
   }
-  std::string all;
+  std::string whole_text;
   for (const auto& [rows, who] : ranks) {
-    all += fmt::format("{}{} at {} {}", all.empty() ? "" : ", ", rows,
-                       who.size() == 1 ? "rank" : "ranks", fmt::join(who, " and "));
+    whole_text += fmt::format("{}{} at {} {}", whole_text.empty() ? "" : ", ", rows,
+                              who.size() == 1 ? "rank" : "ranks", fmt::join(who, " and "));
   }
   return fmt::format(
       "{}: in run {} the ranks have different numbers of rows: {}; they all have to "
       "pass the same",
-      operator_name_, run_.number, all);
+      operator_name_, run_.number, whole_text);
 }
 
 void roll_call::look() {

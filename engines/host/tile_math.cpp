@@ -41,8 +41,8 @@ void multiply_fp32(std::int64_t m, std::int64_t n, std::int64_t k, const float* 
 }
 
 void math_need::add(const step& s, const operand_table& types) {
-  const auto is_narrow = [&](operand of) {
-    return of != operand::panel && of != operand::product && types[of].type != dtype::f32;
+  const auto is_narrow = [&](operand role) {
+    return role != operand::panel && role != operand::product && types[role].type != dtype::f32;
   };
   if (s.what == action::add) sum = true;
   if (s.what == action::reduce) addends = std::max(addends, s.depth);
@@ -183,8 +183,8 @@ tile_memory tile_math::resolve(const place& p, const operand_table& operands) {
   return {memory.at(p), memory.stride, memory.type};
 }
 
-std::vector<float>& tile_math::scratch(operand of) {
-  std::vector<float>& tile = of == operand::product ? product_ : sum_;
+std::vector<float>& tile_math::scratch(operand role) {
+  std::vector<float>& tile = role == operand::product ? product_ : sum_;
   if (tile.empty()) tile.resize(static_cast<std::size_t>(tile_.rows * tile_.cols));
   return tile;
 }

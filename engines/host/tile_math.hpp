@@ -71,7 +71,7 @@ class tile_math {
                               widened& keep);
   /// The memory of a private tile or of an operand, from `p` on.
   tile_memory resolve(const place& p, const operand_table& operands);
-  std::vector<float>& scratch(operand of);
+  std::vector<float>& scratch(operand role);
 
   extent tile_;
   bool in_order_;

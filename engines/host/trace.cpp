@@ -49,14 +49,14 @@ trace_ring* engine_trace::worker(std::size_t index) {
 }
 
 traced_operator engine_trace::collect() const {
-  traced_operator all = what_;
-  all.calls = spans_of(caller_.events());
-  all.lost = caller_.lost();
+  traced_operator op = what_;
+  op.calls = spans_of(caller_.events());
+  op.lost = caller_.lost();
   for (const auto& ring : workers_) {
-    all.workers.push_back(spans_of(ring->events()));
-    all.lost += ring->lost();
+    op.workers.push_back(spans_of(ring->events()));
+    op.lost += ring->lost();
   }
-  return all;
+  return op;
 }
 
 wait_note::wait_note(trace_ring* ring, channel_verb verb, const room& target) noexcept

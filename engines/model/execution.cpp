@@ -79,8 +79,8 @@ void execution::meet(slot& own) {
 
 void execution::callers_turn(const schedule::rank_plan& plan, std::uint64_t ended) {
   if (ended > 0) check_result(plan, ended);
-  const auto fill = [&](operand of, auto&& value) {
-    const cell_matrix& m = memory_.matrix(of, plan.rank());
+  const auto fill = [&](operand role, auto&& value) {
+    const cell_matrix& m = memory_.matrix(role, plan.rank());
     for (std::int64_t i = 0; i < m.size().rows; ++i) {
       for (std::int64_t j = 0; j < m.size().cols; ++j) m.at(i, j) = value(i, j);
     }
@@ -97,10 +97,10 @@ void execution::check_result(const schedule::rank_plan& plan, std::uint64_t epoc
     for (std::int64_t j = 0; j < c.size().cols; ++j) {
       const bool written = i < result.rows && j < result.cols;
       const std::uint64_t wanted = written ? scenario_->expected(plan.rank(), epoch, i, j) : spoilt;
-      const std::uint64_t found = c.at(i, j);
-      if (found == wanted) continue;
+      const std::uint64_t value = c.at(i, j);
+      if (value == wanted) continue;
       fail(fmt::format("after epoch {} c({}, {}) of rank {} is {} and should be {}", epoch, i, j,
-                       plan.rank(), found == spoilt ? "untouched" : std::to_string(found), wanted));
+                       plan.rank(), value == spoilt ? "untouched" : std::to_string(value), wanted));
     }
   }
 }

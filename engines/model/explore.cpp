@@ -28,12 +28,12 @@ mutant_fate fate_of(const mutation& m, std::span<const scenario> scenarios, cons
     fate.name = describe(m, s);
     if (provably_harmless(s, m)) continue;
     fate.harmless = false;
-    const exploration found = explore(s, m, limits);
-    fate.executions += found.executions;
-    if (found.ok) continue;
+    const exploration result = explore(s, m, limits);
+    fate.executions += result.executions;
+    if (result.ok) continue;
     fate.killed = true;
     fate.scenario = s.name;
-    fate.failure = found.failure;
+    fate.failure = result.failure;
     break;
   }
   return fate;
@@ -50,14 +50,15 @@ exploration explore(const scenario& s, const mutation& m, const budget& limits) 
 }
 
 std::vector<mutant_fate> hunt_mutants(std::span<const scenario> scenarios, const budget& limits) {
-  std::vector<mutation> all;
+  std::vector<mutation> mutations;
   for (const scenario& s : scenarios) {
     for (const mutation& m : mutants_of(s)) {
-      if (std::find(all.begin(), all.end(), m) == all.end()) all.push_back(m);
+      if (std::find(mutations.begin(), mutations.end(), m) == mutations.end())
+        mutations.push_back(m);
     }
   }
   std::vector<mutant_fate> fates;
-  for (const mutation& m : all) fates.push_back(fate_of(m, scenarios, limits));
+  for (const mutation& m : mutations) fates.push_back(fate_of(m, scenarios, limits));
   return fates;
 }
 
@@ -65,8 +66,8 @@ void find_need(mutant_fate& fate, std::span<const scenario> others) {
   const auto needs = [&](const scenario& s) {
     return has(s, fate.what) && !provably_harmless(s, fate.what);
   };
-  const auto found = std::find_if(others.begin(), others.end(), needs);
-  if (found != others.end()) fate.needed_in = found->name;
+  const auto match = std::find_if(others.begin(), others.end(), needs);
+  if (match != others.end()) fate.needed_in = match->name;
 }
 
 }  // namespace untax::model

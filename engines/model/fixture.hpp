@@ -56,9 +56,9 @@ using runner = void (*)(rl::test_params&);
 /// which is the largest, is too small.
 template <template <rl::thread_id_t> class Scheduler, int... counts>
 [[nodiscard]] runner runner_for(int threads) {
-  runner found = nullptr;
-  ((found == nullptr && threads <= counts ? void(found = &run<counts, Scheduler>) : void()), ...);
-  return found;
+  runner result = nullptr;
+  ((result == nullptr && threads <= counts ? void(result = &run<counts, Scheduler>) : void()), ...);
+  return result;
 }
 
 [[nodiscard]] runner random_runner(int threads);

@@ -35,19 +35,20 @@ std::string describe(const mutation& m, const scenario& s) {
 }
 
 std::vector<mutation> mutants_of(const scenario& s) {
-  std::vector<mutation> found;
+  std::vector<mutation> mutations;
   for (const auto& plan : s.plans) {
     schedule::each_step(plan, [&](const schedule::step_position& at, const step& st) {
       schedule::each_verb(st, [&](channel_verb verb, const room& r) {
         if (!does_something(verb, r)) return;
         for (const change how : {change::drop, change::weaken}) {
           const mutation m{how, verb, at.who.kernel, st.what, r.producer == r.consumer};
-          if (std::find(found.begin(), found.end(), m) == found.end()) found.push_back(m);
+          if (std::find(mutations.begin(), mutations.end(), m) == mutations.end())
+            mutations.push_back(m);
         }
       });
     });
   }
-  return found;
+  return mutations;
 }
 
 std::vector<schedule::rank_plan> mutated_plans(const scenario& s, const mutation& m) {

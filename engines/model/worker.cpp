@@ -177,8 +177,8 @@ std::uint64_t worker::get(const place& from, std::int64_t row, std::int64_t col)
   return memory_->cell(from, row, col);
 }
 
-private_matrix* worker::private_one(operand of) {
-  switch (of) {
+private_matrix* worker::private_one(operand role) {
+  switch (role) {
     case operand::product:
       return &product_;
     case operand::sum:

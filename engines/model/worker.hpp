@@ -56,7 +56,7 @@ class worker {
   void normalise(const step& s);
   void put(const place& to, std::int64_t row, std::int64_t col, std::uint64_t value);
   [[nodiscard]] std::uint64_t get(const place& from, std::int64_t row, std::int64_t col);
-  [[nodiscard]] private_matrix* private_one(operand of);
+  [[nodiscard]] private_matrix* private_one(operand role);
 
   const scenario* scenario_;
   const schedule::rank_plan* plan_;

@@ -40,9 +40,9 @@ void world_memory::destroy() {
   counters_.destroy();
 }
 
-const cell_matrix& world_memory::matrix(operand of, int rank) const {
+const cell_matrix& world_memory::matrix(operand role, int rank) const {
   std::size_t slot = 0;
-  while (slot < shared.size() && shared[slot] != of) ++slot;
+  while (slot < shared.size() && shared[slot] != role) ++slot;
   if (slot == shared.size() || rank < 0 || rank >= static_cast<int>(matrices_.size())) {
     fail("a step names a matrix that is not shared memory of any rank");
   }

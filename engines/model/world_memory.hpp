@@ -66,7 +66,7 @@ class world_memory {
   void create();
   void destroy();
   /// a, c, inbox or outbox of a rank.
-  [[nodiscard]] const cell_matrix& matrix(operand of, int rank) const;
+  [[nodiscard]] const cell_matrix& matrix(operand role, int rank) const;
   /// The cell at `where` plus (row, col). Fails the execution if that is outside the matrix.
   [[nodiscard]] model_cell<std::uint64_t>& cell(const place& where, std::int64_t row,
                                                 std::int64_t col) const;

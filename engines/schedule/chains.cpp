@@ -53,9 +53,9 @@ class chain_follower {
 
   /// False for a rectangle outside the panel, too: `check_rectangles` has reported it.
   [[nodiscard]] bool is_in_panel(const access& a) const {
-    const extent all = panel_.size();
+    const extent whole = panel_.size();
     return a.at.of == operand::panel && a.at.row >= 0 && a.at.col >= 0 && a.rows >= 0 &&
-           a.cols >= 0 && a.at.row + a.rows <= all.rows && a.at.col + a.cols <= all.cols;
+           a.cols >= 0 && a.at.row + a.rows <= whole.rows && a.at.col + a.cols <= whole.cols;
   }
 
   void use_private(const access& a) {

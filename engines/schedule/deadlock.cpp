@@ -50,11 +50,11 @@ execution::blocked execution::first_blocked(int rank) const {
 
 need execution::missing(const blocked& b) const {
   need first;
-  bool found = false;
+  bool cyclic = false;
   each_need(step_at(position(b.rank, b.index)), [&](channel_verb, const need& n) {
-    if (found || reached(n)) return;
+    if (cyclic || reached(n)) return;
     first = n;
-    found = true;
+    cyclic = true;
   });
   return first;
 }
@@ -63,14 +63,14 @@ need execution::missing(const blocked& b) const {
 /// keeps the writer's rank from getting there. That rank has not ended: its counters never fall in
 /// this execution, so it would have raised this one far enough.
 execution::blocked execution::culprit(const need& n) const {
-  const step_position by = signals_->first_reaching(n.rank, n.index, n.value)->by;
-  const rank_state& r = ranks_[static_cast<std::size_t>(by.rank)];
-  const auto& workers = plans_[static_cast<std::size_t>(by.rank)].stages()[r.stage];
-  for (int i = 0; by.epoch == r.epoch && i < static_cast<int>(workers.size()); ++i) {
+  const step_position raiser = signals_->first_reaching(n.rank, n.index, n.value)->by;
+  const rank_state& r = ranks_[static_cast<std::size_t>(raiser.rank)];
+  const auto& workers = plans_[static_cast<std::size_t>(raiser.rank)].stages()[r.stage];
+  for (int i = 0; raiser.epoch == r.epoch && i < static_cast<int>(workers.size()); ++i) {
     const worker_name who = workers[static_cast<std::size_t>(i)];
-    if (who.kernel == by.who.kernel && who.worker == by.who.worker) return {by.rank, i};
+    if (who.kernel == raiser.who.kernel && who.worker == raiser.who.worker) return {raiser.rank, i};
   }
-  return first_blocked(by.rank);
+  return first_blocked(raiser.rank);
 }
 
 }  // namespace untax::schedule

@@ -67,10 +67,10 @@ class lane_program {
     std::vector<int> raised;
     for (int number = 0; number < count; ++number) {
       raised.push_back(add_flag());
-      const auto lane = [=](std::uint64_t epoch, const program::sink& emit) {
+      const auto steps = [=](std::uint64_t epoch, const program::sink& emit) {
         what(number, epoch, emit);
       };
-      add(behind[static_cast<std::size_t>(number)], lane, raised.back());
+      add(behind[static_cast<std::size_t>(number)], steps, raised.back());
     }
     return raised;
   }

@@ -32,29 +32,29 @@ int matrix_map::number(std::vector<int>& marks) {
   return count;
 }
 
-void matrix_map::add_read(cell& c, const event& by) {
+void matrix_map::add_read(cell& c, const event& actor) {
   for (int i = c.readers; i >= 0; i = reads_[static_cast<std::size_t>(i)].next) {
     event& known = reads_[static_cast<std::size_t>(i)].by;
-    if (known.lane == by.lane) {
-      known = by;
+    if (known.lane == actor.lane) {
+      known = actor;
       return;
     }
   }
-  reads_.push_back({by, c.readers});
+  reads_.push_back({actor, c.readers});
   c.readers = static_cast<int>(reads_.size()) - 1;
 }
 
 event matrix_map::unordered_read(const cell& c, const vector_clock& now) const {
   for (int i = c.readers; i >= 0; i = reads_[static_cast<std::size_t>(i)].next) {
-    const event& by = reads_[static_cast<std::size_t>(i)].by;
-    if (!by.before(now)) return by;
+    const event& actor = reads_[static_cast<std::size_t>(i)].by;
+    if (!actor.before(now)) return actor;
   }
   return {};
 }
 
-void matrix_map::write(cell& c, const event& by, std::uint64_t epoch, bool complete,
+void matrix_map::write(cell& c, const event& actor, std::uint64_t epoch, bool complete,
                        const origin& from) {
-  c = {.written = by, .epoch = epoch, .complete = complete, .readers = -1, .from = from};
+  c = {.written = actor, .epoch = epoch, .complete = complete, .readers = -1, .from = from};
 }
 
 std::int64_t matrix_map::position_of(const std::vector<int>& index, int number) {

@@ -43,10 +43,10 @@ struct origin {
   /// The origin of the same elements after they were moved from `from` to `to`.
   [[nodiscard]] origin moved(const place& from, const place& to) const noexcept {
     if (!known()) return {};
-    origin there = *this;
-    there.down += to.row - from.row;
-    there.right += to.col - from.col;
-    return there;
+    origin moved_origin = *this;
+    moved_origin.down += to.row - from.row;
+    moved_origin.right += to.col - from.col;
+    return moved_origin;
   }
   /// The origin of a sum that begins with these elements.
   [[nodiscard]] origin begun() const noexcept {
@@ -90,11 +90,11 @@ class matrix_map {
   }
 
   /// Records a read of the cell by a lane, until the cell is written.
-  void add_read(cell& c, const event& by);
+  void add_read(cell& c, const event& actor);
   /// A read that does not happen before `now`; if there is none, an event that has not happened.
   [[nodiscard]] event unordered_read(const cell& c, const vector_clock& now) const;
   /// Records a write of the cell.
-  static void write(cell& c, const event& by, std::uint64_t epoch, bool complete,
+  static void write(cell& c, const event& actor, std::uint64_t epoch, bool complete,
                     const origin& from);
 
   [[nodiscard]] extent size() const noexcept { return size_; }

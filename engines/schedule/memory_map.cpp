@@ -9,9 +9,9 @@ constexpr std::array<operand, 4> watched = {operand::a, operand::c, operand::inb
                                             operand::outbox};
 
 /// The index of an operand in `watched`; -1 for private tiles, and for b, which no step writes.
-constexpr int slot_of(operand of) {
+constexpr int slot_of(operand role) {
   for (std::size_t i = 0; i < watched.size(); ++i) {
-    if (watched[i] == of) return static_cast<int>(i);
+    if (watched[i] == role) return static_cast<int>(i);
   }
   return -1;
 }
@@ -58,59 +58,59 @@ void memory_map::carry_out(const step_position& at, int lane, std::uint32_t time
                            const vector_clock& now) {
   const step& s = plans_[static_cast<std::size_t>(at.rank)].steps(
       at.who, at.epoch)[static_cast<std::size_t>(at.index)];
-  const event by{lane, time, name(at, false)};
-  const origin from = origin_of(s, by);
+  const event actor{lane, time, name(at, false)};
+  const origin from = origin_of(s, actor);
   each_access(s, [&](const access& a) {
     if (slot_of(a.at.of) < 0) return;
     if (a.writes) {
-      write(a, s, from, by, at.epoch, now);
+      write(a, s, from, actor, at.epoch, now);
     } else {
-      read(a, s, by, at.epoch, now);
+      read(a, s, actor, at.epoch, now);
     }
   });
 }
 
 void memory_map::callers_turn(int rank, std::uint64_t ended, int lane, std::uint32_t time,
                               const vector_clock& now) {
-  const event by{lane, time, name({rank, {}, ended, 0}, true)};
+  const event actor{lane, time, name({rank, {}, ended, 0}, true)};
   if (ended > 0) check_result(rank, ended);
   // The caller overwrites c, which is a write: so it shows whether a worker may still write there.
-  overwrite({operand::c, rank}, {}, by, ended, false, now);
-  overwrite({operand::a, rank}, {operand::a, rank}, by, ended + 1, true, now);
+  overwrite({operand::c, rank}, {}, actor, ended, false, now);
+  overwrite({operand::a, rank}, {operand::a, rank}, actor, ended + 1, true, now);
 }
 
-void memory_map::read(const access& a, const step& s, const event& by, std::uint64_t epoch,
+void memory_map::read(const access& a, const step& s, const event& actor, std::uint64_t epoch,
                       const vector_clock& now) {
   matrix_map& map = of(a.at);
   const bool factor = s.what == action::multiply && s.to.of == operand::c;
   map.each_cell(a.at.row, a.at.col, a.rows, a.cols, [&](matrix_map::cell& c) {
-    if (races(map, c, a, by, now)) return false;
+    if (races(map, c, a, actor, now)) return false;
     if (c.epoch != epoch || !c.complete) {
-      problems_->add(fmt::format("{} reads {}, which nobody has {} in this epoch", text_of(by),
+      problems_->add(fmt::format("{} reads {}, which nobody has {} in this epoch", text_of(actor),
                                  text_of(map, c, a.at),
                                  c.epoch == epoch ? "completed" : "written"));
       return false;
     }
-    if (factor) expect_factor(s, c.from, by);
-    map.add_read(c, by);
+    if (factor) expect_factor(s, c.from, actor);
+    map.add_read(c, actor);
     return true;
   });
 }
 
-void memory_map::write(const access& a, const step& s, const origin& from, const event& by,
+void memory_map::write(const access& a, const step& s, const origin& from, const event& actor,
                        std::uint64_t epoch, const vector_clock& now) {
   matrix_map& map = of(a.at);
-  if (a.at.of == operand::c) expect_in_place(a.at, from, by);
+  if (a.at.of == operand::c) expect_in_place(a.at, from, actor);
   const bool begins = s.what != action::multiply || s.first;
   const bool completes = s.what != action::multiply || s.last;
   map.each_cell(a.at.row, a.at.col, a.rows, a.cols, [&](matrix_map::cell& c) {
-    if (races(map, c, a, by, now)) return false;
+    if (races(map, c, a, actor, now)) return false;
     if (a.at.of == operand::c && begins && c.epoch == epoch && c.complete) {
-      problems_->add(fmt::format("{} writes {}, which {} has completed already", text_of(by),
+      problems_->add(fmt::format("{} writes {}, which {} has completed already", text_of(actor),
                                  text_of(map, c, a.at), text_of(c.written)));
       return false;
     }
-    matrix_map::write(c, by, epoch, completes, from);
+    matrix_map::write(c, actor, epoch, completes, from);
     return true;
   });
 }
@@ -127,24 +127,24 @@ void memory_map::check_result(int rank, std::uint64_t epoch) {
   });
 }
 
-void memory_map::overwrite(const place& at, const origin& from, const event& by,
+void memory_map::overwrite(const place& at, const origin& from, const event& actor,
                            std::uint64_t epoch, bool complete, const vector_clock& now) {
   matrix_map& map = of(at);
   const access whole{at, map.size().rows, map.size().cols, true};
   bool reported = false;
   map.each_cell(0, 0, whole.rows, whole.cols, [&](matrix_map::cell& c) {
-    reported = reported || races(map, c, whole, by, now);
-    matrix_map::write(c, by, epoch, complete, from);
+    reported = reported || races(map, c, whole, actor, now);
+    matrix_map::write(c, actor, epoch, complete, from);
     return true;
   });
 }
 
 bool memory_map::races(const matrix_map& map, const matrix_map::cell& c, const access& a,
-                       const event& by, const vector_clock& now) {
+                       const event& actor, const vector_clock& now) {
   const bool after_writer = c.written.before(now);
   const event read = a.writes && after_writer ? map.unordered_read(c, now) : event{};
   if (after_writer && !read.happened()) return false;
-  problems_->add(fmt::format("race: {} {} {} while {} may still {} it", text_of(by),
+  problems_->add(fmt::format("race: {} {} {} while {} may still {} it", text_of(actor),
                              a.writes ? "writes" : "reads", text_of(map, c, a.at),
                              text_of(after_writer ? read : c.written),
                              after_writer ? "read" : "write"));

@@ -36,16 +36,16 @@ class memory_map {
 
  private:
   [[nodiscard]] matrix_map& of(const place& at);
-  void read(const access& a, const step& s, const event& by, std::uint64_t epoch,
+  void read(const access& a, const step& s, const event& actor, std::uint64_t epoch,
             const vector_clock& now);
-  void write(const access& a, const step& s, const origin& from, const event& by,
+  void write(const access& a, const step& s, const origin& from, const event& actor,
              std::uint64_t epoch, const vector_clock& now);
   void check_result(int rank, std::uint64_t epoch);
-  void overwrite(const place& at, const origin& from, const event& by, std::uint64_t epoch,
+  void overwrite(const place& at, const origin& from, const event& actor, std::uint64_t epoch,
                  bool complete, const vector_clock& now);
   /// Whether an access races with an earlier one of the cell, which does not happen before `now`.
   /// Reports the race.
-  bool races(const matrix_map& map, const matrix_map::cell& c, const access& a, const event& by,
+  bool races(const matrix_map& map, const matrix_map::cell& c, const access& a, const event& actor,
              const vector_clock& now);
 
   // Where elements are from; in origins.cpp.
@@ -56,23 +56,23 @@ class memory_map {
     origin sum;
   };
   /// The origin of what a step writes. Stores it if that is a private tile.
-  [[nodiscard]] origin origin_of(const step& s, const event& by);
+  [[nodiscard]] origin origin_of(const step& s, const event& actor);
   /// The origin of a rectangle. Reports a problem unless all its elements have the same one.
   [[nodiscard]] origin origin_in(const place& at, std::int64_t rows, std::int64_t cols,
-                                 const event& by);
+                                 const event& actor);
   /// The origin of the combination of two sums. Their origins may differ only in the ranks, and the
   /// ranks of `other` come next.
-  [[nodiscard]] origin combined(const origin& one, const origin& other, const event& by);
+  [[nodiscard]] origin combined(const origin& first, const origin& other, const event& actor);
   /// Checks that all elements of c from one rank have been moved by the same distance, and that
   /// sums there are of all ranks.
-  void expect_in_place(const place& at, const origin& from, const event& by);
+  void expect_in_place(const place& at, const origin& from, const event& actor);
   /// Checks the operands of c: a row of a belongs to one row of c, a column of a to one column of
   /// b, and a row of b to one column of c.
-  void expect_factor(const step& s, const origin& from, const event& by);
+  void expect_factor(const step& s, const origin& from, const event& actor);
   /// The index of the facts about a rank in epochs like that of the event.
-  [[nodiscard]] std::size_t known_of(int rank, const event& by) const;
-  [[nodiscard]] private_tiles& private_of(const event& by);
-  [[nodiscard]] const rank_plan& plan_of(const event& by) const;
+  [[nodiscard]] std::size_t known_of(int rank, const event& actor) const;
+  [[nodiscard]] private_tiles& private_of(const event& actor);
+  [[nodiscard]] const rank_plan& plan_of(const event& actor) const;
   [[nodiscard]] std::string text_of(const origin& from, const place& at) const;
   [[nodiscard]] int world() const noexcept { return static_cast<int>(plans_.size()); }
 

@@ -77,10 +77,10 @@ const char* name_of(action what) noexcept {
   return names[static_cast<std::size_t>(what)];
 }
 
-const char* name_of(operand of) noexcept {
+const char* name_of(operand role) noexcept {
   constexpr const char* names[] = {"nothing", "a",       "b",   "c",    "inbox",
                                    "outbox",  "product", "sum", "panel"};
-  return names[static_cast<std::size_t>(of)];
+  return names[static_cast<std::size_t>(role)];
 }
 
 std::string describe(const rank_plan& plan, const step_position& at) {

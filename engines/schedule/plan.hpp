@@ -106,6 +106,6 @@ struct step_position {
 /// "multiply", "copy", ...
 [[nodiscard]] const char* name_of(action what) noexcept;
 /// "inbox", "c", ...
-[[nodiscard]] const char* name_of(operand of) noexcept;
+[[nodiscard]] const char* name_of(operand role) noexcept;
 
 }  // namespace untax::schedule

@@ -18,9 +18,9 @@ class problem_list {
   [[nodiscard]] bool empty() const noexcept { return found_ == 0; }
   /// The texts that were kept, and a last one that says how many were not.
   [[nodiscard]] std::vector<std::string> texts() const {
-    auto all = texts_;
-    if (found_ > kept) all.push_back("and " + std::to_string(found_ - kept) + " more");
-    return all;
+    auto lines = texts_;
+    if (found_ > kept) lines.push_back("and " + std::to_string(found_ - kept) + " more");
+    return lines;
   }
 
  private:

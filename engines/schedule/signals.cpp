@@ -40,10 +40,10 @@ signal_table::signal_table(std::span<const rank_plan> plans, problem_list& probl
 const signal_table::raise* signal_table::first_reaching(int rank, int index,
                                                         std::uint64_t value) const {
   const auto& raises = raises_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)];
-  const auto found =
+  const auto match =
       std::lower_bound(raises.begin(), raises.end(), value,
                        [](const raise& r, std::uint64_t wanted) { return r.value < wanted; });
-  return found == raises.end() ? nullptr : &*found;
+  return match == raises.end() ? nullptr : &*match;
 }
 
 bool signal_table::check_room(const step_position& at, channel_verb verb, const room& r,
@@ -108,14 +108,14 @@ void signal_table::check_wait(const step_position& at, channel_verb verb, const 
 
 void signal_table::expect(const step_position& at, channel_verb verb, const room& r,
                           channel_verb wanted, int rank, int index, std::uint64_t value) {
-  const raise* found = first_reaching(rank, index, value);
+  const raise* result = first_reaching(rank, index, value);
   const int peer = wanted == channel_verb::publish ? r.producer : r.consumer;
-  const bool right =
-      found != nullptr && found->value == value && found->verb == wanted && found->by.rank == peer;
+  const bool right = result != nullptr && result->value == value && result->verb == wanted &&
+                     result->by.rank == peer;
   if (right) return;
   const std::string instead =
-      found == nullptr ? "nobody raises the counter that far"
-                       : fmt::format("{} raises it to {}", where(found->by), found->value);
+      result == nullptr ? "nobody raises the counter that far"
+                        : fmt::format("{} raises it to {}", where(result->by), result->value);
   problems_->add(fmt::format(
       "{}: {} of {} waits for counter {} of rank {} to reach {}, but rank {} has no {} for that: "
       "{}",

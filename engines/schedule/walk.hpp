@@ -111,8 +111,8 @@ void each_access(const step& s, Visit&& visit) {
 }
 
 /// Whether an operand is private to the worker.
-[[nodiscard]] constexpr bool is_private(operand of) noexcept {
-  return of == operand::product || of == operand::sum || of == operand::panel;
+[[nodiscard]] constexpr bool is_private(operand role) noexcept {
+  return role == operand::product || role == operand::sum || role == operand::panel;
 }
 
 }  // namespace untax::schedule

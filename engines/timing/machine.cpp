@@ -61,17 +61,17 @@ class machine_reader {
     return in.at(name);
   }
   std::string text_of(const json& in, const char* name) const {
-    const json& found = field(in, name);
-    if (!found.is_string() || found.get<std::string>().empty())
-      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, shown(found)));
-    return found.get<std::string>();
+    const json& entry = field(in, name);
+    if (!entry.is_string() || entry.get<std::string>().empty())
+      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, shown(entry)));
+    return entry.get<std::string>();
   }
   int count_of(const json& in, const char* name, int least) const {
-    const json& found = field(in, name);
-    const double value = found.is_number_integer() ? found.get<double>() : -1;
+    const json& entry = field(in, name);
+    const double value = entry.is_number_integer() ? entry.get<double>() : -1;
     if (value < least || value > most_gpus) {
       refuse(fmt::format("\"{}\" is {}; it has to be a whole number from {} to {}", name,
-                         shown(found), least, most_gpus));
+                         shown(entry), least, most_gpus));
     }
     return static_cast<int>(value);
   }
@@ -91,20 +91,21 @@ class machine_reader {
     if (!in.is_object()) refuse("\"numbers\" have to be an object");
     for (const auto& [key, value] : in.items()) {
       const number_kind* kind = nullptr;
-      for (const number_kind& one : number_kinds) {
-        if (one.key == key) kind = &one;
+      for (const number_kind& entry : number_kinds) {
+        if (entry.key == key) kind = &entry;
       }
       if (kind == nullptr) {
         std::string known;
-        for (const number_kind& one : number_kinds)
-          known += fmt::format("{}{}", known.empty() ? "" : ", ", one.key);
+        for (const number_kind& entry : number_kinds)
+          known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.key);
         refuse(fmt::format("number \"{}\" is not known; known are {}", key, known));
       }
       read_number(*kind, value, m);
     }
-    for (const number_kind& one : number_kinds) {
-      if (!in.contains(one.key))
-        refuse(fmt::format("number \"{}\" is missing: {}, in {}", one.key, one.meaning, one.unit));
+    for (const number_kind& entry : number_kinds) {
+      if (!in.contains(entry.key))
+        refuse(fmt::format("number \"{}\" is missing: {}, in {}", entry.key, entry.meaning,
+                           entry.unit));
     }
   }
   void read_number(const number_kind& kind, const json& in, machine& m) const {

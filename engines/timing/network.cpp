@@ -99,7 +99,7 @@ double network::book(int number, double bytes, double now, double rate_factor) {
 passage network::send(int from, int to, double bytes, double pace, double now, bool reads) {
   if (from == to) return copy(from, bytes, pace, now);
   double left = now;
-  double there = now;
+  double arrival = now;
   const double factor = reads ? std::min(1.0, m_->numbers.read_rate / m_->numbers.link_rate) : 1.0;
   switch (way_between(from, to)) {
     case way::memory:
@@ -116,28 +116,28 @@ passage network::send(int from, int to, double bytes, double pace, double now, b
         for (int hop = 0; hop < hops; ++hop) {
           const double end = book((forward ? out_ : in_) + first + at, bytes, now, factor);
           if (hop == 0) left = end;
-          there = std::max(there, end);
+          arrival = std::max(arrival, end);
           at = (at + (forward ? 1 : size - 1)) % size;
         }
       } else {
         left = book(out_ + from, bytes, now, factor);
-        there = std::max(left, book(in_ + to, bytes, now, factor));
+        arrival = std::max(left, book(in_ + to, bytes, now, factor));
       }
       break;
     case way::host:
       left = book(host_out_ + from, bytes, now, factor);
-      there = std::max({left, book(bridge_ + from / m_->gpus_of_host, bytes, now, factor),
-                        book(host_in_ + to, bytes, now, factor)});
+      arrival = std::max({left, book(bridge_ + from / m_->gpus_of_host, bytes, now, factor),
+                          book(host_in_ + to, bytes, now, factor)});
       break;
     case way::cards:
       left = book(card_out_ + card_of(from), bytes, now, 1);
-      there = std::max(left, book(card_in_ + card_of(to), bytes, now, 1));
+      arrival = std::max(left, book(card_in_ + card_of(to), bytes, now, 1));
       break;
   }
   const double paced = pace > 0 ? now + bytes / pace : now;
   left = std::max(left, paced);
-  there = std::max(there, paced) + beside_rounding;
-  return {left, there + flight(from, to)};
+  arrival = std::max(arrival, paced) + beside_rounding;
+  return {left, arrival + flight(from, to)};
 }
 
 passage network::copy(int rank, double bytes, double pace, double now) {

@@ -178,25 +178,25 @@ void simulator::send(std::uint32_t number, const signal& what, const activity& a
 }
 
 void simulator::arrive(std::uint32_t place, double now) {
-  const in_flight one = flying_[place];
+  const in_flight flight = flying_[place];
   free_.push_back(place);
-  counter& c = counters_[one.place];
-  if (one.value <= c.value) return;
-  c.value = one.value;
+  counter& c = counters_[flight.place];
+  if (flight.value <= c.value) return;
+  c.value = flight.value;
   std::uint32_t next = c.waiters;
   c.waiters = none;
   while (next != none) {
     const waiter w = waiters_[next];
     free_waiters_.push_back(next);
     next = w.next;
-    if (w.value > one.value) {
-      enlist(counters_[one.place], w.value, w.worker);
+    if (w.value > flight.value) {
+      enlist(counters_[flight.place], w.value, w.worker);
     } else {
-      wake(w.worker, one, now);
+      wake(w.worker, flight, now);
     }
   }
 }
-void simulator::wake(std::uint32_t number, const in_flight& one, double now) {
+void simulator::wake(std::uint32_t number, const in_flight& flight, double now) {
   worker_state& s = workers_[number];
   const timed_worker& w = work_.workers()[number];
   const activity& a = work_.activities()[w.first + s.next];
@@ -208,10 +208,10 @@ void simulator::wake(std::uint32_t number, const in_flight& one, double now) {
     return;
   }
   const double on = now + n_.look;
-  const double late = std::clamp(one.sent, s.since, on);
+  const double late = std::clamp(flight.sent, s.since, on);
   spend(number, s.since, late, &time_parts::late_peer);
   spend(number, late, on, &time_parts::in_flight);
-  s.last = remember(late, on, one.cause, number, &time_parts::in_flight);
+  s.last = remember(late, on, flight.cause, number, &time_parts::in_flight);
   s.acts = true;
   push(on, event_kind::worker, number);
 }
@@ -240,9 +240,9 @@ void time_parts::add(const time_parts& other) noexcept {
 }
 
 time_parts simulation::path_parts() const {
-  time_parts all;
-  for (const path_piece& piece : path) all.*piece.part += piece.end - piece.begin;
-  return all;
+  time_parts parts;
+  for (const path_piece& piece : path) parts.*piece.part += piece.end - piece.begin;
+  return parts;
 }
 
 simulation simulate(const workload& work, const machine& m, const simulation_options& options) {

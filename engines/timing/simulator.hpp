@@ -137,24 +137,24 @@ class simulator {
   void send(std::uint32_t number, const signal& what, const activity& a, double at, double seen);
   void arrive(std::uint32_t place, double now);
   void enlist(counter& c, std::uint64_t value, std::uint32_t number) {
-    const waiter one{value, number, c.waiters};
-    c.waiters = keep(waiters_, free_waiters_, one);
+    const waiter w{value, number, c.waiters};
+    c.waiters = keep(waiters_, free_waiters_, w);
   }
   /// Puts a value into a pool and returns its index.
   template <class T>
-  static std::uint32_t keep(std::vector<T>& pool, std::vector<std::uint32_t>& free, const T& one) {
+  static std::uint32_t keep(std::vector<T>& pool, std::vector<std::uint32_t>& free, const T& item) {
     if (free.empty()) {
-      pool.push_back(one);
+      pool.push_back(item);
       return static_cast<std::uint32_t>(pool.size()) - 1;
     }
     const std::uint32_t place = free.back();
     free.pop_back();
-    pool[place] = one;
+    pool[place] = item;
     return place;
   }
 
   /// Resumes a worker whose signal has arrived, unless it waits for another one, too.
-  void wake(std::uint32_t number, const in_flight& one, double now);
+  void wake(std::uint32_t number, const in_flight& flight, double now);
   void end_worker(std::uint32_t number, double now);
   void finish();
   void follow();
@@ -171,12 +171,12 @@ class simulator {
     };
     std::ranges::for_each(work_.waits(), count);
     std::ranges::for_each(work_.raises(), count);
-    std::size_t all = 0;
+    std::size_t counter_count = 0;
     for (const std::size_t own : counts) {
-      first_counter_.push_back(all);
-      all += own;
+      first_counter_.push_back(counter_count);
+      counter_count += own;
     }
-    counters_.resize(all);
+    counters_.resize(counter_count);
   }
   [[nodiscard]] const timed_kernel& kernel_of(std::uint32_t number) const {
     return work_.kernels()[static_cast<std::size_t>(work_.workers()[number].kernel)];

@@ -13,13 +13,13 @@ void simulator::finish() {
     if (!ranks_[rank].ended) report_stuck();
     made_.rank_seconds.push_back(ranks_[rank].end);
     made_.seconds = std::max(made_.seconds, ranks_[rank].end);
-    time_parts all;
-    for (const std::uint32_t number : of_rank_[rank]) all.add(made_.workers[number]);
+    time_parts parts;
+    for (const std::uint32_t number : of_rank_[rank]) parts.add(made_.workers[number]);
     const double many = std::max<double>(1, static_cast<double>(of_rank_[rank].size()));
     for (const auto part : {&time_parts::launch, &time_parts::compute, &time_parts::move,
                             &time_parts::late_peer, &time_parts::in_flight, &time_parts::tail})
-      all.*part /= many;
-    made_.ranks.push_back(all);
+      parts.*part /= many;
+    made_.ranks.push_back(parts);
   }
   made_.lanes = net_.lanes();
   made_.bookings = net_.bookings();

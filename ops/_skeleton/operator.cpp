@@ -21,9 +21,9 @@ skeleton::skeleton(world& w, const skeleton_problem& problem, const operator_opt
     : problem_(problem), rank_(w.rank()) {
   require_sizes(name, rank_, problem.m, problem.n, problem.k);
   const std::int64_t rows = a_shard(problem, w.size(), 0).rows;
-  auto made = make_plan(w, name, {rows, problem.n, problem.k, problem.type}, options);
-  plan_ = made.plan;
-  explanation_ = std::move(made.explanation);
+  auto plan = make_plan(w, name, {rows, problem.n, problem.k, problem.type}, options);
+  plan_ = plan.plan;
+  explanation_ = std::move(plan.explanation);
   agree_on_plan(
       w, name,
       fmt::format("m {}, n {}, k {}, {}", problem.m, problem.n, problem.k, name_of(problem.type)),

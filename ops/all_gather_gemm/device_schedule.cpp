@@ -17,16 +17,16 @@ gather_plan for_rows(gather_plan plan, const all_gather_gemm_problem& run) {
 
 }  // namespace
 
-gather_model::gather_model(const all_gather_gemm_problem& asked, const gather_plan& made)
+gather_model::gather_model(const all_gather_gemm_problem& asked, const gather_plan& planned)
     : problem(asked),
-      plan(for_rows(made.packets ? in_packets(made) : made, asked)),
+      plan(for_rows(planned.packets ? in_packets(planned) : planned, asked)),
       how(problem, plan.protocol),
       lists(lists_of(problem, plan)),
       shard(sent_shard::of(how)),
       receiving(receiving_grid::of(how)),
       arrivals(arrival_grid::of(how)),
       segments(gather_segments::of(plan, how)),
-      planned_(made) {
+      planned_(planned) {
   moved.run.world.rank = how.rank();
   moved.run.in = static_cast<const std::byte*>(nowhere::pointer(nowhere::a));
   moved.run.inbox = nowhere::inbox_of(how.rank());
@@ -54,15 +54,15 @@ schedule::operand_extents gather_model::operands() const {
 }
 
 comm::sender_program gather_model::does() const {
-  comm::sender_program all = says();
+  comm::sender_program program_of_senders = says();
   if (how.pulls() || plan.streams > 0) {
-    all.steps = memory_.moved_steps(moved, all.steps);
+    program_of_senders.steps = memory_.moved_steps(moved, program_of_senders.steps);
   } else if (!plan.packets) {
-    all.steps = [this](int sender, std::uint64_t epoch, const program::sink& emit) {
+    program_of_senders.steps = [this](int sender, std::uint64_t epoch, const program::sink& emit) {
       walk_list(sender, epoch, emit);
     };
   }
-  return changed(std::move(all), change);
+  return changed(std::move(program_of_senders), change);
 }
 
 /// The steps of a sender that walks its list: the places that it reads and writes, and the counters
@@ -77,12 +77,12 @@ void gather_model::walk_list(int sender, std::uint64_t epoch, const program::sin
     if (s.rows == 0) return;
     if (plan.tma_tiles) {
       const gpu::tma_tiles_at& own = maps.shard_tma_tiles;
-      const gpu::tma_tiles_at& there = maps.inbox_tma_tiles[static_cast<std::size_t>(peer)];
+      const gpu::tma_tiles_at& peer_inbox = maps.inbox_tma_tiles[static_cast<std::size_t>(peer)];
       // TMA clips a tile where its matrix ends.
-      s.rows = std::min<std::int64_t>(own.tma_tile_rows, there.first.rows - chunk.row);
-      s.cols = std::min<std::int64_t>(there.tma_tile_columns, own.first.columns - chunk.col);
-      gpu::matrix_at layer = there.first;
-      layer.data = static_cast<const std::byte*>(layer.data) + set * there.between * 2;
+      s.rows = std::min<std::int64_t>(own.tma_tile_rows, peer_inbox.first.rows - chunk.row);
+      s.cols = std::min<std::int64_t>(peer_inbox.tma_tile_columns, own.first.columns - chunk.col);
+      gpu::matrix_at layer = peer_inbox.first;
+      layer.data = static_cast<const std::byte*>(layer.data) + set * peer_inbox.between * 2;
       s.from = memory_.rectangle(own.first, chunk.row, chunk.col, s.rows, s.cols);
       s.to = memory_.rectangle(layer, chunk.row, chunk.col, s.rows, s.cols);
     } else {
@@ -113,15 +113,15 @@ void gather_model::walk_list(int sender, std::uint64_t epoch, const program::sin
 }
 
 std::vector<gather_model::sending_warp> gather_model::senders_beside() const {
-  const moving_blocks all{plan.who, how.by_rows(), plan.gemm.blocks(), plan.protocol.senders};
-  std::vector<sending_warp> found;
-  for (int cta = 0; cta < all.blocks; ++cta) {
+  const moving_blocks blocks{plan.who, how.by_rows(), plan.gemm.blocks(), plan.protocol.senders};
+  std::vector<sending_warp> warps;
+  for (int cta = 0; cta < blocks.blocks; ++cta) {
     for (int warp = 0; warp < 4; ++warp) {
-      const int sender = sender_beside(all, cta, warp);
-      if (sender < all.senders) found.push_back({cta, warp, sender});
+      const int sender = sender_beside(blocks, cta, warp);
+      if (sender < blocks.senders) warps.push_back({cta, warp, sender});
     }
   }
-  return found;
+  return warps;
 }
 
 schedule::lane_program gather_model::lanes() const {
@@ -170,8 +170,8 @@ schedule::lane_program gather_model::lanes() const {
   gemm.plan = &plan.gemm;
   gemm.k = problem.k;
   gemm.sets = how.sets();
-  gemm.read = [this](const gpu::cta_read& of, std::uint64_t epoch, const auto& visit) {
-    read(of, epoch, visit);
+  gemm.read = [this](const gpu::cta_read& tile_read, std::uint64_t epoch, const auto& visit) {
+    read(tile_read, epoch, visit);
   };
   gemm.store = [=](const cta_work& work, const step& completes, std::uint64_t epoch,
                    const program::sink& emit) {
@@ -189,39 +189,41 @@ schedule::lane_program gather_model::lanes() const {
 
 /// Visits the parts of a tile that a CTA reads and waits for, by the numbers and tensor maps that
 /// its kernel gets.
-void gather_model::read(const gpu::cta_read& of, std::uint64_t epoch,
+void gather_model::read(const gpu::cta_read& tile_read, std::uint64_t epoch,
                         const std::function<void(const factors&)>& visit) const {
   const int set = how.sets().set_of(epoch);
   const bool by_k_blocks = segments.rows == 0 && !arrivals.by_rows;
-  int next = of.end;
-  for (int k_block = of.begin; k_block < of.end; k_block = next) {
-    const auto at =
-        segments.part_of(of.a.begin, k_block, plan.gemm.schedule.k_blocks, set, shard.set_rows);
-    const int end = std::min(at.end, of.end);
+  int next = tile_read.end;
+  for (int k_block = tile_read.begin; k_block < tile_read.end; k_block = next) {
+    const auto at = segments.part_of(tile_read.a.begin, k_block, plan.gemm.schedule.k_blocks, set,
+                                     shard.set_rows);
+    const int end = std::min(at.end, tile_read.end);
     next = k_block + std::max(1, round_up(end - k_block, k_blocks_per_stage(plan.gemm.config)));
     const auto segment = static_cast<std::size_t>(at.segment);
     if (segment >= maps.a.size()) continue;
-    factors f = memory_.multiplied(
-        of, maps.a[segment], at.row, by_k_blocks ? maps.b_or_c[segment] : maps.b,
-        segments.rows > 0 ? maps.b_or_c[segment] : maps.c, segments.row_of_result(of.a.begin),
-        {std::int64_t{k_block - at.first} * gpu::block_k,
-         std::int64_t{end - k_block} * gpu::block_k});
-    f.waits = waits_of(of, k_block, end, set);
+    factors f = memory_.multiplied(tile_read, maps.a[segment], at.row,
+                                   by_k_blocks ? maps.b_or_c[segment] : maps.b,
+                                   segments.rows > 0 ? maps.b_or_c[segment] : maps.c,
+                                   segments.row_of_result(tile_read.a.begin),
+                                   {std::int64_t{k_block - at.first} * gpu::block_k,
+                                    std::int64_t{end - k_block} * gpu::block_k});
+    f.waits = waits_of(tile_read, k_block, end, set);
     visit(f);
   }
 }
 
-std::vector<factors::wait> gather_model::waits_of(const gpu::cta_read& of, int k_block, int end,
-                                                  int set) const {
+std::vector<factors::wait> gather_model::waits_of(const gpu::cta_read& tile_read, int k_block,
+                                                  int end, int set) const {
   std::vector<factors::wait> waits;
   if (plan.protocol.senders_acquire) return waits;
   const gpu::gemm_plan& gemm = plan.gemm;
   // Each CTA of a cluster waits for its share of the N operand, and all multiply with the whole.
   const int shares = gemm.config.swap_ab ? gemm.config.cluster : 1;
   for (int share = 0; share < shares; ++share) {
-    const int row =
-        gemm.config.swap_ab ? of.a.begin + share * gemm.multicast_rows : of.a_read.begin;
-    const awaited_chunks what = segments.awaited(arrivals, set, row, of.a_read.count, k_block, end);
+    const int row = gemm.config.swap_ab ? tile_read.a.begin + share * gemm.multicast_rows
+                                        : tile_read.a_read.begin;
+    const awaited_chunks what =
+        segments.awaited(arrivals, set, row, tile_read.a_read.count, k_block, end);
     for (int i = 0; i < what.count(); ++i) {
       const int begin = std::max(what.end_of(i / what.rows, end), k_block);
       waits.push_back({std::int64_t{begin - k_block} * gpu::block_k, what.counter(i),

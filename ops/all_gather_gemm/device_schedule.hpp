@@ -19,7 +19,7 @@ namespace untax::plan_check {
 /// tensor maps. Where packets are sent, a chunk stands for the packets of a warp's turn.
 class gather_model {
  public:
-  gather_model(const all_gather_gemm_problem& asked, const gather_plan& made);
+  gather_model(const all_gather_gemm_problem& asked, const gather_plan& planned);
 
   [[nodiscard]] comm::sender_program says() const { return comm::senders_of(how); }
   [[nodiscard]] comm::sender_program does() const;
@@ -58,10 +58,10 @@ class gather_model {
   [[nodiscard]] std::vector<std::string> sender_faults() const;
   [[nodiscard]] std::vector<std::string> memory_faults() const;
   void walk_list(int sender, std::uint64_t epoch, const program::sink& emit) const;
-  void read(const gpu::cta_read& of, std::uint64_t epoch,
+  void read(const gpu::cta_read& tile_read, std::uint64_t epoch,
             const std::function<void(const factors&)>& visit) const;
-  [[nodiscard]] std::vector<factors::wait> waits_of(const gpu::cta_read& of, int k_block, int end,
-                                                    int set) const;
+  [[nodiscard]] std::vector<factors::wait> waits_of(const gpu::cta_read& tile_read, int k_block,
+                                                    int end, int set) const;
 
   gather_plan planned_;  // the plan as made, where `plan` stands for packets
   operand_space memory_;

@@ -19,64 +19,64 @@ int senders_apart(const gather_plan& plan) {
 
 /// The threads that send packets, with the numbers that the CTAs of the kernel give them.
 std::vector<packet_thread> packet_threads(const gather_plan& plan) {
-  std::vector<packet_thread> all;
+  std::vector<packet_thread> threads;
   const int apart = plan.comm_ctas * gpu::block_threads;
   if (plan.who == gather_senders::comm_ctas) {
-    for (int i = 0; i < apart; ++i) all.push_back({i, apart});
-    return all;
+    for (int i = 0; i < apart; ++i) threads.push_back({i, apart});
+    return threads;
   }
   const moving_blocks beside{plan.who, true, plan.gemm.blocks(), plan.protocol.senders};
   for (int cta = 0; cta < plan.gemm.blocks(); ++cta) {
     for (int thread = 0; thread < gpu::warpgroup_threads; ++thread)
       if (sends_packets(beside, cta, thread / 32))
-        all.push_back(packet_thread_beside(beside, cta, thread));
+        threads.push_back(packet_thread_beside(beside, cta, thread));
   }
-  return all;
+  return threads;
 }
 
 }  // namespace
 
 std::vector<std::string> gather_model::faults() const {
-  std::vector<std::string> found;
+  std::vector<std::string> texts;
   if (plan.packets) {
-    found = {fault_of_packets()};
+    texts = {fault_of_packets()};
   } else {
-    found = sender_faults();
-    if (found.empty()) found = memory_faults();
-    if (found.empty()) found = {difference(does(), says())};
+    texts = sender_faults();
+    if (texts.empty()) texts = memory_faults();
+    if (texts.empty()) texts = {difference(does(), says())};
   }
-  std::erase(found, "");
-  return found;
+  std::erase(texts, "");
+  return texts;
 }
 
 std::vector<std::string> gather_model::sender_faults() const {
-  std::vector<std::string> found;
+  std::vector<std::string> texts;
   std::multiset<int> senders;
   for (const sending_warp& w : senders_beside()) {
     senders.insert(w.sender);
     const bool stores = w.warp >= 1 && w.warp <= storing_warpgroups(plan.gemm.config);
     if (plan.who == gather_senders::epilogue_warps && !stores)
-      found.push_back(fmt::format("warp {} sends, and has no memory to send through", w.warp));
+      texts.push_back(fmt::format("warp {} sends, and has no memory to send through", w.warp));
   }
   for (int i = 0; i < senders_apart(plan); ++i) senders.insert(i);
   for (int i = 0; i < plan.protocol.senders; ++i)
     if (senders.count(i) != 1)
-      found.push_back(fmt::format("{} warps are sender {}", senders.count(i), i));
+      texts.push_back(fmt::format("{} warps are sender {}", senders.count(i), i));
   if (static_cast<int>(senders.size()) != plan.protocol.senders)
-    found.push_back(fmt::format("{} senders instead of {}", senders.size(), plan.protocol.senders));
-  return found;
+    texts.push_back(fmt::format("{} senders instead of {}", senders.size(), plan.protocol.senders));
+  return texts;
 }
 
 std::vector<std::string> gather_model::memory_faults() const {
-  std::vector<std::string> found;
+  std::vector<std::string> texts;
   const auto expect = [&](bool right, const char* fault) {
-    if (!right) found.emplace_back(fault);
+    if (!right) texts.emplace_back(fault);
   };
   const auto bytes = [](const extent& e) { return static_cast<std::size_t>(e.rows * e.cols * 2); };
   const gather_bytes had = bytes_of(plan, how);
   expect(had.inbox >= bytes(how.inbox()), "the inbox is too small");
   expect(had.outbox >= bytes(how.outbox()), "the outbox is too small");
-  if (!plan.tma_tiles || how.shard(how.rank()).empty()) return found;
+  if (!plan.tma_tiles || how.shard(how.rank()).empty()) return texts;
   expect(static_cast<int>(maps.inbox_tma_tiles.size()) == how.world(), "maps are missing");
   const gpu::tma_tile_size tile{maps.shard_tma_tiles.tma_tile_rows,
                                 maps.shard_tma_tiles.tma_tile_columns};
@@ -87,7 +87,7 @@ std::vector<std::string> gather_model::memory_faults() const {
          "a TMA tile cannot be so large");
   expect(shard.chunk_bytes == static_cast<int>(tile.bytes()),
          "a TMA tile has other bytes than are waited for");
-  if (!stored) return found;
+  if (!stored) return texts;
   expect(plan.rate_limit > 0, "nothing is sent in finite time");
   // Epilogue warps are held back until all that is sent before them has left.
   std::vector<std::pair<int, int>> times;
@@ -98,7 +98,7 @@ std::vector<std::string> gather_model::memory_faults() const {
     expect(before == next, "a TMA tile has the time of another");
     next += hops;
   }
-  return found;
+  return texts;
 }
 
 gather_plan gather_model::in_packets(const gather_plan& plan) {

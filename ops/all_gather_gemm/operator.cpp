@@ -35,17 +35,17 @@ all_gather_gemm::all_gather_gemm(world& w, const all_gather_gemm_problem& proble
     return;
   }
   const extent full = a_shard(problem, w.size(), 0);
-  const planned_on_host made =
+  const planned_on_host host =
       plan_on_host(w, name, problem.m, text_of(problem, options), options, [&](std::int64_t rows) {
         return make_plan(w, name, {rows, problem.n, full.cols, problem.type}, options);
       });
-  plan_ = made.plan;
-  explanation_ = made.explanation;
-  planned_->plans = made.plans;
+  plan_ = host.plan;
+  explanation_ = host.explanation;
+  planned_->plans = host.plans;
   const bool in_order = options.invariant && problem.gather == gather_axis::k;
   const sharding own_first = in_order ? a_sharding(problem, w.size()) : sharding{};
   planned_->backend = backend_on_host(
-      *planned_, made, host_options(name, problem.type, problem.type, options), problem.m, 0,
+      *planned_, host, host_options(name, problem.type, problem.type, options), problem.m, 0,
       [problem, own_first](std::int64_t rows, const protocol_plan& plan) {
         return own_columns_first(all_gather_gemm_protocol(with_rows(problem, rows), plan),
                                  own_first);
@@ -66,10 +66,10 @@ void all_gather_gemm::plan_on_device(const operator_options& options) {
   const auto by_kernels = [&](std::int64_t rows, const operator_options& chosen) {
     return all_gather_gemm_on_device(w, with_rows(problem_, rows), chosen, rooms.get());
   };
-  auto made = make_on_device(w, entry, problem, options, {by_library, by_kernels}, nullptr);
-  plan_.how = made.how;
-  explanation_ = std::move(made.explanation);
-  planned_->backend = std::move(made.runner);
+  auto device = make_on_device(w, entry, problem, options, {by_library, by_kernels}, nullptr);
+  plan_.how = device.how;
+  explanation_ = std::move(device.explanation);
+  planned_->backend = std::move(device.runner);
 }
 
 all_gather_gemm::all_gather_gemm(all_gather_gemm&&) noexcept = default;

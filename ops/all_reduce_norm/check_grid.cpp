@@ -34,16 +34,16 @@ struct norm_grid {
   }
 
   [[nodiscard]] norm_case make(int ranks, std::int64_t tokens, std::int64_t hidden,
-                               const cut& by) const {
+                               const cut& division) const {
     norm_case c;
     c.problem.tokens = tokens;
     c.problem.hidden = hidden;
     c.plan = {.world = ranks,
               .rank = 0,
               .how = how,
-              .workers = by.workers,
-              .senders = by.senders,
-              .tile_m = by.tile_m,
+              .workers = division.workers,
+              .senders = division.senders,
+              .tile_m = division.tile_m,
               .tile_n = hidden};
     set_phases(c.plan, phases);
     return c;
@@ -55,8 +55,9 @@ struct norm_grid {
       tokens.insert(tokens.end(), {3, 8, 40});
       cuts.insert(cuts.end(), {{3, 2, 1}, {2, 3, 4}, {1, 2, 3}});
     }
-    return crossed(tokens, cuts,
-                   [&](std::int64_t count, const cut& by) { return make(ranks, count, 3, by); });
+    return crossed(tokens, cuts, [&](std::int64_t count, const cut& division) {
+      return make(ranks, count, 3, division);
+    });
   }
   [[nodiscard]] std::vector<norm_case> explored(int ranks) const {
     std::vector<norm_case> cases = {// One row for each rank.

@@ -19,13 +19,13 @@ std::vector<std::string> norm_model::faults() const {
       ++adders[static_cast<std::size_t>(row)];
   }
   const int wanted = how().passes_on ? 1 : how().world();
-  std::vector<std::string> found;
-  for (std::size_t row = 0; row < adders.size() && found.empty(); ++row) {
+  std::vector<std::string> texts;
+  for (std::size_t row = 0; row < adders.size() && texts.empty(); ++row) {
     if (adders[row] != wanted)
-      found.push_back(
+      texts.push_back(
           fmt::format("row {} is added by {} ranks instead of {}", row, adders[row], wanted));
   }
-  return found;
+  return texts;
 }
 
 schedule::operand_extents norm_model::operands() const {

@@ -30,9 +30,9 @@ all_reduce_norm_problem with_tokens(all_reduce_norm_problem problem, std::int64_
 all_reduce_norm::all_reduce_norm(world& w, const all_reduce_norm_problem& problem,
                                  const operator_options& options)
     : world_(&w.stable_view()), problem_(problem), turns_(make_process_owned<run_turns>(w, name)) {
-  auto made = plan_norm(w, problem, options);
-  plan_ = made.plan;
-  explanation_ = std::move(made.explanation);
+  auto planned = plan_norm(w, problem, options);
+  plan_ = planned.plan;
+  explanation_ = std::move(planned.explanation);
   const std::string text =
       fmt::format("tokens {}, hidden {}, {}, output {}, epsilon {}", problem.tokens, problem.hidden,
                   name_of(problem.type), name_of(problem.output), problem.epsilon);

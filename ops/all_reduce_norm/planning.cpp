@@ -79,16 +79,16 @@ made_plan plan_norm_on_gpus(int world, int rank, const all_reduce_norm_problem& 
   if (options.how != pattern::automatic && options.how != pattern::fused_sequential)
     refuse(errc::unsupported,
            fmt::format("on GPUs there is no {}; there is fused_sequential", name_of(options.how)));
-  made_plan made;
-  made.plan.world = world;
-  made.plan.rank = rank;
-  made.plan.how = pattern::fused_sequential;
-  made.plan.phases = options.phases > 0 ? options.phases : device_phases_for(problem, world);
-  made.explanation = fmt::format(
+  made_plan planned;
+  planned.plan.world = world;
+  planned.plan.rank = rank;
+  planned.plan.how = pattern::fused_sequential;
+  planned.plan.phases = options.phases > 0 ? options.phases : device_phases_for(problem, world);
+  planned.explanation = fmt::format(
       "{}: fused_sequential, {}", name,
-      made.plan.phases == 1 ? "1 phase: everybody adds everything"
-                            : "2 phases: owners add rows, normalise them and pass them on");
-  return made;
+      planned.plan.phases == 1 ? "1 phase: everybody adds everything"
+                               : "2 phases: owners add rows, normalise them and pass them on");
+  return planned;
 }
 
 made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
@@ -121,20 +121,20 @@ made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
       phases == 1 ? problem.tokens : sharding{problem.tokens, w.size()}.full();
   operator_options whole_rows = options;
   whole_rows.tile_n = problem.hidden;
-  auto made = make_plan(w, name, {rows, problem.hidden, 1, problem.type}, whole_rows);
-  set_phases(made.plan, phases);
-  if (options.tile_m == 0) made.plan.tile_m = rows_of_tile(problem, rows, made.plan.workers);
-  made.explanation =
-      fmt::format("{}: {}, {} workers{}, {} {}, tiles of {} rows", name, name_of(made.plan.how),
-                  made.plan.workers,
-                  made.plan.how == pattern::fused_sequential
+  auto planned = make_plan(w, name, {rows, problem.hidden, 1, problem.type}, whole_rows);
+  set_phases(planned.plan, phases);
+  if (options.tile_m == 0) planned.plan.tile_m = rows_of_tile(problem, rows, planned.plan.workers);
+  planned.explanation =
+      fmt::format("{}: {}, {} workers{}, {} {}, tiles of {} rows", name, name_of(planned.plan.how),
+                  planned.plan.workers,
+                  planned.plan.how == pattern::fused_sequential
                       ? ""
-                      : fmt::format(" and {} senders", made.plan.senders),
+                      : fmt::format(" and {} senders", planned.plan.senders),
                   phases,
                   phases == 1 ? "phase: everybody adds everything"
                               : "phases: owners add rows, normalise them and pass them on",
-                  made.plan.tile_m);
-  return made;
+                  planned.plan.tile_m);
+  return planned;
 }
 
 std::size_t heap_for(const all_reduce_norm_problem& p, int world, int phases) noexcept {

@@ -34,10 +34,10 @@ norm_reference::norm_reference(const all_reduce_norm_problem& problem, int ranks
       normed_(tolerance_of(problem)),
       scales_(tolerance_of(problem)) {}
 
-void norm_reference::add_row(std::span<const double> sum, const norm_row& found) {
+void norm_reference::add_row(std::span<const double> sum, const norm_row& actual) {
   // Added in fp32, and rounded once.
   const double terms = ranks_ + 1;
-  const std::vector<double> x = widened(found.x, problem_.hidden, problem_.type);
+  const std::vector<double> x = widened(actual.x, problem_.hidden, problem_.type);
   sums_.add_row(std::span<const double>(x), sum,
                 roundoff_of(problem_.type) + addition_share(ranks_ + 1), terms);
   double squares = 0;
@@ -46,14 +46,14 @@ void norm_reference::add_row(std::span<const double> sum, const norm_row& found)
                                        static_cast<double>(problem_.epsilon));
   std::vector<double> normed(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) normed[i] = x[i] * inverse * weight_[i];
-  if (problem_.output != norm_output::same) return add_narrow(normed, found);
-  const std::vector<double> out = widened(found.out, problem_.hidden, problem_.type);
+  if (problem_.output != norm_output::same) return add_narrow(normed, actual);
+  const std::vector<double> out = widened(actual.out, problem_.hidden, problem_.type);
   normed_.add_row(std::span<const double>(out), normed,
                   roundoff_of(problem_.type) + arithmetic_share, 1);
 }
 
-void norm_reference::add_narrow(std::span<const double> normed, const norm_row& found) {
-  const auto scale = static_cast<double>(found.scale);
+void norm_reference::add_narrow(std::span<const double> normed, const norm_row& actual) {
+  const auto scale = static_cast<double>(actual.scale);
   if (problem_.output == norm_output::e4m3_per_token) {
     double most = 0;
     for (const double value : normed) most = std::max(most, std::abs(value));
@@ -62,7 +62,7 @@ void norm_reference::add_narrow(std::span<const double> normed, const norm_row& 
   }
   for (std::size_t i = 0; i < normed.size(); ++i) {
     e4m3 element;
-    element.bits = static_cast<const std::uint8_t*>(found.out)[i];
+    element.bits = static_cast<const std::uint8_t*>(actual.out)[i];
     const double right = std::clamp(normed[i] / scale, -largest, largest);
     const double bound = half_step_of_e4m3(right) + arithmetic_share * std::abs(right);
     normed_.add(static_cast<double>(static_cast<float>(element)) * scale, right * scale,

@@ -24,13 +24,13 @@ class norm_reference {
   norm_reference(const all_reduce_norm_problem& problem, int ranks, std::vector<double> weight);
 
   /// `sum` is the row of the residual plus those of all ranks, from N(0, 1) or so.
-  void add_row(std::span<const double> sum, const norm_row& found);
+  void add_row(std::span<const double> sum, const norm_row& actual);
 
   /// The largest of the errors of x, of out and of the scales, as `deviation` has them.
   [[nodiscard]] double relative_error() const noexcept;
 
  private:
-  void add_narrow(std::span<const double> normed, const norm_row& found);
+  void add_narrow(std::span<const double> normed, const norm_row& actual);
 
   all_reduce_norm_problem problem_;
   int ranks_;

@@ -323,16 +323,16 @@ template <class Change>
 device_findings on_gpus(std::int64_t tokens, int ranks, int phases, const Change& change) {
   constexpr int multiprocessors = 9;
   const all_reduce_norm_problem problem = on_gpu_of(tokens, 8200);
-  device_findings found;
+  device_findings findings;
   std::vector<norm_model> models;
   for (int rank = 0; rank < ranks; ++rank) {
     norm_model& m =
         models.emplace_back(norm_plan_of(problem, ranks, rank, phases, multiprocessors));
     change(m);
-    for (const std::string& fault : m.faults()) found.faults.push_back(fault);
+    for (const std::string& fault : m.faults()) findings.faults.push_back(fault);
   }
-  if (found.faults.empty()) plan_check::prove(models, found);
-  return found;
+  if (findings.faults.empty()) plan_check::prove(models, findings);
+  return findings;
 }
 
 TEST(all_reduce_norm, is_planned_right_for_gpus) {

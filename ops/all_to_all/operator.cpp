@@ -94,10 +94,10 @@ std::int64_t all_to_all::out_count(const all_to_all_problem& problem, int world,
 
 void all_to_all::run(const const_array_view& in, const array_view& out, stream_ref stream) {
   const std::int64_t count = count_of_run("in", in.count / plan().world, problem_.count);
-  all_to_all_problem all = problem_;
-  all.count = count;
-  check("in", in, in_count(all, plan().world, plan().rank));
-  check("out", as_const(out), out_count(all, plan().world, plan().rank));
+  all_to_all_problem problem = problem_;
+  problem.count = count;
+  check("in", in, in_count(problem, plan().world, plan().rank));
+  check("out", as_const(out), out_count(problem, plan().world, plan().rank));
   check_apart(in, out, {});
   carry_out(in, out, count, stream);
 }

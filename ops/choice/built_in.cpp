@@ -11,12 +11,12 @@ std::string joined(std::initializer_list<const char*> lines) {
 }
 
 const std::vector<tuning_table>& built_in_tables() {
-  static const std::vector<tuning_table> all = [] {
+  static const std::vector<tuning_table> tables = [] {
     std::vector<tuning_table> parsed;
     for (const auto& [name, text] : built_in_texts()) parsed.push_back(parse_table(text, name));
     return parsed;
   }();
-  return all;
+  return tables;
 }
 
 }  // namespace untax

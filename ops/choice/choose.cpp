@@ -38,22 +38,22 @@ bool serves_better(const tuning_table& table, int ranks, const source& best, con
 std::optional<source> source_for(const tuned_problem& p, const choice_sources& from) {
   const tuning_table* const own = from.own;
   if (own != nullptr && nearest_ranks(*own, p) == p.ranks) return source{own, p.ranks, {}};
-  std::optional<source> here;
+  std::optional<source> own_source;
   std::optional<source> elsewhere;
   for (const tuning_table& table : from.tables) {
     const int ranks = nearest_ranks(table, p);
     if (ranks == 0) continue;
-    std::optional<source>& best = table.device == from.device ? here : elsewhere;
+    std::optional<source>& best = table.device == from.device ? own_source : elsewhere;
     if (!best || serves_better(table, ranks, *best, p, from.kernels)) best = {&table, ranks, {}};
   }
-  if (here && here->ranks == p.ranks) return here;
-  if (own != nullptr && nearest_ranks(*own, p) > 0) here = {own, nearest_ranks(*own, p), {}};
-  if (here) {
-    here->caveat = fmt::format(
+  if (own_source && own_source->ranks == p.ranks) return own_source;
+  if (own != nullptr && nearest_ranks(*own, p) > 0) own_source = {own, nearest_ranks(*own, p), {}};
+  if (own_source) {
+    own_source->caveat = fmt::format(
         "no measurements with {} ranks, so times over the bound are those of "
         "{} ranks",
-        p.ranks, here->ranks);
-    return here;
+        p.ranks, own_source->ranks);
+    return own_source;
   }
   if (elsewhere) {
     elsewhere->caveat = fmt::format(
@@ -64,18 +64,18 @@ std::optional<source> source_for(const tuned_problem& p, const choice_sources& f
   return elsewhere;
 }
 
-std::string reason_of(const prediction& found, const source& from, std::string_view kernels) {
+std::string reason_of(const prediction& predicted, const source& from, std::string_view kernels) {
   std::string nearest;
-  for (std::size_t i = 0; i < std::min(found.from.size(), most_named); ++i) {
-    nearest += fmt::format("{}{}", i > 0 ? "; " : "", shape_text(found.from[i]->problem));
+  for (std::size_t i = 0; i < std::min(predicted.from.size(), most_named); ++i) {
+    nearest += fmt::format("{}{}", i > 0 ? "; " : "", shape_text(predicted.from[i]->problem));
   }
   return fmt::format("chosen by {}{}{}: {} {}; {} {}{}", from.table->text(),
                      from.table->kernels == kernels ? "" : ", which is of other kernels",
                      from.caveat.empty() ? "" : " (" + from.caveat + ")",
-                     found.exact ? "measured" : "expected", text_of(found.times),
-                     found.exact ? "the problem itself is there, as" : "nearest are", nearest,
-                     found.from.size() > most_named && !found.exact
-                         ? fmt::format(" and {} more", found.from.size() - most_named)
+                     predicted.exact ? "measured" : "expected", text_of(predicted.times),
+                     predicted.exact ? "the problem itself is there, as" : "nearest are", nearest,
+                     predicted.from.size() > most_named && !predicted.exact
+                         ? fmt::format(" and {} more", predicted.from.size() - most_named)
                          : "");
 }
 
@@ -93,19 +93,20 @@ std::vector<pattern> lacking_in(const tuned_problem& problem, const tuning_table
 }
 
 /// By a table alone.
-std::vector<pattern> likely_by_table(const prediction& found, const source& from,
-                                     const choice_sources& all) {
-  const bool here = from.caveat.empty();
-  const bool of_these_kernels = from.table->kernels == all.kernels;
-  if (found.exact && here && of_these_kernels && !all.rows_vary) return {found.times.front().how};
+std::vector<pattern> likely_by_table(const prediction& predicted, const source& from,
+                                     const choice_sources& sources) {
+  const bool trusted = from.caveat.empty();
+  const bool of_these_kernels = from.table->kernels == sources.kernels;
+  if (predicted.exact && trusted && of_these_kernels && !sources.rows_vary)
+    return {predicted.times.front().how};
   std::vector<pattern> likely;
-  for (const auto& [how, seconds] : found.times) {
-    const bool near = seconds <= likely_within * found.times.front().seconds;
-    if (!here || near || likely.size() < least_likely) likely.push_back(how);
+  for (const auto& [how, seconds] : predicted.times) {
+    const bool near = seconds <= likely_within * predicted.times.front().seconds;
+    if (!trusted || near || likely.size() < least_likely) likely.push_back(how);
   }
-  if (!here || !of_these_kernels)
-    append_others(likely, all.usual.first(std::min<std::size_t>(all.usual.size(), 1)));
-  else if (!all.rows_vary)
+  if (!trusted || !of_these_kernels)
+    append_others(likely, sources.usual.first(std::min<std::size_t>(sources.usual.size(), 1)));
+  else if (!sources.rows_vary)
     return likely;
   append_others(likely, std::array{pattern::bulk_library});
   return likely;
@@ -120,29 +121,29 @@ void append_others(std::vector<pattern>& order, std::span<const pattern> others)
 }
 
 choice choose(const tuned_problem& problem, const choice_sources& from) {
-  choice made;
+  choice result;
   if (const auto source = source_for(problem, from)) {
-    const prediction found = predict(*source->table, problem, source->ranks);
-    for (const auto& expected : found.times) made.order.push_back(expected.how);
-    made.likely = likely_by_table(found, *source, from);
-    append_others(made.likely, lacking_in(problem, *source->table, from.usual));
-    made.times = found.times;
-    made.reason = reason_of(found, *source, from.kernels);
+    const prediction predicted = predict(*source->table, problem, source->ranks);
+    for (const auto& expected : predicted.times) result.order.push_back(expected.how);
+    result.likely = likely_by_table(predicted, *source, from);
+    append_others(result.likely, lacking_in(problem, *source->table, from.usual));
+    result.times = predicted.times;
+    result.reason = reason_of(predicted, *source, from.kernels);
   } else {
-    made.order.assign(from.usual.begin(), from.usual.end());
-    made.reason = fmt::format("chosen because no table has anything of {}", family_text(problem));
+    result.order.assign(from.usual.begin(), from.usual.end());
+    result.reason = fmt::format("chosen because no table has anything of {}", family_text(problem));
   }
-  append_others(made.order, unmeasured);
-  if (!made.likely.empty()) return made;
+  append_others(result.order, unmeasured);
+  if (!result.likely.empty()) return result;
   if (from.usual.empty()) {
-    made.likely = made.order;
-    append_others(made.likely, all_patterns);
-    std::erase(made.likely, pattern::automatic);
+    result.likely = result.order;
+    append_others(result.likely, all_patterns);
+    std::erase(result.likely, pattern::automatic);
   } else {
-    made.likely.assign(from.usual.begin(), from.usual.end());
-    append_others(made.likely, std::array{pattern::bulk_library});
+    result.likely.assign(from.usual.begin(), from.usual.end());
+    append_others(result.likely, std::array{pattern::bulk_library});
   }
-  return made;
+  return result;
 }
 
 std::optional<tuning_table> own_table(const environment& env) {

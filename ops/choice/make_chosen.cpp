@@ -89,8 +89,9 @@ class chooser {
 
  private:
   std::vector<operator_up_to> operators() {
-    return operators_of(ends_.size(),
-                        [&](std::size_t end, auto& made) { add_operators_of(end, made); });
+    return operators_of(ends_.size(), [&](std::size_t end, auto& operators_made) {
+      add_operators_of(end, operators_made);
+    });
   }
   [[nodiscard]] bool varies() const { return ends_.size() > 1; }
   [[nodiscard]] std::vector<std::size_t> places_to_time() const {
@@ -169,21 +170,21 @@ class chooser {
 
   /// Adds the operator of an end and, if the end itself was timed, perhaps another operator for
   /// fewer rows.
-  void add_operators_of(std::size_t at, std::vector<operator_up_to>& made) {
+  void add_operators_of(std::size_t at, std::vector<operator_up_to>& operators_made) {
     if (!timed_.empty() && !timed_.contains(at)) {
       const std::int64_t fewer = rows_below(ends_, at);
       const bool below = fewer > 0 && !timed_below_.empty();
-      made.push_back(
+      operators_made.push_back(
           {ends_[at], below ? quickest(at, timed_below_, fewer) : quickest(at, timed_, ends_[at])});
       return;
     }
     const auto whole = first_possible(order_of(timed_, at), at);
-    made.push_back({ends_[at], whole});
+    operators_made.push_back({ends_[at], whole});
     if (!timed_below_.contains(at)) return;
     const std::vector<pattern> order = order_of(timed_below_, at);
     if (order.front() == whole->how()) return;
     const auto op = first_possible(order, at);
-    if (op->how() != whole->how()) made.push_back({ends_[at] - 1, op});
+    if (op->how() != whole->how()) operators_made.push_back({ends_[at] - 1, op});
   }
 
   /// Times the pattern that is the likeliest by the times of other ends, and then other patterns

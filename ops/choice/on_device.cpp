@@ -30,18 +30,18 @@ tuned_problem tuned(const operator_entry& entry, const gemm_problem& p, int rank
 /// `plans.by_rows` are those of a capacity if `varies`, and else one.
 made_on_device made_of(world& w, const operator_entry& entry, chosen_operators plans, bool varies) {
   const operator_up_to& most = plans.by_rows.back();
-  made_on_device made;
-  made.how = most.op->how();
-  made.explanation = most.op->text();
+  made_on_device device;
+  device.how = most.op->how();
+  device.explanation = most.op->text();
   if (varies) {
-    made.explanation = fmt::format("any number of rows up to {} by {} plans; with the most: {}",
-                                   most.rows, plans.by_rows.size(), made.explanation);
+    device.explanation = fmt::format("any number of rows up to {} by {} plans; with the most: {}",
+                                     most.rows, plans.by_rows.size(), device.explanation);
   }
-  if (!plans.reason.empty()) made.explanation += "; " + plans.reason;
-  made.runner = make_process_owned<device_runner>(w, entry.name, std::move(plans.by_rows), varies,
-                                                  std::move(plans.libraries));
-  w.agree(entry.name, fmt::format("made {}", name_of(made.how)));
-  return made;
+  if (!plans.reason.empty()) device.explanation += "; " + plans.reason;
+  device.runner = make_process_owned<device_runner>(w, entry.name, std::move(plans.by_rows), varies,
+                                                    std::move(plans.libraries));
+  w.agree(entry.name, fmt::format("made {}", name_of(device.how)));
+  return device;
 }
 
 }  // namespace

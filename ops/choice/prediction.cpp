@@ -23,10 +23,10 @@ using logarithms = std::map<pattern, double>;
 
 /// The logarithms of the times of an entry over those of the model.
 logarithms of(const tuning_entry& entry, const cost_model& model) {
-  logarithms made;
+  logarithms result;
   for (const auto& [how, seconds] : entry.seconds)
-    made[how] = std::log(seconds / model.seconds(how, entry.problem));
-  return made;
+    result[how] = std::log(seconds / model.seconds(how, entry.problem));
+  return result;
 }
 
 /// Entries that differ in m only.
@@ -53,7 +53,7 @@ struct line {
     const double share =
         log_ratio(p.m, low->problem.m) / log_ratio(high->problem.m, low->problem.m);
     const logarithms beside = of(*high, model);
-    std::erase_if(values, [&](const auto& one) { return !beside.contains(one.first); });
+    std::erase_if(values, [&](const auto& v) { return !beside.contains(v.first); });
     for (auto& [how, value] : values) value += share * (beside.at(how) - value);
     used.insert(share > 0.5 ? used.begin() : used.end(), high);
   }
@@ -90,10 +90,10 @@ std::string text_of(const std::vector<prediction::expected>& times) {
   return text;
 }
 
-bool nearer_ranks(int one, int other, int to) {
-  const double away = std::abs(log_ratio(one, to));
+bool nearer_ranks(int first, int other, int to) {
+  const double away = std::abs(log_ratio(first, to));
   const double other_away = std::abs(log_ratio(other, to));
-  return away < other_away || (away == other_away && one < other);
+  return away < other_away || (away == other_away && first < other);
 }
 
 int nearest_ranks(const tuning_table& table, const tuned_problem& problem) {
@@ -109,26 +109,26 @@ int nearest_ranks(const tuning_table& table, const tuned_problem& problem) {
 }
 
 prediction predict(const tuning_table& table, const tuned_problem& problem, int ranks) {
-  prediction made;
+  prediction result;
   const cost_model model(table, problem, ranks);
   const std::vector<line> lines = lines_of(table, problem, ranks, model);
-  if (lines.empty()) return made;
+  if (lines.empty()) return result;
   for (const auto& [how, first] : lines[0].values) {
     double sum = 0;
     double weights = 0;
-    for (const line& one : lines) {
-      const auto value = one.values.find(how);
-      if (value == one.values.end()) continue;
-      const double weight = 1 / (one.distance + 1e-9);
+    for (const line& l : lines) {
+      const auto value = l.values.find(how);
+      if (value == l.values.end()) continue;
+      const double weight = 1 / (l.distance + 1e-9);
       sum += weight * value->second;
       weights += weight;
     }
-    made.times.push_back({how, model.seconds(how, problem) * std::exp(sum / weights)});
+    result.times.push_back({how, model.seconds(how, problem) * std::exp(sum / weights)});
   }
-  std::ranges::stable_sort(made.times, {}, &prediction::expected::seconds);
-  for (const line& one : lines) made.from.insert(made.from.end(), one.used.begin(), one.used.end());
-  made.exact = made.from.front()->problem == problem;
-  return made;
+  std::ranges::stable_sort(result.times, {}, &prediction::expected::seconds);
+  for (const line& l : lines) result.from.insert(result.from.end(), l.used.begin(), l.used.end());
+  result.exact = result.from.front()->problem == problem;
+  return result;
 }
 
 }  // namespace untax

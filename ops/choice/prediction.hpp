@@ -25,9 +25,9 @@ struct prediction {
 /// there are none, the nearest one (by ratio; of two the smaller). 0 if there are no entries at
 /// all.
 [[nodiscard]] int nearest_ranks(const tuning_table& table, const tuned_problem& problem);
-/// Whether rank count `one` is nearer than `other` to `to`, by ratio; of two that are equally near,
-/// the smaller is.
-[[nodiscard]] bool nearer_ranks(int one, int other, int to);
+/// Whether rank count `first` is nearer than `other` to `to`, by ratio; of two that are equally
+/// near, the smaller is.
+[[nodiscard]] bool nearer_ranks(int first, int other, int to);
 
 /// The prediction of the cost model of the entries of `ranks` ranks, corrected by its errors at the
 /// nearest of them. The logarithm of a measured time over the model's is interpolated:

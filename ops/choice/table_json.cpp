@@ -62,9 +62,9 @@ class table_reader {
                    positive(rates, "link_bytes_per_second")};
     const json& entries = field(in, "entries");
     if (!entries.is_array() || entries.empty()) refuse("entries have to be a list of at least one");
-    for (const json& one : entries) {
+    for (const json& object : entries) {
       where_ = fmt::format("entry {}: ", table.entries.size() + 1);
-      table.entries.push_back(entry(one));
+      table.entries.push_back(entry(object));
     }
     return table;
   }
@@ -79,35 +79,35 @@ class table_reader {
     return in.at(name);
   }
   std::string text_of(const json& in, const char* name) const {
-    const json& found = field(in, name);
-    if (!found.is_string())
-      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, shown(found)));
-    return found.get<std::string>();
+    const json& entry = field(in, name);
+    if (!entry.is_string())
+      refuse(fmt::format("\"{}\" is {}; it has to be a text", name, shown(entry)));
+    return entry.get<std::string>();
   }
   std::string hash_of(const json& in, const char* name) const {
-    const std::string found = text_of(in, name);
-    if (found.size() != hash_digits ||
-        found.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    const std::string text = text_of(in, name);
+    if (text.size() != hash_digits ||
+        text.find_first_not_of("0123456789abcdef") != std::string::npos) {
       refuse(fmt::format("\"{}\" is \"{}\"; it has to be a hash of {} digits 0 to 9 and a to f",
-                         name, found, hash_digits));
+                         name, text, hash_digits));
     }
-    return found;
+    return text;
   }
   std::int64_t count_of(const json& in, const char* name, std::int64_t least,
                         std::int64_t most) const {
-    const json& found = field(in, name);
-    const bool whole = found.is_number_integer();
-    if (!whole || found.get<std::int64_t>() < least || found.get<std::int64_t>() > most) {
+    const json& entry = field(in, name);
+    const bool whole = entry.is_number_integer();
+    if (!whole || entry.get<std::int64_t>() < least || entry.get<std::int64_t>() > most) {
       refuse(fmt::format("\"{}\" is {}; it has to be a whole number from {} to {}", name,
-                         shown(found), least, most));
+                         shown(entry), least, most));
     }
-    return found.get<std::int64_t>();
+    return entry.get<std::int64_t>();
   }
   double positive(const json& in, const std::string& name) const {
-    const json& found = field(in, name.c_str());
-    const double value = found.is_number() ? found.get<double>() : 0;
+    const json& entry = field(in, name.c_str());
+    const double value = entry.is_number() ? entry.get<double>() : 0;
     if (!std::isfinite(value) || value <= 0) {
-      refuse(fmt::format("\"{}\" is {}; it has to be a number above 0", name, shown(found)));
+      refuse(fmt::format("\"{}\" is {}; it has to be a number above 0", name, shown(entry)));
     }
     return value;
   }
@@ -123,8 +123,8 @@ class table_reader {
 
   tuning_entry entry(const json& in) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    tuning_entry made;
-    tuned_problem& p = made.problem;
+    tuning_entry tuned;
+    tuned_problem& p = tuned.problem;
     p.operator_name = text_of(in, "operator");
     (void)place_of(p.operator_name, known_operators(), "operator");
     if (p.gathers()) {
@@ -149,17 +149,17 @@ class table_reader {
     p.k = count_of(in, "k", 1, most);
     if (!known_.insert({p.operator_name, p.gather, p.partials, p.ranks, p.m, p.n, p.k}).second)
       refuse(fmt::format("{}, {} is there twice", family_text(p), shape_text(p)));
-    read_seconds(field(in, "seconds"), made);
-    return made;
+    read_seconds(field(in, "seconds"), tuned);
+    return tuned;
   }
 
-  void read_seconds(const json& in, tuning_entry& made) const {
+  void read_seconds(const json& in, tuning_entry& entry) const {
     if (!in.is_object() || in.empty())
       refuse(fmt::format("\"seconds\" are {}; they have to be a time for each pattern", shown(in)));
     std::array<std::string_view, all_patterns.size() - 1> names;
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = name_of(all_patterns[i + 1]);
     for (const auto& [name, value] : in.items())
-      made.seconds[all_patterns[place_of(name, names, "pattern") + 1]] = positive(in, name);
+      entry.seconds[all_patterns[place_of(name, names, "pattern") + 1]] = positive(in, name);
   }
 
   const std::string& origin_;

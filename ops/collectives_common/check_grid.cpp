@@ -40,9 +40,9 @@ struct collective_grid {
                        c.plan.chunk, c.plan.depth, c.epochs);
   }
 
-  [[nodiscard]] collective_case make(std::int64_t count, const split& by) const {
-    collective_case c{{.count = count}, by};
-    c.problem.root = static_cast<int>(count % by.world);
+  [[nodiscard]] collective_case make(std::int64_t count, const split& division) const {
+    collective_case c{{.count = count}, division};
+    c.problem.root = static_cast<int>(count % division.world);
     c.problem.uneven = uneven;
     return c;
   }
@@ -54,8 +54,9 @@ struct collective_grid {
       splits = {
           {ranks, 0, 1, 64, 2}, {ranks, 0, 1, 4, 1}, {ranks, 0, 2, 5, 2}, {ranks, 0, 3, 7, 4}};
     }
-    return crossed(counts, splits,
-                   [&](std::int64_t count, const split& by) { return make(count, by); });
+    return crossed(counts, splits, [&](std::int64_t count, const split& division) {
+      return make(count, division);
+    });
   }
   [[nodiscard]] std::vector<collective_case> explored(int ranks) const {
     // For all_to_all a count is that of a part, for the others that of the whole.
@@ -75,20 +76,20 @@ struct collective_grid {
     return cases;
   }
 
-  [[nodiscard]] schedule::rank_plan steps(const collective_case& c, const split& by) const {
+  [[nodiscard]] schedule::rank_plan steps(const collective_case& c, const split& division) const {
     collective_options options;
     options.how = how;
     options.phases = entry->has_phases ? phases : 0;
-    options.workers = by.workers;
-    options.chunk_bytes = by.chunk * static_cast<std::int64_t>(size_of(c.problem.type));
-    options.depth = by.depth;
-    options.serves = by.workers;
+    options.workers = division.workers;
+    options.chunk_bytes = division.chunk * static_cast<std::int64_t>(size_of(c.problem.type));
+    options.depth = division.depth;
+    options.serves = division.workers;
     options.direct = direct;
     if (pushes) options.inputs = input_path::rooms;
-    if (keeps_apart) options.keepers = by.workers;
-    const std::int64_t in = entry->in_count(c.problem, by.world, by.rank);
-    const std::int64_t out = entry->out_count(c.problem, by.world, by.rank);
-    const collective_plan plan = entry->plan(c.problem, by.world, by.rank, options);
+    if (keeps_apart) options.keepers = division.workers;
+    const std::int64_t in = entry->in_count(c.problem, division.world, division.rank);
+    const std::int64_t out = entry->out_count(c.problem, division.world, division.rank);
+    const collective_plan plan = entry->plan(c.problem, division.world, division.rank, options);
     return {entry->program_of(c.problem, plan), {{1, in}, {}, {1, out}}, c.epochs};
   }
   [[nodiscard]] model::scenario values(const collective_case& c) const {

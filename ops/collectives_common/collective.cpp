@@ -36,10 +36,10 @@ collective::collective(const world& w, const collective_need& need,
                        const collective_options& options)
     : name_(need.name), type_(need.type) {
   require_count(need.name, w.rank(), "the number of elements", need.total);
-  planned_collective made =
+  planned_collective planned =
       plan_collective(w.size(), w.rank(), need, options, w.memory(), w.ranks_per_gpu());
-  plan_ = made.plan;
-  explanation_ = std::move(made.explanation);
+  plan_ = planned.plan;
+  explanation_ = std::move(planned.explanation);
   if (need.total > 0) show_by(plan_, need.by_peers);
   by_peers_ = need.by_peers;
 }

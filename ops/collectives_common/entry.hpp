@@ -80,8 +80,9 @@ struct collective_entry {
   /// The least bytes that have to cross the busiest link. Rates are computed from them.
   std::function<double(const collective_problem&, int world)> bytes;
   /// The traffic of a ring algorithm that moves `bytes` bytes in all.
-  std::function<ring_traffic(double bytes, int world)> ring = [](double all, int world) {
-    return ring_traffic{all * (world - 1.0) / world, world - 1};
+  std::function<ring_traffic(double bytes, int world)> ring = [](double bytes_of_vector,
+                                                                 int world) {
+    return ring_traffic{bytes_of_vector * (world - 1.0) / world, world - 1};
   };
 };
 

@@ -50,8 +50,8 @@ struct gemm_grid {
   [[nodiscard]] model::scenario values(const gemm_case& c) const;
 
  private:
-  void scale_up(shape& size, cut& by) const;
-  [[nodiscard]] gemm_case make(int ranks, shape size, cut by, bool in_units = false) const;
+  void scale_up(shape& size, cut& division) const;
+  [[nodiscard]] gemm_case make(int ranks, shape size, cut division, bool in_units = false) const;
 };
 
 std::string gemm_grid::name() const {
@@ -79,23 +79,23 @@ std::string gemm_grid::name_of(const gemm_case& c) const {
 
 /// Where shards are multiples of `shard_granularity` elements, the sizes that are sharded or split
 /// are multiplied by it: each element becomes such a unit.
-void gemm_grid::scale_up(shape& size, cut& by) const {
+void gemm_grid::scale_up(shape& size, cut& division) const {
   constexpr std::int64_t probe = 16 * shard_granularity;
   gemm_problem problem{.m = probe, .n = probe, .k = probe};
   problem.gather = gather;
   const gemm_share share = entry->share(problem, 2, 0);
   if (share.b_rows.size < probe) {
     size.n *= shard_granularity;
-    by.tile_n *= shard_granularity;
+    division.tile_n *= shard_granularity;
   }
   if (share.a_cols.size < probe) {
     size.k *= shard_granularity;
-    by.panel_k *= shard_granularity;
+    division.panel_k *= shard_granularity;
   }
 }
 
-gemm_grid::gemm_case gemm_grid::make(int ranks, shape size, cut by, bool in_units) const {
-  if (in_units) scale_up(size, by);
+gemm_grid::gemm_case gemm_grid::make(int ranks, shape size, cut division, bool in_units) const {
+  if (in_units) scale_up(size, division);
   gemm_case c;
   c.problem = {.m = size.m, .n = size.n, .k = size.k};
   c.problem.gather = gather;
@@ -103,19 +103,19 @@ gemm_grid::gemm_case gemm_grid::make(int ranks, shape size, cut by, bool in_unit
             .rank = 0,
             .how = how,
             .move = move,
-            .workers = by.workers,
-            .senders = by.senders,
-            .tile_m = by.tile_m,
-            .tile_n = by.tile_n,
-            .panel_k = by.panel_k,
-            .chunk_cross = by.chunk_cross,
-            .gather_own = by.gather_own,
-            .fan_out = by.fan_out,
-            .raster_rows = by.raster_rows,
-            .k_interleave = by.k_interleave,
+            .workers = division.workers,
+            .senders = division.senders,
+            .tile_m = division.tile_m,
+            .tile_n = division.tile_n,
+            .panel_k = division.panel_k,
+            .chunk_cross = division.chunk_cross,
+            .gather_own = division.gather_own,
+            .fan_out = division.fan_out,
+            .raster_rows = division.raster_rows,
+            .k_interleave = division.k_interleave,
             // Bulk patterns have no rooms: the barrier and the other set separate one run from the
             // next.
-            .sets = is_bulk(how) ? 2 : by.sets};
+            .sets = is_bulk(how) ? 2 : division.sets};
   set_phases(c.plan, phases);
   return c;
 }
@@ -142,12 +142,14 @@ std::vector<gemm_grid::gemm_case> gemm_grid::schedules(int ranks, bool quick) co
             {2, 2, 20, 32, 64, 40, false, true, 1, 3, 2}};
   }
   if (!entry->gathers) {
-    std::erase_if(cuts, [](const cut& by) {
-      return by.chunk_cross != 0 || by.gather_own || by.fan_out || by.sets != 2;
+    std::erase_if(cuts, [](const cut& division) {
+      return division.chunk_cross != 0 || division.gather_own || division.fan_out ||
+             division.sets != 2;
     });
   }
-  return crossed(shapes, cuts,
-                 [&](const shape& size, const cut& by) { return make(ranks, size, by); });
+  return crossed(shapes, cuts, [&](const shape& size, const cut& division) {
+    return make(ranks, size, division);
+  });
 }
 
 std::vector<gemm_grid::gemm_case> gemm_grid::explored(int ranks) const {

@@ -12,17 +12,17 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-bool same(double found, double right) {
-  return found == right || (std::isnan(found) && std::isnan(right));
+bool same(double actual, double right) {
+  return actual == right || (std::isnan(actual) && std::isnan(right));
 }
 
 }  // namespace
 
-void deviation::add(double found, double right, double bound, double expected) noexcept {
+void deviation::add(double actual, double right, double bound, double expected) noexcept {
   expected_ += expected;
   if (std::isfinite(right)) norm_ += right * right;
-  if (same(found, right)) return;
-  const double off = std::abs(found - right);
+  if (same(actual, right)) return;
+  const double off = std::abs(actual - right);
   if (!std::isfinite(off)) {
     worst_ = infinity;
     return;
@@ -35,7 +35,7 @@ void deviation::add(double found, double right, double bound, double expected) n
 }
 
 template <class T>
-void deviation::add_elements(std::span<const T> found, std::span<const double> right, double share,
+void deviation::add_elements(std::span<const T> actual, std::span<const double> right, double share,
                              double expected) noexcept {
   double squares = 0;
   for (const double value : right)
@@ -43,17 +43,17 @@ void deviation::add_elements(std::span<const T> found, std::span<const double> r
   const auto count = static_cast<double>(right.size());
   const double least = std::sqrt(std::max(squares / std::max(count, 1.0), expected));
   for (std::size_t i = 0; i < right.size(); ++i)
-    add(static_cast<double>(found[i]), right[i], share * std::max(least, std::abs(right[i])),
+    add(static_cast<double>(actual[i]), right[i], share * std::max(least, std::abs(right[i])),
         expected);
 }
 
-void deviation::add_row(std::span<const double> found, std::span<const double> right, double share,
+void deviation::add_row(std::span<const double> actual, std::span<const double> right, double share,
                         double expected) noexcept {
-  add_elements(found, right, share, expected);
+  add_elements(actual, right, share, expected);
 }
-void deviation::add_row(std::span<const float> found, std::span<const double> right, double share,
+void deviation::add_row(std::span<const float> actual, std::span<const double> right, double share,
                         double expected) noexcept {
-  add_elements(found, right, share, expected);
+  add_elements(actual, right, share, expected);
 }
 
 void deviation::add(const gpu::comparison& rows, double elements, double expected) noexcept {

@@ -22,12 +22,12 @@ class deviation {
   /// Adds an element, which may be wrong by at most `bound`. `expected` is the expected value of
   /// its square: all elements of a small result may be near zero by chance, where no error is small
   /// beside them, so that squares count as at least so much in the mean.
-  void add(double found, double right, double bound, double expected) noexcept;
+  void add(double actual, double right, double bound, double expected) noexcept;
   /// Adds a row. An element may be wrong by at most `share` of its own size or, if that is larger,
   /// of the root mean square of the row, whose squares count as at least `expected`, too.
-  void add_row(std::span<const double> found, std::span<const double> right, double share,
+  void add_row(std::span<const double> actual, std::span<const double> right, double share,
                double expected) noexcept;
-  void add_row(std::span<const float> found, std::span<const double> right, double share,
+  void add_row(std::span<const float> actual, std::span<const double> right, double share,
                double expected) noexcept;
   /// Adds rows that a GPU compared (gpu::compare), `elements` in all.
   void add(const gpu::comparison& rows, double elements, double expected) noexcept;
@@ -40,7 +40,7 @@ class deviation {
 
  private:
   template <class T>
-  void add_elements(std::span<const T> found, std::span<const double> right, double share,
+  void add_elements(std::span<const T> actual, std::span<const double> right, double share,
                     double expected) noexcept;
 
   double tolerance_;

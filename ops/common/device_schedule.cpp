@@ -26,15 +26,15 @@ schedule::schedule_report check_lanes(std::span<const schedule::rank_plan> plans
       });
 }
 
-void add_report(device_findings& found, const device_schedule& ranks,
+void add_report(device_findings& findings, const device_schedule& ranks,
                 const schedule::schedule_report& report) {
   for (const schedule::lane_program& rank : ranks) {
     for (int i = 0; i < rank.kernels(); ++i)
-      found.lanes += static_cast<std::size_t>(rank.kernel_at(i).workers);
+      findings.lanes += static_cast<std::size_t>(rank.kernel_at(i).workers);
   }
-  found.steps += report.steps;
-  found.waits += report.waits;
-  found.faults.insert(found.faults.end(), report.problems.begin(), report.problems.end());
+  findings.steps += report.steps;
+  findings.waits += report.waits;
+  findings.faults.insert(findings.faults.end(), report.problems.begin(), report.problems.end());
 }
 
 }  // namespace untax

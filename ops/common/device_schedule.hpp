@@ -38,7 +38,7 @@ struct device_findings {
 };
 
 /// Adds the checker's report to the findings.
-void add_report(device_findings& found, const device_schedule& ranks,
+void add_report(device_findings& findings, const device_schedule& ranks,
                 const schedule::schedule_report& report);
 
 }  // namespace untax

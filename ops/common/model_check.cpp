@@ -19,10 +19,10 @@ int threads_of(const model::scenario& s) {
   return threads;
 }
 
-void explore(variant_findings& found, const model::scenario& s, const model::budget& limits) {
+void explore(variant_findings& findings, const model::scenario& s, const model::budget& limits) {
   const model::exploration result = model::explore(s, limits);
-  found.executions += result.executions;
-  if (!result.ok) found.failures.push_back(fmt::format("{}: {}", s.name, result.failure));
+  findings.executions += result.executions;
+  if (!result.ok) findings.failures.push_back(fmt::format("{}: {}", s.name, result.failure));
 }
 
 }  // namespace
@@ -33,67 +33,67 @@ std::uint64_t variant_findings::killed() const {
 }
 
 std::vector<std::string> variant_findings::equivalents() const {
-  std::vector<std::string> all;
+  std::vector<std::string> texts;
   for (const model::mutant_fate& fate : mutants) {
     if (fate.needed_in.empty()) continue;
-    all.push_back(
+    texts.push_back(
         fmt::format("equivalent: {}: {}; the schedule checker proves that nothing needs "
                     "that verb with so many ranks, and that others do: {}",
                     what.name, fate.name, fate.needed_in));
   }
-  return all;
+  return texts;
 }
 
 std::vector<std::string> variant_findings::troubles() const {
-  std::vector<std::string> all;
-  for (const std::string& failure : failures) all.push_back("failed: " + failure);
+  std::vector<std::string> names;
+  for (const std::string& failure : failures) names.push_back("failed: " + failure);
   for (const model::mutant_fate& fate : mutants) {
     if (fate.killed || !fate.needed_in.empty()) continue;
-    all.push_back(fmt::format("survived: {}: {}{}", what.name, fate.name,
-                              fate.harmless
-                                  ? ", and the schedule checker proves that nothing needs that verb"
+    names.push_back(
+        fmt::format("survived: {}: {}{}", what.name, fate.name,
+                    fate.harmless ? ", and the schedule checker proves that nothing needs that verb"
                                   : fmt::format(", in {} executions", fate.executions)));
   }
-  return all;
+  return names;
 }
 
-void prove_schedules(variant_findings& found, int ranks, const check_effort& effort) {
-  for (const schedule_case& c : found.what.schedule_cases(ranks, effort.quick)) {
+void prove_schedules(variant_findings& findings, int ranks, const check_effort& effort) {
+  for (const schedule_case& c : findings.what.schedule_cases(ranks, effort.quick)) {
     const auto proof = schedule::check_schedule(c.plans());
     if (proof.ok()) {
-      ++found.schedules;
+      ++findings.schedules;
     } else {
-      found.failures.push_back(
+      findings.failures.push_back(
           fmt::format("the schedule of {}: {}", c.name, proof.problems.front()));
     }
   }
 }
 
-void explore_executions(variant_findings& found, int ranks, const check_effort& effort) {
-  for (const model::scenario& s : found.what.scenarios(ranks)) {
-    explore(found, s, {.how = model::strategy::random, .executions = effort.executions});
+void explore_executions(variant_findings& findings, int ranks, const check_effort& effort) {
+  for (const model::scenario& s : findings.what.scenarios(ranks)) {
+    explore(findings, s, {.how = model::strategy::random, .executions = effort.executions});
     if (effort.quick || threads_of(s) > 2) continue;
-    explore(found, s,
+    explore(findings, s,
             {.how = model::strategy::bounded,
              .executions = most_bounded_executions,
              .switches = switches});
   }
 }
 
-void hunt_mutants(variant_findings& found, const check_effort& effort) {
+void hunt_mutants(variant_findings& findings, const check_effort& effort) {
   std::vector<model::scenario> scenarios;
   for (const int ranks : effort.ranks) {
-    for (model::scenario& s : found.what.scenarios(ranks)) scenarios.push_back(std::move(s));
+    for (model::scenario& s : findings.what.scenarios(ranks)) scenarios.push_back(std::move(s));
   }
-  found.mutants = model::hunt_mutants(scenarios, {.executions = effort.executions});
+  findings.mutants = model::hunt_mutants(scenarios, {.executions = effort.executions});
 
   const auto asked_for = [&](int ranks) {
     return std::find(effort.ranks.begin(), effort.ranks.end(), ranks) != effort.ranks.end();
   };
-  for (model::mutant_fate& fate : found.mutants) {
+  for (model::mutant_fate& fate : findings.mutants) {
     for (int ranks = 2; fate.harmless && ranks <= most_ranks_of_scenarios; ++ranks) {
       if (fate.needed_in.empty() && !asked_for(ranks))
-        model::find_need(fate, found.what.scenarios(ranks));
+        model::find_need(fate, findings.what.scenarios(ranks));
     }
   }
 }

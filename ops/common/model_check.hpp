@@ -46,14 +46,14 @@ struct variant_findings {
 inline constexpr int most_ranks_of_schedules = 8;
 
 /// Proves the schedules of the grid for `ranks` ranks.
-void prove_schedules(variant_findings& found, int ranks, const check_effort& effort);
+void prove_schedules(variant_findings& findings, int ranks, const check_effort& effort);
 
 /// Explores the scenarios of `ranks` ranks: at random, and if there are only two threads also every
 /// execution with at most two unforced switches between them.
-void explore_executions(variant_findings& found, int ranks, const check_effort& effort);
+void explore_executions(variant_findings& findings, int ranks, const check_effort& effort);
 
 /// Explores every mutant in the scenarios of all numbers of ranks in `effort`. For mutants that are
 /// harmless there it looks for another number of ranks that needs the verb.
-void hunt_mutants(variant_findings& found, const check_effort& effort);
+void hunt_mutants(variant_findings& findings, const check_effort& effort);
 
 }  // namespace untax

@@ -63,17 +63,17 @@ template <class Make>
 [[nodiscard]] planned_on_host plan_on_host(world& w, std::string_view name, std::int64_t most,
                                            const std::string& text, const operator_options& options,
                                            const Make& make) {
-  made_plan made = make(most);
-  planned_on_host all{made.plan, std::move(made.explanation), nullptr};
+  made_plan planned = make(most);
+  planned_on_host host_plans{planned.plan, std::move(planned.explanation), nullptr};
   if (!options.varying_rows) {
-    agree_on_plan(w, name, text, all.plan);
-    return all;
+    agree_on_plan(w, name, text, host_plans.plan);
+    return host_plans;
   }
-  all.plans = std::make_shared<const row_plans>(number_ends(most),
-                                                [&](std::int64_t rows) { return make(rows).plan; });
-  all.explanation += told_of(*all.plans);
-  agree_on_plans(w, name, text, *all.plans);
-  return all;
+  host_plans.plans = std::make_shared<const row_plans>(
+      number_ends(most), [&](std::int64_t rows) { return make(rows).plan; });
+  host_plans.explanation += told_of(*host_plans.plans);
+  agree_on_plans(w, name, text, *host_plans.plans);
+  return host_plans;
 }
 
 /// The backend of an operator. If peers write the result, `planned` has it already, and the Cs of
@@ -82,15 +82,16 @@ template <class Make>
 /// columns at a rank. Collective.
 template <class ProtocolFor>
 [[nodiscard]] process_owned<gemm_backend> backend_on_host(
-    const planned_gemm& planned, const planned_on_host& made, const host::engine_options& how,
+    const planned_gemm& planned, const planned_on_host& host_plans, const host::engine_options& how,
     std::int64_t most, std::int64_t ring_columns, const ProtocolFor& protocol) {
   const auto backend = [&](auto&& programs) {
-    return make_process_owned<host_gemm>(planned.ranks, planned.name, made.plans,
+    return make_process_owned<host_gemm>(planned.ranks, planned.name, host_plans.plans,
                                          planned.result ? planned.result->span() : 0,
                                          std::forward<decltype(programs)>(programs), how);
   };
-  if (!made.plans) return backend(program(protocol(most, made.plan)));
-  return backend(programs_of(made.plans, most_ring_uses(*made.plans, ring_columns), protocol));
+  if (!host_plans.plans) return backend(program(protocol(most, host_plans.plan)));
+  return backend(
+      programs_of(host_plans.plans, most_ring_uses(*host_plans.plans, ring_columns), protocol));
 }
 
 }  // namespace untax

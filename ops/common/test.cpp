@@ -17,8 +17,9 @@ TEST(product, is_right_in_every_pattern_where_nothing_divides) {
   check_all_patterns(entry(), 37, 53, 72, dtype::bf16);
 }
 TEST(product, every_operator_of_the_registry_has_such_a_program) {
-  for (const operator_entry& one : operators())
-    EXPECT_NE(std::string(UNTAX_PRODUCTS "|").find(one.name + "|"), std::string::npos) << one.name;
+  for (const operator_entry& entry : operators())
+    EXPECT_NE(std::string(UNTAX_PRODUCTS "|").find(entry.name + "|"), std::string::npos)
+        << entry.name;
 }
 
 }  // namespace

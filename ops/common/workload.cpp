@@ -208,11 +208,11 @@ double gemm_shards::relative_error(std::uint64_t seed, operand_set& set) const {
 }
 
 double tolerance_of(const operator_entry& entry, const gemm_problem& problem) noexcept {
-  const auto of = [](dtype type) {
+  const auto type_bytes = [](dtype type) {
     return type == dtype::f32 ? 1e-5 : type == dtype::f16 ? 6e-4 : 4e-3;
   };
-  if (!entry.sums_to) return of(problem.type);
-  return std::max(of(problem.type), 1.5 * of(partials_type(problem)));
+  if (!entry.sums_to) return type_bytes(problem.type);
+  return std::max(type_bytes(problem.type), 1.5 * type_bytes(partials_type(problem)));
 }
 
 double element_share_of(const operator_entry& entry, const gemm_problem& problem,
@@ -242,8 +242,8 @@ std::size_t device_heap_for(const operator_entry& entry, const gemm_problem& pro
   // rows, and the rest of its tiles above and below them.
   constexpr double edge = 256;
   if (phases == 0 && entry.phases) phases = entry.phases(problem, world, memory_kind::cuda);
-  const bool all = entry.phases && phases == 1;
-  const double rows = static_cast<double>(problem.m) / (all ? 1 : world) + 2 * edge;
+  const bool one_phase = entry.phases && phases == 1;
+  const double rows = static_cast<double>(problem.m) / (one_phase ? 1 : world) + 2 * edge;
   const double cols = static_cast<double>(problem.n) + edge;
   const double sources = 2.0 * world;
   const double result = static_cast<double>(problem.m) * cols * sizeof(float);

@@ -45,27 +45,27 @@ gemm_all_reduce::gemm_all_reduce(world& w, const gemm_all_reduce_problem& proble
       return options.phases > 0 ? options.phases
                                 : phases_for(with_rows(problem, rows), w.size(), w.memory());
     };
-    auto all = make_summed_on_device(w, gemm_all_reduce_entry(), summed(problem),
-                                     {.target = reduce_target::everywhere,
-                                      .result = {own.local(), own.span()},
-                                      .phases = phases},
-                                     options);
-    plan_ = all.plan;
-    planned_->plans = std::move(all.plans);
-    explanation_ = std::move(all.made.explanation) + choose_phases(w, problem, options, plan_);
-    planned_->backend = std::move(all.made.runner);
+    auto device = make_summed_on_device(w, gemm_all_reduce_entry(), summed(problem),
+                                        {.target = reduce_target::everywhere,
+                                         .result = {own.local(), own.span()},
+                                         .phases = phases},
+                                        options);
+    plan_ = device.plan;
+    planned_->plans = std::move(device.plans);
+    explanation_ = std::move(device.made.explanation) + choose_phases(w, problem, options, plan_);
+    planned_->backend = std::move(device.made.runner);
     return;
   }
-  const planned_on_host made =
+  const planned_on_host host =
       plan_summed_on_host(w, summed(problem), options, [&](std::int64_t rows, protocol_plan& plan) {
         return choose_phases(w, with_rows(problem, rows), options, plan);
       });
-  plan_ = made.plan;
-  explanation_ = made.explanation;
-  planned_->plans = made.plans;
+  plan_ = host.plan;
+  explanation_ = host.explanation;
+  planned_->plans = host.plans;
   make_result();
   planned_->backend = backend_on_host(
-      *planned_, made, host_options(name, problem.type, partials_type(problem), options), problem.m,
+      *planned_, host, host_options(name, problem.type, partials_type(problem), options), problem.m,
       problem.n, [problem](std::int64_t rows, const protocol_plan& plan) {
         return protocol_for(with_rows(problem, rows), plan);
       });
@@ -91,10 +91,10 @@ matrix gemm_all_reduce::rows_of(matrix c, std::int64_t rows) const {
 
 void gemm_all_reduce::run(const const_matrix& a, const const_matrix& weights, const matrix& c,
                           stream_ref stream) {
-  const matrix all = result();
+  const matrix whole = result();
   const row_plans* const plans = planned_->plans.get();
   const std::int64_t rows = rows_of_run(name, plan_.rank, "a", a.rows, problem_.m, plans);
-  const matrix own = rows_of(all, rows);
+  const matrix own = rows_of(whole, rows);
   check_summed(summed(with_rows(problem_, rows)), plan_, a, weights, c, {rows, problem_.n});
   const bool into_own = c.data == own.data && c.stride == own.stride;
   const protocol_plan& plan = plans != nullptr && rows > 0 ? plans->at(rows) : plan_;

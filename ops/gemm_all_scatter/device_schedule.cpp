@@ -44,9 +44,9 @@ scatter_model::scatter_model(const gemm_all_scatter_problem& asked, const scatte
 }
 
 comm::sender_program scatter_model::says() const {
-  comm::sender_program all = comm::senders_of(how);
-  all.steps = [this, steps = all.steps](int sender, std::uint64_t epoch,
-                                        const program::sink& emit) {
+  comm::sender_program senders = comm::senders_of(how);
+  senders.steps = [this, steps = senders.steps](int sender, std::uint64_t epoch,
+                                                const program::sink& emit) {
     steps(sender, epoch, [&](step s) {
       const bool of_tile = s.acquire.named() && s.acquire.producer == s.acquire.consumer;
       const int tile = of_tile ? s.acquire.ready - how.tile_flag(0, 1).ready : 0;
@@ -55,7 +55,7 @@ comm::sender_program scatter_model::says() const {
       if (s.what != action::copy || s.rows > 0) emit(s);
     });
   };
-  return all;
+  return senders;
 }
 
 schedule::operand_extents scatter_model::operands() const {
@@ -63,17 +63,17 @@ schedule::operand_extents scatter_model::operands() const {
 }
 
 comm::sender_program scatter_model::does() const {
-  comm::sender_program all = says();
+  comm::sender_program senders = says();
   if (plan.streams > 0) {
-    all.steps = memory_.moved_steps(moved, all.steps);
+    senders.steps = memory_.moved_steps(moved, senders.steps);
   } else if (plan.way == scatter_way::tile_flags) {
-    all.steps = [this](int sender, std::uint64_t epoch, const program::sink& emit) {
+    senders.steps = [this](int sender, std::uint64_t epoch, const program::sink& emit) {
       how.open(sender, epoch, emit);
       send_tiles(sender, epoch, emit);
       how.close(sender, epoch, emit);
     };
   }
-  return changed(std::move(all), change);
+  return changed(std::move(senders), change);
 }
 
 void scatter_model::send_tiles(int sender, std::uint64_t epoch, const program::sink& emit) const {
@@ -92,12 +92,12 @@ void scatter_model::send_tiles(int sender, std::uint64_t epoch, const program::s
     const std::int64_t cols =
         std::min<std::int64_t>(own.tma_tile_columns, own.first.columns - tile.col);
     for (int hop = 1; hop < how.world(); ++hop) {
-      const gpu::matrix_at& there = maps.tma_tiles[static_cast<std::size_t>(hop)].first;
+      const gpu::matrix_at& peer_tiles = maps.tma_tiles[static_cast<std::size_t>(hop)].first;
       emit(step{.what = action::copy,
                 .rows = rows,
                 .cols = cols,
                 .from = memory_.rectangle(own.first, tile.row, tile.col, rows, cols),
-                .to = memory_.rectangle(there, tile.row, tile.col, rows, cols),
+                .to = memory_.rectangle(peer_tiles, tile.row, tile.col, rows, cols),
                 .reserve = how.landing(how.rank(), receiver_at_hop(how.rank(), hop, how.world()),
                                        sender, epoch)});
     }
@@ -105,9 +105,9 @@ void scatter_model::send_tiles(int sender, std::uint64_t epoch, const program::s
 }
 
 std::vector<std::string> scatter_model::faults() const {
-  std::vector<std::string> found;
+  std::vector<std::string> texts;
   const auto expect = [&](bool right, const std::string& fault) {
-    if (!right) found.push_back(fault);
+    if (!right) texts.push_back(fault);
   };
   const int senders = plan.way == scatter_way::store_to_peers
                           ? how.publishers()
@@ -121,10 +121,10 @@ std::vector<std::string> scatter_model::faults() const {
            "a TMA tile has another size than its map says");
   }
   // A single rank sends nothing, and waits for no flags.
-  if (!found.empty() || how.world() == 1) return found;
+  if (!texts.empty() || how.world() == 1) return texts;
   const std::string differs = difference(does(), says());
   expect(differs.empty(), differs);
-  return found;
+  return texts;
 }
 
 schedule::lane_program scatter_model::lanes() const {
@@ -152,19 +152,20 @@ schedule::lane_program scatter_model::lanes() const {
 
 /// Adds the CTAs of a row split's kernel, which begin after flags; returns the flags that they
 /// raise.
-std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
+std::vector<int> scatter_model::add_gemm(schedule::lane_program& lanes, int split,
                                          const std::vector<int>& behind) const {
-  all.begin_kernel("gemm", 0, schedule::lane_work::multiplies);
+  lanes.begin_kernel("gemm", 0, schedule::lane_work::multiplies);
   if (own_.empty()) return {};
   gemm_lanes gemm;
   gemm.plan = &plan.gemm;
   gemm.k = problem.k;
   gemm.sets = how.sets();
-  gemm.read = [this, split](const gpu::cta_read& of, std::uint64_t, const auto& visit) {
+  gemm.read = [this, split](const gpu::cta_read& tile_read, std::uint64_t, const auto& visit) {
     const auto& [a, c] = maps.row_splits[static_cast<std::size_t>(split)];
-    const range columns{std::int64_t{of.begin} * gpu::block_k,
-                        std::int64_t{of.end - of.begin} * gpu::block_k};
-    visit(memory_.multiplied(of, a, of.a.begin, maps.b, c, of.a.begin, columns));
+    const range columns{std::int64_t{tile_read.begin} * gpu::block_k,
+                        std::int64_t{tile_read.end - tile_read.begin} * gpu::block_k};
+    visit(
+        memory_.multiplied(tile_read, a, tile_read.a.begin, maps.b, c, tile_read.a.begin, columns));
   };
   gemm.store = [this](const cta_work&, step tile, std::uint64_t epoch, const program::sink& emit) {
     const std::int64_t column = tile.to.col - own_.begin;
@@ -183,27 +184,28 @@ std::vector<int> scatter_model::add_gemm(schedule::lane_program& all, int split,
   };
   const std::vector<std::vector<int>> all_behind(static_cast<std::size_t>(plan.gemm.blocks()),
                                                  behind);
-  return plan_check::add_gemm(all, gemm, all_behind);
+  return plan_check::add_gemm(lanes, gemm, all_behind);
 }
 
 /// Row splits run one after the other. The results of one are copied while the next ones multiply,
 /// when all ranks have opened their C.
-void scatter_model::add_copies(schedule::lane_program& all) const {
-  all.begin_kernel("open", 0, schedule::lane_work::meets);
-  const int opened = all.add_flag();
-  all.add(
+void scatter_model::add_copies(schedule::lane_program& lanes) const {
+  lanes.begin_kernel("open", 0, schedule::lane_work::meets);
+  const int opened = lanes.add_flag();
+  lanes.add(
       {}, [this](std::uint64_t epoch, const program::sink& emit) { how.meet(epoch, emit); },
       opened);
   std::vector<std::vector<int>> ended = {{}};  // before each row split, and after the last one
   const auto splits = static_cast<int>(maps.row_splits.size());
-  for (int split = 0; split < splits; ++split) ended.push_back(add_gemm(all, split, ended.back()));
-  all.begin_kernel("copies", 0, schedule::lane_work::sends);
+  for (int split = 0; split < splits; ++split)
+    ended.push_back(add_gemm(lanes, split, ended.back()));
+  lanes.begin_kernel("copies", 0, schedule::lane_work::sends);
   std::vector<int> copied = ended.back();
   copied.push_back(opened);
   const comm::sender_program sends = does();
   for (int i = 0; i < sends.count; ++i) {
-    copied.push_back(all.add_flag());
-    all.add(
+    copied.push_back(lanes.add_flag());
+    lanes.add(
         {opened},
         [=, this](std::uint64_t epoch, const program::sink& emit) {
           std::set<std::int64_t> known;
@@ -217,9 +219,9 @@ void scatter_model::add_copies(schedule::lane_program& all) const {
         },
         copied.back());
   }
-  all.begin_kernel("close", 0, schedule::lane_work::meets);
-  all.add(copied,
-          [this](std::uint64_t epoch, const program::sink& emit) { how.close(0, epoch, emit); });
+  lanes.begin_kernel("close", 0, schedule::lane_work::meets);
+  lanes.add(copied,
+            [this](std::uint64_t epoch, const program::sink& emit) { how.close(0, epoch, emit); });
 }
 
 device_findings check_scatter(const gemm_all_scatter_problem& problem, int ranks,

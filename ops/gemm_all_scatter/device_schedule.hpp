@@ -36,9 +36,9 @@ class scatter_model {
 
  private:
   void send_tiles(int sender, std::uint64_t epoch, const program::sink& emit) const;
-  [[nodiscard]] std::vector<int> add_gemm(schedule::lane_program& all, int split,
+  [[nodiscard]] std::vector<int> add_gemm(schedule::lane_program& lanes, int split,
                                           const std::vector<int>& behind) const;
-  void add_copies(schedule::lane_program& all) const;
+  void add_copies(schedule::lane_program& lanes) const;
 
   range own_;  // columns of C
   operand_space memory_;

@@ -33,16 +33,16 @@ gemm_all_scatter::gemm_all_scatter(world& w, const gemm_all_scatter_problem& pro
     return;
   }
   const std::int64_t cols = weights_shard(problem, w.size(), 0).rows;
-  const planned_on_host made =
+  const planned_on_host host =
       plan_on_host(w, name, problem.m, text_of(problem, options), options, [&](std::int64_t rows) {
         return make_plan(w, name, {rows, cols, problem.k, problem.type}, options);
       });
-  plan_ = made.plan;
-  explanation_ = made.explanation;
-  planned_->plans = made.plans;
+  plan_ = host.plan;
+  explanation_ = host.explanation;
+  planned_->plans = host.plans;
   make_result();
   planned_->backend =
-      backend_on_host(*planned_, made, host_options(name, problem.type, problem.type, options),
+      backend_on_host(*planned_, host, host_options(name, problem.type, problem.type, options),
                       problem.m, cols, [problem](std::int64_t rows, const protocol_plan& plan) {
                         return gemm_all_scatter_protocol(with_rows(problem, rows), plan);
                       });
@@ -63,7 +63,7 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
   const symmetric<std::byte>& own = planned_->result.get();
   if (options.varying_rows) planned_->plans = rows_on_device(name, w.rank(), options, plan_, m);
   const auto rooms = options.varying_rows ? gpu::make_room_pool(w, name) : nullptr;
-  auto made = make_on_device(
+  auto device = make_on_device(
       w, entry, problem, options,
       {.by_library = [&] { return gemm_all_scatter_by_library(w, problem_, options.varying_rows); },
        .by_kernels =
@@ -72,9 +72,9 @@ void gemm_all_scatter::plan_on_device(const operator_options& options) {
                                                w.size() == 1 ? 0 : own.span(), rooms.get());
            }},
       own.local());
-  plan_.how = made.how;
-  explanation_ = std::move(made.explanation);
-  planned_->backend = std::move(made.runner);
+  plan_.how = device.how;
+  explanation_ = std::move(device.explanation);
+  planned_->backend = std::move(device.runner);
 }
 
 gemm_all_scatter::gemm_all_scatter(gemm_all_scatter&&) noexcept = default;

@@ -79,21 +79,21 @@ class fragment_check {
                       .size *
                   common(how_.col_of(f), how_.col_of(f) + how_.fragment_cols(), 0, how_.n).size;
     }
-    const std::int64_t all =
+    const std::int64_t tile_count =
         std::int64_t{how_.end_row(owner) - how_.first_row(owner)} * std::int64_t{how_.n};
-    expect(elements == all,
-           fmt::format("owner {} takes {} elements instead of {}", owner, elements, all));
+    expect(elements == tile_count,
+           fmt::format("owner {} takes {} elements instead of {}", owner, elements, tile_count));
   }
 
   /// Blocks finish each tile exactly once, in an order in which the rank's own rows come last.
   void expect_sent() {
     std::map<std::pair<int, int>, int> tiles;
-    gpu::each_read(plan_.gemm, [&](const gpu::cta_read& of) {
-      if (!of.finishes) return;
-      const int row = how_.rotated(of.a.begin);
-      expect(row % how_.tile_m == 0 && of.b.begin % how_.tile_n == 0,
-             fmt::format("a block has {}, {}", row, of.b.begin));
-      ++tiles[{row / how_.tile_m, of.b.begin / how_.tile_n}];
+    gpu::each_read(plan_.gemm, [&](const gpu::cta_read& tile_read) {
+      if (!tile_read.finishes) return;
+      const int row = how_.rotated(tile_read.a.begin);
+      expect(row % how_.tile_m == 0 && tile_read.b.begin % how_.tile_n == 0,
+             fmt::format("a block has {}, {}", row, tile_read.b.begin));
+      ++tiles[{row / how_.tile_m, tile_read.b.begin / how_.tile_n}];
     });
     expect(tiles.size() ==
                static_cast<std::size_t>(how_.row_tiles) * static_cast<std::size_t>(how_.col_tiles),
@@ -166,14 +166,14 @@ std::vector<std::string> sums_model::faults() const { return fragment_check(plan
 
 /// The GEMM. A tile is sent by the block that has it whole.
 plan_check::gemm_lanes sums_model::gemm() const {
-  plan_check::gemm_lanes all =
+  plan_check::gemm_lanes lanes =
       plan_check::partial_products(plan.gemm, operands(), how().rank(), how().rotation());
-  all.store = [this](const plan_check::cta_work&, const step& tile, std::uint64_t epoch,
-                     const program::sink& emit) {
+  lanes.store = [this](const plan_check::cta_work&, const step& tile, std::uint64_t epoch,
+                       const program::sink& emit) {
     emit(tile);
     send({tile.from.row, tile.rows}, {tile.weights.row, tile.cols}, epoch, emit);
   };
-  return all;
+  return lanes;
 }
 
 /// Sends a tile that has been multiplied.
@@ -199,8 +199,9 @@ void sums_model::send(const range& rows, const range& cols, std::uint64_t epoch,
 }
 
 /// Sends products over no columns of A: zeros.
-void sums_model::send_zeros(int me, int all, std::uint64_t epoch, const program::sink& emit) const {
-  for (int tile = me; tile < how().row_tiles * how().col_tiles; tile += all) {
+void sums_model::send_zeros(int me, int count, std::uint64_t epoch,
+                            const program::sink& emit) const {
+  for (int tile = me; tile < how().row_tiles * how().col_tiles; tile += count) {
     const int row = tile / how().col_tiles * how().tile_m;
     const int col = tile % how().col_tiles * how().tile_n;
     const range rows = common(row, row + how().tile_m, 0, how().m);
@@ -244,10 +245,11 @@ void sums_model::add_share(int me, int adders, std::uint64_t epoch,
 /// Adds a block's own tiles as late as possible: after it has sent all. The kernel adds what has
 /// arrived earlier, without a wait.
 void sums_model::add_own(int block, std::uint64_t epoch, const program::sink& emit) const {
-  gpu::each_read(plan.gemm, block, [&](const gpu::cta_read& of) {
-    if (of.finishes)
-      each_strip(how(), how().rank(), how().rotated(of.a.begin) / how().tile_m,
-                 of.b.begin / how().tile_n, [&](const sum_strip& s) { add_strip(s, epoch, emit); });
+  gpu::each_read(plan.gemm, block, [&](const gpu::cta_read& tile_read) {
+    if (tile_read.finishes)
+      each_strip(how(), how().rank(), how().rotated(tile_read.a.begin) / how().tile_m,
+                 tile_read.b.begin / how().tile_n,
+                 [&](const sum_strip& s) { add_strip(s, epoch, emit); });
   });
 }
 /// The steps of the last warp to have added.
@@ -313,13 +315,13 @@ void row_sums_model::plan_works() {
   works_.assign(static_cast<std::size_t>(plan.gemm.blocks()), {});
   for (int cta = 0; cta < plan.gemm.blocks(); ++cta) {
     cta_works& mine = works_[static_cast<std::size_t>(cta)];
-    gpu::each_read(plan.gemm, cta, [&](const gpu::cta_read& of) {
+    gpu::each_read(plan.gemm, cta, [&](const gpu::cta_read& tile_read) {
       const int number = mine.count++;
-      const std::int64_t row = plan.rotation.rotated(static_cast<int>(of.a.begin));
-      const range rows{row, std::clamp<std::int64_t>(sum.m - row, 0, of.a.count)};
-      const std::int64_t col = of.b.begin;
-      const range cols{col, std::clamp<std::int64_t>(sum.n - col, 0, of.b.count)};
-      if (of.finishes) mine.tiles.push_back({number, rows, cols});
+      const std::int64_t row = plan.rotation.rotated(static_cast<int>(tile_read.a.begin));
+      const range rows{row, std::clamp<std::int64_t>(sum.m - row, 0, tile_read.a.count)};
+      const std::int64_t col = tile_read.b.begin;
+      const range cols{col, std::clamp<std::int64_t>(sum.n - col, 0, tile_read.b.count)};
+      if (tile_read.finishes) mine.tiles.push_back({number, rows, cols});
       for (const part& p : parts_of(rows, cols)) {
         if (plan.everywhere || peers_own_some(p)) mine.last_sent = number;
       }
@@ -328,22 +330,22 @@ void row_sums_model::plan_works() {
 }
 
 std::vector<std::string> row_sums_model::faults() const {
-  std::vector<std::string> found;
+  std::vector<std::string> texts;
   const auto expect = [&](bool right, const std::string& what) {
-    if (!right && found.size() < most_faults) found.push_back(what);
+    if (!right && texts.size() < most_faults) texts.push_back(what);
   };
   const gpu::tile_config& c = plan.gemm.config;
   const int high = c.swap_ab ? c.block_n : cluster_rows(c);
   const gpu::tile_schedule& order = plan.gemm.schedule;
-  const int all = (c.swap_ab ? order.n_tiles : order.m_tiles) * high;
+  const int tile_count = (c.swap_ab ? order.n_tiles : order.m_tiles) * high;
   expect(plan.owned.part_rows == c_tma_tile_rows(c) && high % plan.owned.part_rows == 0,
          fmt::format("tiles of {} rows are stored in parts of {}", high, plan.owned.part_rows));
-  expect(all >= sum.m && plan.owned.m == sum.m, "tiles do not cover the rows");
+  expect(tile_count >= sum.m && plan.owned.m == sum.m, "tiles do not cover the rows");
   std::vector<int> stored(static_cast<std::size_t>(plan.world));
-  std::vector<bool> seen(static_cast<std::size_t>(std::max(all, 0)));
-  for (int row = 0; row < all; row += plan.owned.part_rows) {
+  std::vector<bool> seen(static_cast<std::size_t>(std::max(tile_count, 0)));
+  for (int row = 0; row < tile_count; row += plan.owned.part_rows) {
     const int at = plan.rotation.rotated(row);
-    if (at < 0 || at >= all || seen[static_cast<std::size_t>(at)])
+    if (at < 0 || at >= tile_count || seen[static_cast<std::size_t>(at)])
       return {fmt::format("row {} is multiplied twice, or never", at)};
     seen[static_cast<std::size_t>(at)] = true;
     const int end = std::min(at + plan.owned.part_rows, plan.owned.m);
@@ -373,14 +375,14 @@ std::vector<std::string> row_sums_model::faults() const {
            fmt::format("blocks that multiply add rows {} to {}, which have several owners", row,
                        last));
   }
-  return found;
+  return texts;
 }
 
 plan_check::gemm_lanes row_sums_model::gemm() const {
-  plan_check::gemm_lanes all =
+  plan_check::gemm_lanes lanes =
       plan_check::partial_products(plan.gemm, operands(), plan.rank, plan.rotation);
-  all.store = [this](const plan_check::cta_work& work, const step& tile, std::uint64_t epoch,
-                     const program::sink& emit) {
+  lanes.store = [this](const plan_check::cta_work& work, const step& tile, std::uint64_t epoch,
+                       const program::sink& emit) {
     emit(tile);
     for (const part& p : parts_of({tile.from.row, tile.rows}, {tile.weights.row, tile.cols})) {
       if (!is_sum(work, p, epoch)) {
@@ -391,7 +393,7 @@ plan_check::gemm_lanes row_sums_model::gemm() const {
       add(p, p.rows.begin - tile.from.row, emit);
     }
   };
-  return all;
+  return lanes;
 }
 
 std::vector<row_sums_model::part> row_sums_model::parts_of(const range& rows,
@@ -525,13 +527,13 @@ device_findings check_on_gpus(const device_sum& sum, int ranks, const operator_o
                             row_sums_plans(sum, ranks, rank, options, {multiprocessors}).front());
     });
   std::size_t fragments = 0;
-  device_findings found = plan_check::check(ranks, [&](int rank) {
+  device_findings findings = plan_check::check(ranks, [&](int rank) {
     sums_model m(sum, sums_plans(sum, ranks, rank, options, {multiprocessors}).front());
     fragments += static_cast<std::size_t>(m.plan.how.fragments_of(rank));
     return m;
   });
-  if (found.refusal.empty()) found.transfers = fragments * static_cast<std::size_t>(ranks);
-  return found;
+  if (findings.refusal.empty()) findings.transfers = fragments * static_cast<std::size_t>(ranks);
+  return findings;
 }
 
 }  // namespace untax

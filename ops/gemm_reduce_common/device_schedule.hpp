@@ -64,7 +64,7 @@ class sums_model {
   [[nodiscard]] plan_check::gemm_lanes gemm() const;
   void send(const range& rows, const range& cols, std::uint64_t epoch,
             const program::sink& emit) const;
-  void send_zeros(int me, int all, std::uint64_t epoch, const program::sink& emit) const;
+  void send_zeros(int me, int count, std::uint64_t epoch, const program::sink& emit) const;
   void add_strip(const sum_strip& s, std::uint64_t epoch, const program::sink& emit) const;
   void add_share(int me, int adders, std::uint64_t epoch, const program::sink& emit) const;
   void add_own(int block, std::uint64_t epoch, const program::sink& emit) const;

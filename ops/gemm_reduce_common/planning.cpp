@@ -88,9 +88,9 @@ planned_on_host plan_summed_on_host(
     const std::function<std::string(std::int64_t rows, protocol_plan& plan)>& choose) {
   return plan_on_host(w, problem.operator_name, problem.m, asked_for(text_of(problem), options),
                       options, [&](std::int64_t rows) {
-                        made_plan made = plan_summed(w, with_rows(problem, rows), options);
-                        made.explanation += choose(rows, made.plan);
-                        return made;
+                        made_plan planned = plan_summed(w, with_rows(problem, rows), options);
+                        planned.explanation += choose(rows, planned.plan);
+                        return planned;
                       });
 }
 
@@ -102,10 +102,10 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
                           .k = problem.k,
                           .type = problem.type,
                           .partials = problem.partials};
-  made_sum all;
-  all.plan = plan_on_device(w, entry, same, asked_for(text_of(problem), options), options);
+  made_sum planned_sum;
+  planned_sum.plan = plan_on_device(w, entry, same, asked_for(text_of(problem), options), options);
   const auto plan_for = [&](std::int64_t rows) {
-    protocol_plan plan = all.plan;
+    protocol_plan plan = planned_sum.plan;
     plan.phases = where.phases(rows);
     return plan;
   };
@@ -118,9 +118,9 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
                       !options.varying_rows;
   const auto rooms = options.varying_rows ? gpu::make_room_pool(w, problem.operator_name) : nullptr;
   if (options.varying_rows)
-    all.plans = std::make_shared<const row_plans>(row_ends(problem.m), plan_for);
+    planned_sum.plans = std::make_shared<const row_plans>(row_ends(problem.m), plan_for);
   shared_exchange exchange;
-  all.made = make_on_device(
+  planned_sum.made = make_on_device(
       w, entry, same, options,
       {.by_library = [&] { return sums_by_library(w, sum_of(problem.m), options.varying_rows); },
        .by_kernels =
@@ -144,9 +144,9 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
              return usual;
            }},
       nullptr);  // timed with a C elsewhere, as a caller's usually is
-  all.plan = plan_for(problem.m);
-  all.plan.how = all.made.how;
-  return all;
+  planned_sum.plan = plan_for(problem.m);
+  planned_sum.plan.how = planned_sum.made.how;
+  return planned_sum;
 }
 
 void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,

@@ -23,19 +23,20 @@ gemm_reduce_scatter::gemm_reduce_scatter(world& w, const gemm_reduce_scatter_pro
                                          const operator_options& options)
     : problem_(problem), rank_(w.rank()), planned_(std::make_unique<planned_gemm>(w, name)) {
   if (w.memory() == memory_kind::cuda) {
-    auto all = make_summed_on_device(w, gemm_reduce_scatter_entry(), summed(problem), {}, options);
-    plan_ = all.plan;
-    planned_->plans = std::move(all.plans);
-    explanation_ = std::move(all.made.explanation);
-    planned_->backend = std::move(all.made.runner);
+    auto device =
+        make_summed_on_device(w, gemm_reduce_scatter_entry(), summed(problem), {}, options);
+    plan_ = device.plan;
+    planned_->plans = std::move(device.plans);
+    explanation_ = std::move(device.made.explanation);
+    planned_->backend = std::move(device.made.runner);
     return;
   }
-  const planned_on_host made = plan_summed_on_host(w, summed(problem), options);
-  plan_ = made.plan;
-  explanation_ = made.explanation;
-  planned_->plans = made.plans;
+  const planned_on_host host = plan_summed_on_host(w, summed(problem), options);
+  plan_ = host.plan;
+  explanation_ = host.explanation;
+  planned_->plans = host.plans;
   planned_->backend = backend_on_host(
-      *planned_, made, host_options(name, problem.type, partials_type(problem), options), problem.m,
+      *planned_, host, host_options(name, problem.type, partials_type(problem), options), problem.m,
       problem.n, [problem](std::int64_t rows, const protocol_plan& plan) {
         return protocol_for(with_rows(problem, rows), plan);
       });

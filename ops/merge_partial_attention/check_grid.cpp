@@ -34,13 +34,13 @@ struct merge_checks {
   }
 
   [[nodiscard]] merge_case make(int ranks, const extent& tokens_and_heads, std::int64_t head_dim,
-                                const cut& by) const {
+                                const cut& division) const {
     merge_case c;
     c.problem.tokens = tokens_and_heads.rows;
     c.problem.heads = tokens_and_heads.cols;
     c.problem.head_dim = head_dim;
     c.problem.get = get;
-    c.plan = {ranks, 0, how, by.workers, by.senders};
+    c.plan = {ranks, 0, how, division.workers, division.senders};
     return c;
   }
   [[nodiscard]] std::vector<merge_case> schedules(int ranks, bool quick) const {
@@ -50,8 +50,9 @@ struct merge_checks {
       sizes.insert(sizes.end(), {{2, 8}, {5, 7}});
       cuts.push_back({3, 2});
     }
-    return crossed(sizes, cuts,
-                   [&](const extent& size, const cut& by) { return make(ranks, size, 2, by); });
+    return crossed(sizes, cuts, [&](const extent& size, const cut& division) {
+      return make(ranks, size, 2, division);
+    });
   }
   [[nodiscard]] std::vector<merge_case> explored(int ranks) const {
     return {// One head for all ranks: if ranks share the heads, all but one get none.

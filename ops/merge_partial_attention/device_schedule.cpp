@@ -39,8 +39,8 @@ void merge_model::each_segment(int owner, int block, const Visit& visit) const {
 }
 
 std::vector<std::string> merge_model::faults() const {
-  std::vector<std::string> found;
-  for (int owner = 0; owner < how().ranks && found.empty(); ++owner) {
+  std::vector<std::string> texts;
+  for (int owner = 0; owner < how().ranks && texts.empty(); ++owner) {
     std::vector<int> takers(static_cast<std::size_t>(how().chunks_of(owner)));
     for (int block = 0; block < plan.blocks; ++block) {
       each_segment(owner, block, [&](const segment& s) {
@@ -51,13 +51,13 @@ std::vector<std::string> merge_model::faults() const {
     }
     const auto wrong = std::ranges::find_if(takers, [](int times) { return times != 1; });
     if (wrong != takers.end())
-      found.push_back(fmt::format("chunk {} of rank {} is taken {} times instead of once",
+      texts.push_back(fmt::format("chunk {} of rank {} is taken {} times instead of once",
                                   wrong - takers.begin(), owner, *wrong));
     if (how().rows_of(owner) > how().slab_rows)
-      found.push_back(fmt::format("rank {} has {} rows; a slab has room for {}", owner,
+      texts.push_back(fmt::format("rank {} has {} rows; a slab has room for {}", owner,
                                   how().rows_of(owner), how().slab_rows));
   }
-  return found;
+  return texts;
 }
 
 schedule::operand_extents merge_model::operands() const {

@@ -54,8 +54,8 @@ class host_merge final : public merge_backend {
     pack_partials(problem_, partial_o, partial_lse, parts_);
     const std::int64_t width = packed_width(problem_);
     host::operand_table operands;
-    const auto bind = [&](operand of, std::vector<float>& memory, std::int64_t rows) {
-      operands[of] = local_operand({memory.data(), dtype::f32, rows, width}, 0);
+    const auto bind = [&](operand role, std::vector<float>& memory, std::int64_t rows) {
+      operands[role] = local_operand({memory.data(), dtype::f32, rows, width}, 0);
     };
     bind(operand::a, parts_, partial_o.rows);
     bind(operand::c, merged_, out.rows);

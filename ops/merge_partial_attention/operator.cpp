@@ -19,9 +19,9 @@ merge_partial_attention::merge_partial_attention(world& w,
       varying_(options.varying_tokens),
       turns_(make_process_owned<run_turns>(w, merge_partial_attention_name)) {
   require_sensible(problem, w.rank());
-  auto made = make_plan(w, problem, options);
-  plan_ = made.plan;
-  explanation_ = std::move(made.explanation);
+  auto planned = make_plan(w, problem, options);
+  plan_ = planned.plan;
+  explanation_ = std::move(planned.explanation);
   agree_on_lines(
       w, merge_partial_attention_name,
       {fmt::format("{}{}", describe(problem), varying_ ? ", at most" : ""), fields_of(plan_)});

@@ -26,8 +26,8 @@ constexpr double weights_share = 0x1p-14;
 
 /// Whether a rank has nothing for a row: one in four. For some rows no rank has anything.
 bool is_empty(std::uint64_t seed, int rank, std::int64_t row) {
-  const auto drawn = [&](std::uint64_t of) {
-    return random_matrix{seed * 64 + 60}.at(row, static_cast<std::int64_t>(of));
+  const auto drawn = [&](std::uint64_t subject_number) {
+    return random_matrix{seed * 64 + 60}.at(row, static_cast<std::int64_t>(subject_number));
   };
   return drawn(0) < -1.5F || drawn(1 + static_cast<std::uint64_t>(rank)) < -0.67F;
 }

@@ -32,18 +32,19 @@ auto atom_of(const step& s) {
 using atom = decltype(atom_of(step{}));
 
 /// The steps that have an effect. A wait that is satisfied from the beginning is left out.
-std::vector<atom> atoms_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
+std::vector<atom> atoms_of(const comm::sender_program& senders, int sender, std::uint64_t epoch) {
   std::vector<atom> atoms;
-  for (const step& s : steps_of(all, sender, epoch))
-    if (const atom here = atom_of(s); here != atom_of(step{})) atoms.push_back(here);
+  for (const step& s : steps_of(senders, sender, epoch))
+    if (const atom atom_of_step = atom_of(s); atom_of_step != atom_of(step{}))
+      atoms.push_back(atom_of_step);
   return atoms;
 }
 
 }  // namespace
 
-std::vector<step> steps_of(const comm::sender_program& all, int sender, std::uint64_t epoch) {
+std::vector<step> steps_of(const comm::sender_program& senders, int sender, std::uint64_t epoch) {
   std::vector<step> steps;
-  all.steps(sender, epoch, [&](const step& s) { steps.push_back(s); });
+  senders.steps(sender, epoch, [&](const step& s) { steps.push_back(s); });
   return steps;
 }
 
@@ -100,15 +101,15 @@ std::size_t transfers_of(const comm::sender_program& says) {
   return count;
 }
 
-comm::sender_program changed(comm::sender_program all, const sender_change& change) {
-  if (!change) return all;
-  const comm::sender_program right = all;
-  all.steps = [=](int sender, std::uint64_t epoch, const program::sink& emit) {
+comm::sender_program changed(comm::sender_program senders, const sender_change& change) {
+  if (!change) return senders;
+  const comm::sender_program right = senders;
+  senders.steps = [=](int sender, std::uint64_t epoch, const program::sink& emit) {
     auto steps = steps_of(right, sender, epoch);
     change(sender, steps);
     for (const step& s : steps) emit(s);
   };
-  return all;
+  return senders;
 }
 
 }  // namespace untax::plan_check

@@ -14,7 +14,7 @@
 namespace untax::plan_check {
 
 /// All steps of a sender in an epoch.
-[[nodiscard]] std::vector<step> steps_of(const comm::sender_program& all, int sender,
+[[nodiscard]] std::vector<step> steps_of(const comm::sender_program& senders, int sender,
                                          std::uint64_t epoch);
 /// The first difference between what senders do and what their program says, over all epochs in
 /// which a set is used for the first or second time. Empty if there is none.
@@ -37,7 +37,8 @@ template <class Model>
 
 /// Changes the steps of a sender in a run: how a test makes a mutant. Empty: it changes nothing.
 using sender_change = std::function<void(int sender, std::vector<step>& steps)>;
-[[nodiscard]] comm::sender_program changed(comm::sender_program all, const sender_change& change);
+[[nodiscard]] comm::sender_program changed(comm::sender_program senders,
+                                           const sender_change& change);
 
 /// A planned operator of one rank, with all that is made of the plan. It has a `plan`, and
 ///
@@ -49,7 +50,7 @@ using sender_change = std::function<void(int sender, std::vector<step>& steps)>;
 ///   operands()   the sizes of its matrices
 ///   sets()       the number of its room sets
 template <class Model>
-void prove(const std::vector<Model>& ranks, device_findings& found) {
+void prove(const std::vector<Model>& ranks, device_findings& findings) {
   device_schedule lanes;
   std::vector<schedule::operand_extents> operands;
   for (const Model& m : ranks) {
@@ -58,36 +59,36 @@ void prove(const std::vector<Model>& ranks, device_findings& found) {
   }
   // Each set is used twice.
   const auto epochs = 2 * static_cast<std::uint64_t>(ranks.front().sets());
-  add_report(found, lanes, check_lanes(lanes, operands, epochs));
+  add_report(findings, lanes, check_lanes(lanes, operands, epochs));
 }
 
 /// Makes the plans of `ranks` ranks by `model_of(rank)`, looks for faults of each by itself, and
 /// proves the schedule of all of them.
 template <class ModelOf>
 [[nodiscard]] device_findings check(int ranks, const ModelOf& model_of) {
-  device_findings found;
+  device_findings findings;
   std::vector<decltype(model_of(0))> models;
   try {
     for (int rank = 0; rank < ranks; ++rank) {
       const auto& m = models.emplace_back(model_of(rank));
       const std::string who = "rank " + std::to_string(rank);
       if (m.plan.agreed() != models.front().plan.agreed())
-        found.faults.push_back(who + " plans otherwise than rank 0");
-      for (const std::string& fault : m.faults()) found.faults.push_back(who + ": " + fault);
+        findings.faults.push_back(who + " plans otherwise than rank 0");
+      for (const std::string& fault : m.faults()) findings.faults.push_back(who + ": " + fault);
       if constexpr (requires { m.exchange(); }) {
-        const std::string fault = found.faults.empty() ? exchange_difference(m) : "";
-        if (!fault.empty()) found.faults.push_back(who + ": " + fault);
+        const std::string fault = findings.faults.empty() ? exchange_difference(m) : "";
+        if (!fault.empty()) findings.faults.push_back(who + ": " + fault);
       }
-      if constexpr (requires { m.says(); }) found.transfers += transfers_of(m.says());
+      if constexpr (requires { m.says(); }) findings.transfers += transfers_of(m.says());
     }
   } catch (const error& e) {
     if (e.code() != errc::unsupported) throw;
-    found.refusal = e.what();
-    return found;
+    findings.refusal = e.what();
+    return findings;
   }
-  found.plan = models.front().plan.text();
-  if (found.faults.empty()) prove(models, found);
-  return found;
+  findings.plan = models.front().plan.text();
+  if (findings.faults.empty()) prove(models, findings);
+  return findings;
 }
 
 }  // namespace untax::plan_check

@@ -21,18 +21,19 @@ class cta_lane {
   void run(int cta) {
     work_.cta = cta;
     if (gemm_.plan->config.cluster_split_k > 1) return split(cta);
-    gpu::each_read(*gemm_.plan, cta, [&](const gpu::cta_read& of) {
+    gpu::each_read(*gemm_.plan, cta, [&](const gpu::cta_read& tile_read) {
       begin_work();
-      read(of, of.finishes);
-      if (!of.finishes) return leave_sums(cta);
-      if (of.begin == 0 || gemm_.k == 0) return;
+      read(tile_read, tile_read.finishes);
+      if (!tile_read.finishes) return leave_sums(cta);
+      if (tile_read.begin == 0 || gemm_.k == 0) return;
       const int first = gpu::tile_scheduler(gemm_.plan->schedule)
-                            .first_contributor(of.cluster, {of.tile, of.begin, of.end});
-      for (int cluster = first; cluster < of.cluster; ++cluster)
-        await_sums(cta - (of.cluster - cluster) * cluster_blocks(gemm_.plan->config));
-      gpu::cta_read rest = of;
+                            .first_contributor(tile_read.cluster,
+                                               {tile_read.tile, tile_read.begin, tile_read.end});
+      for (int cluster = first; cluster < tile_read.cluster; ++cluster)
+        await_sums(cta - (tile_read.cluster - cluster) * cluster_blocks(gemm_.plan->config));
+      gpu::cta_read rest = tile_read;
       rest.begin = 0;
-      rest.end = of.begin;
+      rest.end = tile_read.begin;
       multiply(rest);
     });
     begin_work();
@@ -47,20 +48,22 @@ class cta_lane {
   void split(int cta) {
     const gpu::tile_config& c = gemm_.plan->config;
     const bool finishes = cta % cluster_blocks(c) / c.cluster == 0;
-    gpu::each_read(*gemm_.plan, cta, [&](const gpu::cta_read& of) { read(of, finishes); });
+    gpu::each_read(*gemm_.plan, cta,
+                   [&](const gpu::cta_read& tile_read) { read(tile_read, finishes); });
     if (!finishes) return leave_sums(cta);
     for (int split = 1; split < c.cluster_split_k; ++split) {
       const int other = cta + split * c.cluster;
       await_sums(other);
-      gpu::each_read(*gemm_.plan, other, [&](const gpu::cta_read& of) { multiply(of); });
+      gpu::each_read(*gemm_.plan, other,
+                     [&](const gpu::cta_read& tile_read) { multiply(tile_read); });
     }
   }
   [[nodiscard]] int sums_of(int cta) const { return sums_[static_cast<std::size_t>(cta)]; }
   void await_sums(int cta) const { emit_(lane_program::awaits(rank_, sums_of(cta), epoch_)); }
   void leave_sums(int cta) const { emit_(lane_program::raises(rank_, sums_of(cta), epoch_)); }
 
-  void read(const gpu::cta_read& of, bool finishes) {
-    gemm_.read(of, epoch_, [&](const factors& f) {
+  void read(const gpu::cta_read& tile_read, bool finishes) {
+    gemm_.read(tile_read, epoch_, [&](const factors& f) {
       std::int64_t done = 0;  // the part that is multiplied so far
       for (const factors::wait& next : f.waits) {
         const auto counter = static_cast<std::size_t>(next.counter);
@@ -75,8 +78,8 @@ class cta_lane {
     });
   }
   /// Multiplies what other CTAs have read and acquired.
-  void multiply(const gpu::cta_read& of) {
-    gemm_.read(of, epoch_, [&](const factors& f) {
+  void multiply(const gpu::cta_read& tile_read) {
+    gemm_.read(tile_read, epoch_, [&](const factors& f) {
       std::int64_t done = 0;
       use(f, done, f.depth, true);
     });
@@ -116,13 +119,13 @@ class cta_lane {
     gemm_.store(work_, s, epoch_, emit_);
   }
   /// A copy into a panel takes rows of one rank only.
-  void take_by_rank(const step& all, std::int64_t row) const {
-    if (gemm_.rows_of_ranks.empty()) return emit_(all);
+  void take_by_rank(const step& whole, std::int64_t row) const {
+    if (gemm_.rows_of_ranks.empty()) return emit_(whole);
     for (const range& part : gemm_.rows_of_ranks) {
       const std::int64_t begin = std::max(part.begin, row);
-      const std::int64_t end = std::min(part.end(), row + all.rows);
+      const std::int64_t end = std::min(part.end(), row + whole.rows);
       if (begin >= end) continue;
-      step s = all;
+      step s = whole;
       s.rows = end - begin;
       s.from.row += begin - row;
       s.to.row += begin - row;
@@ -150,16 +153,16 @@ step acquires(int producer, int consumer, int counter, std::uint64_t use) {
   return s;
 }
 
-void operand_space::add(operand of, int rank, std::int64_t address, const extent& size) {
-  regions_.push_back({{of, rank, 0, 0}, address, size});
+void operand_space::add(operand role, int rank, std::int64_t address, const extent& size) {
+  regions_.push_back({{role, rank, 0, 0}, address, size});
 }
 
 place operand_space::at(std::int64_t address, std::int64_t cols) const {
   for (const region& r : regions_) {
     const std::int64_t element = (address - r.address) / 2;
     if (address < r.address || element >= r.size.rows * r.size.cols) continue;
-    const place found{r.first.of, r.first.rank, element / r.size.cols, element % r.size.cols};
-    if (found.col + cols <= r.size.cols) return found;
+    const place target{r.first.of, r.first.rank, element / r.size.cols, element % r.size.cols};
+    if (target.col + cols <= r.size.cols) return target;
   }
   return {};
 }
@@ -193,42 +196,44 @@ comm::step_source operand_space::moved_steps(const gpu::moved_operands& operands
   };
 }
 
-factors operand_space::multiplied(const gpu::cta_read& of, const gpu::matrix_at& a,
+factors operand_space::multiplied(const gpu::cta_read& tile_read, const gpu::matrix_at& a,
                                   std::int64_t a_row, const gpu::matrix_at& b,
                                   const gpu::matrix_at& c, std::int64_t c_row,
                                   const range& columns) const {
   factors f;
-  f.rows = std::clamp<std::int64_t>(c.rows - c_row, 0, of.a.count);
-  f.cols = std::clamp<std::int64_t>(std::min(b.rows, c.columns) - of.b.begin, 0, of.b.count);
+  f.rows = std::clamp<std::int64_t>(c.rows - c_row, 0, tile_read.a.count);
+  f.cols = std::clamp<std::int64_t>(std::min(b.rows, c.columns) - tile_read.b.begin, 0,
+                                    tile_read.b.count);
   // Both matrices are zero beyond their ends.
   f.depth =
       std::clamp<std::int64_t>(std::min(a.columns, b.columns) - columns.begin, 0, columns.size);
   if (f.rows == 0 || f.cols == 0 || f.depth == 0) return f;
   // Rows beyond A are zero, too. Rows of C are not.
   if (a_row + f.rows <= a.rows) f.a = rectangle(a, a_row, columns.begin, f.rows, f.depth);
-  f.b = rectangle(b, of.b.begin, columns.begin, f.cols, f.depth);
-  f.c = rectangle(c, c_row, of.b.begin, f.rows, f.cols);
+  f.b = rectangle(b, tile_read.b.begin, columns.begin, f.cols, f.depth);
+  f.c = rectangle(c, c_row, tile_read.b.begin, f.rows, f.cols);
   return f;
 }
 
 gemm_lanes partial_products(const gpu::gemm_plan& plan, const schedule::operand_extents& operands,
                             int rank, const gpu::row_rotation& order) {
-  gemm_lanes all;
-  all.plan = &plan;
-  all.k = operands.a.cols;
-  all.read = [=](const gpu::cta_read& of, std::uint64_t, const auto& visit) {
-    const std::int64_t row = order.rotated(static_cast<int>(of.a.begin));
-    const std::int64_t begin = std::int64_t{of.begin} * gpu::block_k;
-    const std::int64_t end = std::min(std::int64_t{of.end} * gpu::block_k, operands.a.cols);
-    visit(factors{.rows = std::clamp<std::int64_t>(operands.a.rows - row, 0, of.a.count),
-                  .cols = std::clamp<std::int64_t>(operands.b.rows - of.b.begin, 0, of.b.count),
-                  .depth = std::max<std::int64_t>(end - begin, 0),
-                  .a = {operand::a, rank, row, begin},
-                  .b = {operand::b, rank, of.b.begin, begin},
-                  .c = {operand::product, rank, 0, 0},
-                  .waits = {}});
+  gemm_lanes lanes;
+  lanes.plan = &plan;
+  lanes.k = operands.a.cols;
+  lanes.read = [=](const gpu::cta_read& tile_read, std::uint64_t, const auto& visit) {
+    const std::int64_t row = order.rotated(static_cast<int>(tile_read.a.begin));
+    const std::int64_t begin = std::int64_t{tile_read.begin} * gpu::block_k;
+    const std::int64_t end = std::min(std::int64_t{tile_read.end} * gpu::block_k, operands.a.cols);
+    visit(factors{
+        .rows = std::clamp<std::int64_t>(operands.a.rows - row, 0, tile_read.a.count),
+        .cols = std::clamp<std::int64_t>(operands.b.rows - tile_read.b.begin, 0, tile_read.b.count),
+        .depth = std::max<std::int64_t>(end - begin, 0),
+        .a = {operand::a, rank, row, begin},
+        .b = {operand::b, rank, tile_read.b.begin, begin},
+        .c = {operand::product, rank, 0, 0},
+        .waits = {}});
   };
-  return all;
+  return lanes;
 }
 
 extent tile_extent(const gpu::tile_config& c) {
@@ -236,17 +241,17 @@ extent tile_extent(const gpu::tile_config& c) {
   return c.swap_ab ? extent{c.block_n, rows} : extent{rows, c.block_n};
 }
 
-std::vector<int> add_gemm(schedule::lane_program& all, const gemm_lanes& gemm,
+std::vector<int> add_gemm(schedule::lane_program& lanes, const gemm_lanes& gemm,
                           std::vector<std::vector<int>> behind) {
   // All lanes share one description of the GEMM.
   const auto how = std::make_shared<const gemm_lanes>(gemm);
   const auto sums = std::make_shared<std::vector<int>>();
-  for (int cta = 0; cta < gemm.plan->blocks(); ++cta) sums->push_back(all.add_sums_flag());
-  const auto lane = [=, rank = all.rank()](int cta, std::uint64_t epoch,
-                                           const program::sink& emit) {
+  for (int cta = 0; cta < gemm.plan->blocks(); ++cta) sums->push_back(lanes.add_sums_flag());
+  const auto lane = [=, rank = lanes.rank()](int cta, std::uint64_t epoch,
+                                             const program::sink& emit) {
     cta_lane(*how, rank, *sums, epoch, emit).run(cta);
   };
-  return all.add_each(gemm.plan->blocks(), lane, std::move(behind));
+  return lanes.add_each(gemm.plan->blocks(), lane, std::move(behind));
 }
 
 }  // namespace untax::plan_check

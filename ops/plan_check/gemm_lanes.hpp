@@ -42,7 +42,7 @@ struct factors {
 /// gaps. There is no memory at these addresses; they only show what a planned kernel accesses.
 class operand_space {
  public:
-  void add(operand of, int rank, std::int64_t address, const extent& size);
+  void add(operand role, int rank, std::int64_t address, const extent& size);
 
   /// The operand at a rectangle whose rows begin `stride` elements apart; `none` unless all of it
   /// is one rectangle of one operand.
@@ -61,7 +61,7 @@ class operand_space {
                                               const comm::step_source& steps) const;
   /// The factors of a tile that a CTA multiplies: the given columns of `a` and `b`, as far as the
   /// matrices reach. Rows of A begin at row `a_row` of `a`, those of C at `c_row` of `c`.
-  [[nodiscard]] factors multiplied(const gpu::cta_read& of, const gpu::matrix_at& a,
+  [[nodiscard]] factors multiplied(const gpu::cta_read& tile_read, const gpu::matrix_at& a,
                                    std::int64_t a_row, const gpu::matrix_at& b,
                                    const gpu::matrix_at& c, std::int64_t c_row,
                                    const range& columns) const;
@@ -115,7 +115,7 @@ struct gemm_lanes {
 
 /// Adds a lane for each CTA of a GEMM. CTA i first waits for the flags `behind[i]`; empty: for
 /// none. Returns the flags that they raise at their ends.
-[[nodiscard]] std::vector<int> add_gemm(schedule::lane_program& all, const gemm_lanes& gemm,
+[[nodiscard]] std::vector<int> add_gemm(schedule::lane_program& lanes, const gemm_lanes& gemm,
                                         std::vector<std::vector<int>> behind = {});
 
 }  // namespace untax::plan_check

@@ -72,24 +72,24 @@ predicted simulate_attention(predictor& p, const timed_case& c) {
   const double local = p.predict(alone).seconds;
   const double bytes = partial_bytes(c);
   const double combine = bytes * (c.ranks + 1) / n.memory_rate;
-  predicted made;
+  predicted result;
   if (c.by.starts_with("bulk_library")) {
     const double between = c.by.ends_with("eager") ? n.launch_eager : n.launch_graph;
-    made.simulated = local + 2 * between + combine +
-                     p.library_collective("all_gather", c.ranks, bytes * c.ranks);
+    result.simulated = local + 2 * between + combine +
+                       p.library_collective("all_gather", c.ranks, bytes * c.ranks);
   } else if (c.by == "bulk_synchronous") {
-    made = p.run(whole_run(p, c, local, false, 0));
-    made.simulated += 2 * n.launch_graph + n.store + n.release;
+    result = p.run(whole_run(p, c, local, false, 0));
+    result.simulated += 2 * n.launch_graph + n.store + n.release;
   } else if (c.by == "producer_consumer") {
-    made = p.run(whole_run(p, c, local, false, 0));
-    made.simulated += n.launch_graph;
+    result = p.run(whole_run(p, c, local, false, 0));
+    result.simulated += n.launch_graph;
   } else if (c.by == "fused_sequential") {
-    made = p.run(whole_run(p, c, local, true, 0));
+    result = p.run(whole_run(p, c, local, true, 0));
   } else {
     throw error(errc::unsupported, fmt::format("flash_decode has no pattern {} on GPUs", c.by));
   }
-  made.seconds = made.simulated;
-  return made;
+  result.seconds = result.simulated;
+  return result;
 }
 
 }  // namespace untax

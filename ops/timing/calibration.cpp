@@ -28,19 +28,20 @@ double log_ratio(double a, double b) { return std::log2(a / b); }
   throw error(errc::invalid_argument, fmt::format("{}: {}; {}", origin, what, calibration_advice));
 }
 
-void read_entry(const json& one, const std::string& origin, std::size_t number, calibration& into) {
-  const bool right = one.is_array() && one.size() == 5 && one[0].is_string() &&
-                     std::all_of(one.begin() + 1, one.end(), [](const json& v) {
+void read_entry(const json& object, const std::string& origin, std::size_t number,
+                calibration& into) {
+  const bool right = object.is_array() && object.size() == 5 && object[0].is_string() &&
+                     std::all_of(object.begin() + 1, object.end(), [](const json& v) {
                        return v.is_number() && v.get<double>() > 0;
                      });
   if (!right) {
     refuse(origin, fmt::format("entry {} is {}; it has to be [kind, m, n, k, ratio], the last four "
                                "above 0",
-                               number, one.dump().substr(0, most_shown)));
+                               number, object.dump().substr(0, most_shown)));
   }
-  into.add(
-      {one[0].get<std::string>(), one[1].get<double>(), one[2].get<double>(), one[3].get<double>()},
-      one[4].get<double>());
+  into.add({object[0].get<std::string>(), object[1].get<double>(), object[2].get<double>(),
+            object[3].get<double>()},
+           object[4].get<double>());
 }
 
 }  // namespace
@@ -52,11 +53,11 @@ void calibration::add(const calibration_key& key, double ratio) {
 }
 
 std::size_t calibration::entries() const {
-  std::size_t all = 0;
+  std::size_t count = 0;
   for (const auto& [what, lines] : lines_) {
-    for (const auto& [size, one] : lines) all += one.size();
+    for (const auto& [size, one] : lines) count += one.size();
   }
-  return all;
+  return count;
 }
 
 double calibration::ratio(const calibration_key& key) const {
@@ -90,9 +91,9 @@ double calibration::ratio(const calibration_key& key) const {
   if (near.size() > most_lines) near.resize(most_lines);
   double sum = 0;
   double weights = 0;
-  for (const found& one : near) {
-    const double weight = 1 / (one.distance + 1e-9);
-    sum += weight * one.log;
+  for (const found& n : near) {
+    const double weight = 1 / (n.distance + 1e-9);
+    sum += weight * n.log;
     weights += weight;
   }
   return std::exp(sum / weights);
@@ -106,21 +107,21 @@ calibration parse_calibration(std::string_view text, const std::string& origin) 
     refuse(origin,
            fmt::format("its format has to be \"{}\" {}", calibration_format, calibration_version));
   }
-  calibration made;
+  calibration result;
   if (!in.contains("device") || !in["device"].is_string())
     refuse(origin, "\"device\" has to be a text");
-  made.device = in["device"].get<std::string>();
+  result.device = in["device"].get<std::string>();
   if (!in.contains("files") || !in["files"].is_array())
     refuse(origin, "\"files\" have to be a list");
   for (const json& file : in["files"]) {
     if (!file.is_string()) refuse(origin, "\"files\" have to be texts");
-    made.files.push_back(file.get<std::string>());
+    result.files.push_back(file.get<std::string>());
   }
   if (!in.contains("entries") || !in["entries"].is_array())
     refuse(origin, "\"entries\" have to be a list");
   std::size_t number = 0;
-  for (const json& one : in["entries"]) read_entry(one, origin, ++number, made);
-  return made;
+  for (const json& object : in["entries"]) read_entry(object, origin, ++number, result);
+  return result;
 }
 
 calibration load_calibration(const std::string& path) {

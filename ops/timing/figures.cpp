@@ -87,8 +87,8 @@ class file_reader {
   }
 
  private:
-  void add(timed_case c, std::string by, double seconds) {
-    c.by = std::move(by);
+  void add(timed_case c, std::string way, double seconds) {
+    c.by = std::move(way);
     into_.figures.push_back({std::move(c), seconds, name_});
   }
 
@@ -116,8 +116,8 @@ class file_reader {
       if (p.value("page_size", 0) != 0 || p.value("partials", "fp32") != "fp32") continue;
       const timed_case c = attention_case(p, ranks_, "batch", "keys");
       for (const nlohmann::json& g : p.at("figures")) {
-        const auto by = g.at("by").get<std::string>();
-        add(c, by_of_pattern(by), median_of(g));
+        const auto label = g.at("by").get<std::string>();
+        add(c, by_of_pattern(label), median_of(g));
       }
     }
   }
@@ -169,8 +169,8 @@ std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
       files.emplace_back(path);
       continue;
     }
-    for (const auto& one : fs::directory_iterator(path, failed)) {
-      if (one.path().extension() == ".json") files.push_back(one.path());
+    for (const auto& file : fs::directory_iterator(path, failed)) {
+      if (file.path().extension() == ".json") files.push_back(file.path());
     }
   }
   std::ranges::sort(files);
@@ -194,21 +194,21 @@ nlohmann::json document_of(const fs::path& path) {
 
 measurements read_measurements(const std::vector<std::string>& paths, const std::string& device,
                                int least, int most) {
-  measurements all;
+  measurements m;
   for (const fs::path& path : files_of(paths)) {
     const nlohmann::json in = document_of(path);
     try {
       const int ranks = ranks_of(in);
       if (ranks < least || ranks > most) continue;
       if (device_of(in).find(device) == std::string::npos) continue;
-      const std::size_t before = all.figures.size();
-      file_reader(all, path.filename().string(), ranks).read(in);
-      if (all.figures.size() > before) all.files.push_back(path.filename().string());
+      const std::size_t before = m.figures.size();
+      file_reader(m, path.filename().string(), ranks).read(in);
+      if (m.figures.size() > before) m.files.push_back(path.filename().string());
     } catch (const nlohmann::json::exception& wrong) {
       throw error(errc::invalid_argument, fmt::format("{}: {}", path.string(), wrong.what()));
     }
   }
-  return all;
+  return m;
 }
 
 }  // namespace untax

@@ -30,20 +30,20 @@ std::string problem_of(const figure& f) {
   return c.text();
 }
 
-void count_orders(judgement& made) {
+void count_orders(judgement& result) {
   std::map<std::string, std::vector<const judged*>> problems;
-  for (const judged& one : made.figures) {
-    if (pass_of(one.what.what) == 1) problems[problem_of(one.what)].push_back(&one);
+  for (const judged& figure : result.figures) {
+    if (pass_of(figure.what.what) == 1) problems[problem_of(figure.what)].push_back(&figure);
   }
   for (auto& [name, all] : problems) {
     if (all.size() < 2) continue;
     std::ranges::sort(all, {}, [](const judged* j) { return j->what.seconds; });
     const judged& first = *all[0];
     const judged& second = *all[1];
-    ++made.orders;
+    ++result.orders;
     const bool close = second.what.seconds / first.what.seconds - 1 < same ||
                        std::abs(second.seconds / first.seconds - 1) < same;
-    if (close || first.seconds <= second.seconds) ++made.orders_right;
+    if (close || first.seconds <= second.seconds) ++result.orders_right;
   }
 }
 
@@ -53,22 +53,22 @@ std::string group_of(const figure& f) {
   return name + ", " + f.what.by;
 }
 
-void group(judgement& made) {
+void group(judgement& result) {
   std::map<std::string, judged_group> groups;
-  for (const judged& one : made.figures) {
-    judged_group& g = groups[group_of(one.what)];
-    g.name = group_of(one.what);
+  for (const judged& figure : result.figures) {
+    judged_group& g = groups[group_of(figure.what)];
+    g.name = group_of(figure.what);
     ++g.figures;
-    g.mean += std::abs(one.error());
-    if (std::abs(one.error()) <= near) ++g.within;
-    if (std::abs(one.error()) > std::abs(g.worst)) g.worst = one.error();
+    g.mean += std::abs(figure.error());
+    if (std::abs(figure.error()) <= near) ++g.within;
+    if (std::abs(figure.error()) > std::abs(g.worst)) g.worst = figure.error();
   }
   for (auto& [name, g] : groups) {
     g.mean /= g.figures;
     g.within /= g.figures;
-    made.groups.push_back(g);
+    result.groups.push_back(g);
   }
-  std::ranges::stable_sort(made.groups, std::greater{}, &judged_group::mean);
+  std::ranges::stable_sort(result.groups, std::greater{}, &judged_group::mean);
 }
 
 /// The patterns of a step of the taxes; the step takes the best of them.
@@ -101,46 +101,46 @@ calibration fit(const timing::machine& m, const measurements& known) {
   p.known().device = m.device;
   p.known().files = known.files;
   for (const int pass : {0, 1}) {
-    calibration found = p.known();
+    calibration result = p.known();
     for (const figure& f : known.figures) {
       if (pass_of(f.what) == pass)
-        found.add(predictor::key_of(f.what), f.seconds / p.simulate(f.what).simulated);
+        result.add(predictor::key_of(f.what), f.seconds / p.simulate(f.what).simulated);
     }
-    p.known() = found;
+    p.known() = result;
   }
   return p.known();
 }
 
 judgement judge(predictor& p, const measurements& known) {
-  judgement made;
+  judgement result;
   for (const figure& f : known.figures) {
-    made.ranks = std::max(made.ranks, f.what.ranks);
-    made.figures.push_back({f, p.predict(f.what).seconds});
+    result.ranks = std::max(result.ranks, f.what.ranks);
+    result.figures.push_back({f, p.predict(f.what).seconds});
   }
   for (const measured_row& row : known.rows) {
     for (int term = 0; term < 5; ++term) {
       if (row.steps[term] < 0) continue;
       double least = std::numeric_limits<double>::max();
-      for (const std::string& by : patterns_of_term(row.what, term)) {
+      for (const std::string& way : patterns_of_term(row.what, term)) {
         timed_case c = row.what;
-        c.by = by;
+        c.by = way;
         least = std::min(least, p.predict(c).seconds);
       }
-      made.terms.push_back({row, term, least});
+      result.terms.push_back({row, term, least});
     }
   }
-  for (const judged& one : made.figures) {
-    made.mean_error += std::abs(one.error()) / static_cast<double>(made.figures.size());
-    if (std::abs(one.error()) <= near)
-      made.within_quarter += 1 / static_cast<double>(made.figures.size());
+  for (const judged& entry : result.figures) {
+    result.mean_error += std::abs(entry.error()) / static_cast<double>(result.figures.size());
+    if (std::abs(entry.error()) <= near)
+      result.within_quarter += 1 / static_cast<double>(result.figures.size());
   }
-  count_orders(made);
-  group(made);
-  std::ranges::stable_sort(made.figures, std::greater{},
+  count_orders(result);
+  group(result);
+  std::ranges::stable_sort(result.figures, std::greater{},
                            [](const judged& j) { return std::abs(j.error()); });
-  std::ranges::stable_sort(made.terms, std::greater{},
+  std::ranges::stable_sort(result.terms, std::greater{},
                            [](const judged_term& j) { return std::abs(j.error()); });
-  return made;
+  return result;
 }
 
 }  // namespace untax

@@ -58,7 +58,7 @@ struct judgement_summary {
 /// Reads what `untax machine --judge --out` wrote. Throws `invalid_argument`.
 [[nodiscard]] judgement_summary load_judgement(const std::string& path);
 /// The text that `load_judgement` reads.
-[[nodiscard]] std::string summary_of(const judgement& found, const timing::machine& m);
+[[nodiscard]] std::string summary_of(const judgement& result, const timing::machine& m);
 
 /// Predicts every figure.
 [[nodiscard]] judgement judge(predictor& p, const measurements& known);

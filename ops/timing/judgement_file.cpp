@@ -33,13 +33,13 @@ judgement_summary load_judgement(const std::string& path) {
   return {in["device"].get<std::string>(), static_cast<int>(number("ranks")), number("mean_error")};
 }
 
-std::string summary_of(const judgement& found, const timing::machine& m) {
+std::string summary_of(const judgement& result, const timing::machine& m) {
   const nlohmann::ordered_json out = {{"format", summary_format},
                                       {"format_version", summary_version},
                                       {"device", m.device},
-                                      {"ranks", found.ranks},
-                                      {"figures", found.figures.size()},
-                                      {"mean_error", std::round(1000 * found.mean_error) / 1000}};
+                                      {"ranks", result.ranks},
+                                      {"figures", result.figures.size()},
+                                      {"mean_error", std::round(1000 * result.mean_error) / 1000}};
   return out.dump(1) + "\n";
 }
 

@@ -93,9 +93,9 @@ calibration_key predictor::key_of(const timed_case& c) {
 }
 
 predicted predictor::predict(const timed_case& c) {
-  predicted made = simulate(c);
-  made.seconds = made.simulated * known_.ratio(key_of(c));
-  return made;
+  predicted result = simulate(c);
+  result.seconds = result.simulated * known_.ratio(key_of(c));
+  return result;
 }
 
 predicted predictor::simulate(const timed_case& c) {
@@ -143,28 +143,29 @@ double predictor::seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& 
 
 double predictor::seconds_beside(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
                                  const gpu::gemm_shape& like, int beside) {
-  for (const gpu::gemm_plan& one : plans(shape, processors() - beside)) {
-    if (one.config.block_n == plan.config.block_n && one.config.swap_ab == plan.config.swap_ab &&
-        one.config.cluster == plan.config.cluster &&
-        one.config.cluster_split_k == plan.config.cluster_split_k &&
-        one.schedule.clusters == plan.schedule.clusters &&
-        one.schedule.stream_k_tiles == plan.schedule.stream_k_tiles)
-      return seconds_of(one, shape, like);
+  for (const gpu::gemm_plan& candidate : plans(shape, processors() - beside)) {
+    if (candidate.config.block_n == plan.config.block_n &&
+        candidate.config.swap_ab == plan.config.swap_ab &&
+        candidate.config.cluster == plan.config.cluster &&
+        candidate.config.cluster_split_k == plan.config.cluster_split_k &&
+        candidate.schedule.clusters == plan.schedule.clusters &&
+        candidate.schedule.stream_k_tiles == plan.schedule.stream_k_tiles)
+      return seconds_of(candidate, shape, like);
   }
   return seconds_of(plan, shape, like);
 }
 
 predicted predictor::run(const timing::workload& work) const {
-  predicted made;
-  made.detail = timing::simulate(work, machine_, options_);
-  made.seconds = made.simulated = made.detail.seconds;
-  return made;
+  predicted result;
+  result.detail = timing::simulate(work, machine_, options_);
+  result.seconds = result.simulated = result.detail.seconds;
+  return result;
 }
 
 const std::vector<gpu::gemm_plan>& predictor::plans(const gpu::gemm_shape& shape, int processors) {
-  auto& found = plans_[{shape.m, shape.n, shape.k, processors}];
-  if (found.empty()) found = gpu::gemm_plans(shape, processors);
-  return found;
+  auto& cached = plans_[{shape.m, shape.n, shape.k, processors}];
+  if (cached.empty()) cached = gpu::gemm_plans(shape, processors);
+  return cached;
 }
 
 double predictor::library_collective(const std::string& name, int ranks, double bytes) {

@@ -65,11 +65,11 @@ bool read_writable_tensor(nb::handle tensor, nb::dlpack::dltensor& to) {
   return may_be_written;
 }
 
-void* current_stream(nb::handle tensor, const nb::dlpack::device& of) {
-  void* found = nullptr;
-  if (api_of(tensor)->stream_of(of.device_type, of.device_id, &found) != 0)
+void* current_stream(nb::handle tensor, const nb::dlpack::device& place) {
+  void* stream = nullptr;
+  if (api_of(tensor)->stream_of(place.device_type, place.device_id, &stream) != 0)
     nb::raise_python_error();
-  return found;
+  return stream;
 }
 
 }  // namespace untax::python

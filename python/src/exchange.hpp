@@ -14,6 +14,6 @@ namespace nb = nanobind;
 /// The same of one that is to be written; false also if it may not be.
 [[nodiscard]] bool read_writable_tensor(nb::handle tensor, nb::dlpack::dltensor& to);
 /// The current stream of a GPU, as the type of such a tensor knows it. Null: the default one.
-[[nodiscard]] void* current_stream(nb::handle tensor, const nb::dlpack::device& of);
+[[nodiscard]] void* current_stream(nb::handle tensor, const nb::dlpack::device& place);
 
 }  // namespace untax::python

@@ -40,15 +40,15 @@ template <class Structure>
   s.size = sizeof s;
   for (const auto [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
-    const field* found = nullptr;
+    const field* match = nullptr;
     std::string known;
     for (const field& f : fields) {
-      if (name == f.name) found = &f;
+      if (name == f.name) match = &f;
       known += (known.empty() ? "" : ", ") + std::string(f.name);
     }
-    if (found == nullptr) refuse("there is no " + name + "; there are " + known);
+    if (match == nullptr) refuse("there is no " + name + "; there are " + known);
     try {
-      found->set(reinterpret_cast<char*>(&s) + found->offset, value);
+      match->set(reinterpret_cast<char*>(&s) + match->offset, value);
     } catch (const nb::cast_error&) {
       refuse(name + " is " + nb::cast<std::string>(nb::repr(value)) + "; it has to be a number");
     }

@@ -57,17 +57,17 @@ std::int32_t open_world::close() {
 std::shared_ptr<untax_mapping> open_world::mapping() {
   const std::scoped_lock lock(mutex_);
   if (auto known = mapping_.lock()) return known;
-  untax_mapping* made = nullptr;
-  if (handle_ == nullptr || untax_world_map(handle_, &made) != untax_ok) return nullptr;
-  const std::shared_ptr<untax_mapping> kept(made, untax_mapping_release);
+  untax_mapping* handle = nullptr;
+  if (handle_ == nullptr || untax_world_map(handle_, &handle) != untax_ok) return nullptr;
+  const std::shared_ptr<untax_mapping> kept(handle, untax_mapping_release);
   mapping_ = kept;
   return kept;
 }
 
-view_pin pinned(std::shared_ptr<const void> owner, open_world& of) {
-  view_pin made{std::move(owner), of.mapping()};
-  if (made.mapping == nullptr) refuse("the world of this memory is closed");
-  return made;
+view_pin pinned(std::shared_ptr<const void> owner, open_world& world) {
+  view_pin pin{std::move(owner), world.mapping()};
+  if (pin.mapping == nullptr) refuse("the world of this memory is closed");
+  return pin;
 }
 
 }  // namespace untax::python

@@ -100,6 +100,6 @@ struct view_pin {
 };
 
 /// Raises InvalidArgument if the world was closed.
-[[nodiscard]] view_pin pinned(std::shared_ptr<const void> owner, open_world& of);
+[[nodiscard]] view_pin pinned(std::shared_ptr<const void> owner, open_world& world);
 
 }  // namespace untax::python

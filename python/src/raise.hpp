@@ -18,9 +18,9 @@ namespace nb = nanobind;
   const nb::object said =
       nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
   if (!said.is_valid()) nb::raise_python_error();
-  const nb::object made =
+  const nb::object error =
       nb::module_::import_("untax.errors").attr("made")(untax_status_name(status), said, suspect);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   throw nb::python_error();
 }
 

@@ -32,15 +32,15 @@ class selector {
 
 std::unique_ptr<selector> train(const std::string& schema, const std::string& table,
                                 std::uint64_t seed) {
-  untax_selector* made = nullptr;
-  checked([&] { return untax_selector_train(schema.c_str(), table.c_str(), seed, &made); });
-  return std::make_unique<selector>(made);
+  untax_selector* handle = nullptr;
+  checked([&] { return untax_selector_train(schema.c_str(), table.c_str(), seed, &handle); });
+  return std::make_unique<selector>(handle);
 }
 
 std::unique_ptr<selector> read(const std::string& json) {
-  untax_selector* made = nullptr;
-  checked([&] { return untax_selector_read(json.c_str(), &made); });
-  return std::make_unique<selector>(made);
+  untax_selector* handle = nullptr;
+  checked([&] { return untax_selector_read(json.c_str(), &handle); });
+  return std::make_unique<selector>(handle);
 }
 
 /// The callable that gathers features, how many it has to return, and its exception.
@@ -53,9 +53,9 @@ struct gatherer {
 int gather(void* context, double* features) {
   auto& g = *static_cast<gatherer*>(context);
   try {
-    const auto found = nb::cast<std::vector<double>>(g.call());
-    if (found.size() != g.count) refuse("the gathered features have another length");
-    std::ranges::copy(found, features);
+    const auto values = nb::cast<std::vector<double>>(g.call());
+    if (values.size() != g.count) refuse("the gathered features have another length");
+    std::ranges::copy(values, features);
     return 0;
   } catch (...) {
     g.thrown = std::current_exception();
@@ -67,13 +67,13 @@ using names = std::vector<std::string>;
 
 /// Names of the features that are known, and of those that are gathered.
 std::tuple<names, names> features(const selector& s) {
-  std::tuple<names, names> found;
+  std::tuple<names, names> result;
   std::int32_t gathered = 0;
   for (std::int32_t i = 0; untax_selector_feature(s.handle(), i, &gathered) != nullptr; ++i) {
-    auto& those = gathered == 0 ? std::get<0>(found) : std::get<1>(found);
+    auto& those = gathered == 0 ? std::get<0>(result) : std::get<1>(result);
     those.emplace_back(untax_selector_feature(s.handle(), i, nullptr));
   }
-  return found;
+  return result;
 }
 
 /// With the interpreter's lock, which gathering needs, since a choice takes no time.

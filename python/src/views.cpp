@@ -89,16 +89,16 @@ auto open(const char* name, nb::handle given, bool on_gpu, Array& keeper, const 
 /// "float64", "int32", "fp8": an element type of DLPack as numpy names it.
 std::string name_of(nb::dlpack::dtype type) {
   const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
-  const auto of = [&](const char* kind) { return kind + std::to_string(type.bits); };
+  const auto name = [&](const char* kind) { return kind + std::to_string(type.bits); };
   switch (code) {
     case nb::dlpack::dtype_code::Int:
-      return of("int");
+      return name("int");
     case nb::dlpack::dtype_code::UInt:
-      return of("uint");
+      return name("uint");
     case nb::dlpack::dtype_code::Float:
-      return of("float");
+      return name("float");
     case nb::dlpack::dtype_code::Complex:
-      return of("complex");
+      return name("complex");
     case nb::dlpack::dtype_code::Bool:
       return "bool";
     default:

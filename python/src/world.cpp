@@ -39,9 +39,9 @@ std::vector<owned_world> several(maker make, int ranks, const nb::dict& options)
 
 owned_world from_environment(const nb::dict& options) {
   const auto o = filled<untax_world_options>(options, option_fields);
-  untax_world* made = nullptr;
-  checked([&] { return untax_world_from_environment(&o, &made); });
-  return std::make_unique<world>(made);
+  untax_world* handle = nullptr;
+  checked([&] { return untax_world_from_environment(&o, &handle); });
+  return std::make_unique<world>(handle);
 }
 
 /// The callable of an exchange, how many ranks it has to return, and its exception.
@@ -51,7 +51,7 @@ struct exchanger {
   std::exception_ptr thrown;
 };
 
-int exchange(void* context, const void* mine, std::size_t bytes, void* all) {
+int exchange(void* context, const void* mine, std::size_t bytes, void* bytes_of_ranks) {
   auto& e = *static_cast<exchanger*>(context);
   const nb::gil_scoped_acquire own;
   try {
@@ -60,15 +60,15 @@ int exchange(void* context, const void* mine, std::size_t bytes, void* all) {
       refuse("exchange returned the bytes of " + std::to_string(gathered.size()) +
              " ranks; this world has " + std::to_string(e.ranks));
     }
-    auto* to = static_cast<char*>(all);
+    auto* to = static_cast<char*>(bytes_of_ranks);
     for (std::size_t rank = 0; rank < gathered.size(); ++rank) {
-      const nb::bytes& one = gathered[rank];
-      if (one.size() != bytes) {
-        refuse("exchange returned " + std::to_string(one.size()) + " bytes of rank " +
+      const nb::bytes& b = gathered[rank];
+      if (b.size() != bytes) {
+        refuse("exchange returned " + std::to_string(b.size()) + " bytes of rank " +
                std::to_string(rank) + "; it has to return the " + std::to_string(bytes) +
                " that each rank gave");
       }
-      std::memcpy(to, one.c_str(), bytes);
+      std::memcpy(to, b.c_str(), bytes);
       to += bytes;
     }
     return 0;
@@ -81,15 +81,15 @@ int exchange(void* context, const void* mine, std::size_t bytes, void* all) {
 owned_world from_exchange(int rank, int ranks, nb::callable call, const nb::dict& options) {
   const auto o = filled<untax_world_options>(options, option_fields);
   exchanger e{std::move(call), static_cast<std::size_t>(ranks > 0 ? ranks : 0), nullptr};
-  untax_world* made = nullptr;
+  untax_world* handle = nullptr;
   std::int32_t status = untax_ok;
   {
     const nb::gil_scoped_release others_run;
-    status = untax_world_from_exchange(rank, ranks, exchange, &e, &o, &made);
+    status = untax_world_from_exchange(rank, ranks, exchange, &e, &o, &handle);
   }
   if (e.thrown) std::rethrow_exception(e.thrown);
   raise_if_failed(status);
-  return std::make_unique<world>(made);
+  return std::make_unique<world>(handle);
 }
 
 /// Symmetric memory of a world as Python has it.
@@ -128,10 +128,10 @@ std::unique_ptr<allocation> allocate(const world& w, std::size_t bytes, const st
 void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 std::uintptr_t translate(const world& w, std::uintptr_t local, int peer) {
-  void* there = nullptr;
+  void* address = nullptr;
   untax_world* const handle = w.open();
-  checked([&] { return untax_world_translate(handle, pointer(local), peer, &there); });
-  return reinterpret_cast<std::uintptr_t>(there);
+  checked([&] { return untax_world_translate(handle, pointer(local), peer, &address); });
+  return reinterpret_cast<std::uintptr_t>(address);
 }
 
 /// The state that kernels need, without the rank and the size.

@@ -27,15 +27,15 @@ std::optional<memory_kind> memory_of(std::int32_t given) {
 
 world_options options_of(const untax_world_options* given) {
   const auto o = taken_if_given(given, "untax_world_options");
-  world_options made;
-  if (o.heap_bytes > 0) made.heap_bytes = o.heap_bytes;
-  made.memory = memory_of(o.memory);
-  if (o.ranks_per_gpu != 0) made.ranks_per_gpu = o.ranks_per_gpu;
-  if (o.gpu != 0) made.device = o.gpu - 1;
-  if (o.heap_guards != 0) made.heap_guards = o.heap_guards > 0;
-  made.wait_limit = limit_of(o.wait_limit_ms);
-  made.join_limit = limit_of(o.join_limit_ms);
-  return made;
+  world_options options;
+  if (o.heap_bytes > 0) options.heap_bytes = o.heap_bytes;
+  options.memory = memory_of(o.memory);
+  if (o.ranks_per_gpu != 0) options.ranks_per_gpu = o.ranks_per_gpu;
+  if (o.gpu != 0) options.device = o.gpu - 1;
+  if (o.heap_guards != 0) options.heap_guards = o.heap_guards > 0;
+  options.wait_limit = limit_of(o.wait_limit_ms);
+  options.join_limit = limit_of(o.join_limit_ms);
+  return options;
 }
 
 decoder_options options_of(const untax_decoder_options* given) {

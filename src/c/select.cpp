@@ -22,8 +22,8 @@
 
 /// The object behind a selector handle.
 struct untax_selector {
-  explicit untax_selector(untax::select::selector made)
-      : chooser(std::move(made)),
+  explicit untax_selector(untax::select::selector chooser_)
+      : chooser(std::move(chooser_)),
         json(untax::select::to_json(chooser)),
         text(untax::select::to_text(chooser)) {
     for (const auto& f : chooser.what().features) {
@@ -127,9 +127,9 @@ const char* untax_selector_feature(const untax_selector* selector, int32_t numbe
 
 const char* untax_selector_candidate(const untax_selector* selector, int32_t number) {
   if (selector == nullptr || number < 0) return nullptr;
-  const auto& all = selector->chooser.what().candidates;
+  const auto& candidates = selector->chooser.what().candidates;
   const auto i = static_cast<std::size_t>(number);
-  return i < all.size() ? all[i].name.c_str() : nullptr;
+  return i < candidates.size() ? candidates[i].name.c_str() : nullptr;
 }
 
 int32_t untax_selector_choose(const untax_selector* selector, const double* known, int32_t count,

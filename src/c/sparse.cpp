@@ -36,8 +36,8 @@ constexpr auto& ways = sparse::all_spmv_kernels;
 }
 
 sparse::spmv_kernel way_named(std::string_view name) {
-  const auto found = std::ranges::find(ways, name, &sparse::name_of);
-  if (found != ways.end()) return *found;
+  const auto match = std::ranges::find(ways, name, &sparse::name_of);
+  if (match != ways.end()) return *match;
   std::string known;
   for (const auto way : ways)
     known += fmt::format("{}{}", known.empty() ? "" : ", ", sparse::name_of(way));
@@ -109,9 +109,9 @@ int32_t untax_spmv_make(const untax_csr* matrix, const char* way, int32_t thread
     const auto chosen =
         way == nullptr ? untax::sparse::spmv_kernel::csr_merge_path : untax::c::way_named(way);
     const int count = threads == 0 ? untax::c::all_threads() : threads;
-    auto made = m.value_bits == 32 ? untax::c::made_of<float>(m, chosen, count)
-                                   : untax::c::made_of<double>(m, chosen, count);
-    *product = made.release();
+    auto result = m.value_bits == 32 ? untax::c::made_of<float>(m, chosen, count)
+                                     : untax::c::made_of<double>(m, chosen, count);
+    *product = result.release();
   });
 }
 

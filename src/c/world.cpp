@@ -34,8 +34,8 @@ void end_badly(world& ranks) noexcept {
 
 untax_world::allocation allocation_at(untax_world& w, const void* local) {
   const std::scoped_lock lock(w.allocations_mutex);
-  const auto found = w.allocations.find(local);
-  if (found != w.allocations.end()) return found->second;
+  const auto match = w.allocations.find(local);
+  if (match != w.allocations.end()) return match->second;
   throw error(errc::invalid_argument,
               fmt::format("rank {}: {} was not given by untax_world_allocate, or is free already",
                           w.ranks.rank(), fmt::ptr(local)));
@@ -102,8 +102,8 @@ int32_t untax_world_from_exchange(int32_t rank, int32_t ranks, untax_exchange ex
   return guarded(nullptr, [&] {
     require(reinterpret_cast<const void*>(exchange), "exchange");
     require(world, "world");
-    const auto call = [&](std::span<const std::byte> mine, std::span<std::byte> all) {
-      if (const int failed = exchange(context, mine.data(), mine.size(), all.data())) {
+    const auto call = [&](std::span<const std::byte> mine, std::span<std::byte> bytes) {
+      if (const int failed = exchange(context, mine.data(), mine.size(), bytes.data())) {
         throw untax::error(untax::errc::aborted,
                            fmt::format("rank {}: exchange returned {}, so the ranks do not know "
                                        "each other",
@@ -213,11 +213,11 @@ int32_t untax_world_allocate(untax_world* world, size_t bytes, const char* label
     require(local, "local");
     const untax::c::one_thread only(*world);
     const std::uint64_t number = world->ranks.next_object();
-    const auto made =
+    const auto result =
         world->ranks.allocate<std::byte>(bytes, label == nullptr ? "memory of the caller" : label);
     const std::scoped_lock lock(world->allocations_mutex);
-    world->allocations.emplace(made.local(), untax_world::allocation{made, number});
-    *local = made.local();
+    world->allocations.emplace(result.local(), untax_world::allocation{result, number});
+    *local = result.local();
   });
 }
 

@@ -46,8 +46,8 @@ bool config_reader::enter_text_part() {
 }
 
 bool config_reader::has(const std::string& key) const {
-  const auto found = fields_.find(key);
-  return found != fields_.end() && !found->is_null();
+  const auto match = fields_.find(key);
+  return match != fields_.end() && !match->is_null();
 }
 
 std::int64_t config_reader::whole(const std::string& key, std::int64_t least,

@@ -106,16 +106,16 @@ std::span<const environment_variable* const> environment_variables() noexcept {
 }
 
 std::optional<std::string> environment::text(const environment_variable& v) const {
-  std::string found;
+  std::string result;
   if (values_) {
     const auto entry = values_->find(v.name);
-    if (entry != values_->end()) found = entry->second;
+    if (entry != values_->end()) result = entry->second;
   } else if (const char* value =
                  std::getenv(v.name)) {  // NOLINT(concurrency-mt-unsafe): untax never sets one
-    found = value;
+    result = value;
   }
-  if (found.empty()) return std::nullopt;
-  return found;
+  if (result.empty()) return std::nullopt;
+  return result;
 }
 
 std::optional<std::int64_t> environment::number(const environment_variable& v, std::int64_t least,

@@ -116,9 +116,9 @@ class json_text {
     if (!replaced_.empty()) replaced_.append(text_.substr(copied_));
   }
 
-  void word(std::size_t begin, std::string_view found) {
-    std::string_view name = found;
-    if (is_beyond_double(found)) name = found.starts_with('-') ? "-Infinity" : "Infinity";
+  void word(std::size_t begin, std::string_view literal) {
+    std::string_view name = literal;
+    if (is_beyond_double(literal)) name = literal.starts_with('-') ? "-Infinity" : "Infinity";
     for (const auto& [word, stand_in] : stand_ins) {
       if (name != word) continue;
       if (!rules_.non_finite) {
@@ -127,7 +127,7 @@ class json_text {
       }
       replaced_.append(text_.substr(copied_, begin - copied_));
       replaced_.append(stand_in);
-      copied_ = begin + found.size();
+      copied_ = begin + literal.size();
     }
   }
 
@@ -165,10 +165,10 @@ class json_text {
 template <class Json>
 void look_for_control_characters(const Json& document, const json_text& text) {
   const auto look = [&](const std::string& name) {
-    const std::string found = control_character_in(name);
-    if (!found.empty()) {
+    const std::string character = control_character_in(name);
+    if (!character.empty()) {
       text.refuse(fmt::format("{}: {} contains the control character {}", text.origin(),
-                              shown(Json(name)), found));
+                              shown(Json(name)), character));
     }
   };
   std::vector<const Json*> open{&document};
@@ -177,9 +177,9 @@ void look_for_control_characters(const Json& document, const json_text& text) {
     open.pop_back();
     if (value.is_string()) look(value.template get_ref<const std::string&>());
     if (!value.is_structured()) continue;
-    for (auto one = value.begin(); one != value.end(); ++one) {
-      if (value.is_object()) look(one.key());
-      if (one->is_string() || one->is_structured()) open.push_back(&*one);
+    for (auto member = value.begin(); member != value.end(); ++member) {
+      if (value.is_object()) look(member.key());
+      if (member->is_string() || member->is_structured()) open.push_back(&*member);
     }
   }
 }

@@ -26,9 +26,9 @@ void leave_behind(const void* p) noexcept {
     const void* object;
     entry* next;
   };
-  static std::atomic<entry*> all = nullptr;
-  auto* const one = new (std::nothrow) entry{p, nullptr};
-  if (one != nullptr) one->next = all.exchange(one, std::memory_order_relaxed);
+  static std::atomic<entry*> head = nullptr;
+  auto* const node = new (std::nothrow) entry{p, nullptr};
+  if (node != nullptr) node->next = head.exchange(node, std::memory_order_relaxed);
 }
 
 }  // namespace untax

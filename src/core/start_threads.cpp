@@ -25,9 +25,9 @@ void start_threads(std::vector<std::thread>& threads, int count, std::string_vie
 }
 
 std::thread start_thread(std::string_view who, std::function<void()> body) {
-  std::vector<std::thread> one;
-  start_threads(one, 1, who, [call = std::move(body)](int) { call(); });
-  return std::move(one.front());
+  std::vector<std::thread> first_thread;
+  start_threads(first_thread, 1, who, [call = std::move(body)](int) { call(); });
+  return std::move(first_thread.front());
 }
 
 }  // namespace untax

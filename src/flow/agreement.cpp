@@ -44,8 +44,9 @@ std::vector<std::string_view> items_of(std::string_view text) {
 
 // Names the items that differ between two lists, such as plans. Empty if the calls differ
 // altogether: in the number of items, in all items, or with fewer than three items.
-std::string differing_items(int first, std::string_view one, int second, std::string_view two) {
-  const auto ours = items_of(one);
+std::string differing_items(int first, std::string_view first_text, int second,
+                            std::string_view two) {
+  const auto ours = items_of(first_text);
   const auto theirs = items_of(two);
   if (ours.size() != theirs.size() || ours.size() < 3) return "";
   std::string text;
@@ -83,12 +84,12 @@ void agreement::compare_with(int peer) const {
 std::string agreement::sides(int peer, std::uint64_t sequence) const {
   const int first = std::min(rank_, peer);
   const int second = std::max(rank_, peer);
-  const auto one = world_.posted_at(first, sequence);
+  const auto posted = world_.posted_at(first, sequence);
   const auto two = world_.posted_at(second, sequence);
-  const bool hidden = one && two && one->call != two->call && one->text == two->text;
+  const bool hidden = posted && two && posted->call != two->call && posted->text == two->text;
   const std::string items =
-      one && two ? differing_items(first, one->text, second, two->text) : std::string();
-  return items + side(first, one) + side(second, two) +
+      posted && two ? differing_items(first, posted->text, second, two->text) : std::string();
+  return items + side(first, posted) + side(second, two) +
          (hidden ? "\n  (they differ in the bytes that are left out)" : "");
 }
 

@@ -167,8 +167,8 @@ std::string fault::text() const {
 }
 
 bool fault::matches(const fault_site& site) const noexcept {
-  const auto same = [](const auto& wanted, const auto& found) {
-    return !wanted || *wanted == found;
+  const auto same = [](const auto& wanted, const auto& result) {
+    return !wanted || *wanted == result;
   };
   return site.rank == rank && (!strikes_signals(kind) || is_signal(site.verb)) &&
          same(verb, site.verb) && same(epoch, site.epoch) && same(kernel, site.kernel) &&

@@ -7,14 +7,14 @@
 namespace untax {
 
 int lost_rank(const control& world, const liveness* alive, int rank, int peer) noexcept {
-  const auto ended_badly = [&](int one) {
-    const rank_state state = state_of(world, alive, one);
+  const auto ended_badly = [&](int number) {
+    const rank_state state = state_of(world, alive, number);
     return state == rank_state::gone || state == rank_state::failed;
   };
   const bool other_rank = peer >= 0 && peer < world.ranks() && peer != rank;
   if (other_rank && (ended_badly(peer) || world.status(peer) == rank_status::finished)) return peer;
-  for (int one = 0; one < world.ranks(); ++one) {
-    if (one != rank && one != peer && ended_badly(one)) return one;
+  for (int waiter = 0; waiter < world.ranks(); ++waiter) {
+    if (waiter != rank && waiter != peer && ended_badly(waiter)) return waiter;
   }
   return -1;
 }

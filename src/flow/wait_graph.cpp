@@ -102,13 +102,13 @@ std::vector<int> wait_graph::cycle(int from) const {
 }
 
 std::vector<int> wait_graph::reachable(int from) const {
-  std::vector<int> found = {from};
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    for (const int next : waits_for_[found[i]]) {
-      if (std::find(found.begin(), found.end(), next) == found.end()) found.push_back(next);
+  std::vector<int> reached = {from};
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const int next : waits_for_[reached[i]]) {
+      if (std::find(reached.begin(), reached.end(), next) == reached.end()) reached.push_back(next);
     }
   }
-  return found;
+  return reached;
 }
 
 // The peer of the candidates' wait with the least progress, or -1. Waits among the workers of one
@@ -141,9 +141,9 @@ int wait_graph::suspect(int from) const {
   }
   if (const int awaited = awaited_farthest_behind(candidates); awaited >= 0) return awaited;
   const std::vector<int> ring = cycle(from);
-  const auto here = std::find(ring.begin(), ring.end(), from);
-  if (here == ring.end()) return ring.front();
-  return std::next(here) == ring.end() ? ring.front() : *std::next(here);
+  const auto start = std::find(ring.begin(), ring.end(), from);
+  if (start == ring.end()) return ring.front();
+  return std::next(start) == ring.end() ? ring.front() : *std::next(start);
 }
 
 std::string wait_graph::describe(int rank) const {

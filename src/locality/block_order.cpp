@@ -56,24 +56,26 @@ class space {
 
   std::vector<block_order> make() {
     shapes();
-    std::vector<block_order> made;
+    std::vector<block_order> orders;
     for (const auto way : ways()) {
       for (const int chunk : chunks()) {
         for (const block_order& shape : shapes_) {
-          block_order one = shape;
-          one.way = way;
+          block_order joined = shape;
+          joined.way = way;
           if (chunk > 0) {
-            one.parts.insert(one.parts.begin(), order::chunked_remap{blocks_, domains_, chunk});
-            one.name =
+            joined.parts.insert(joined.parts.begin(),
+                                order::chunked_remap{blocks_, domains_, chunk});
+            joined.name =
                 (chunk > blocks_ / domains_ ? "full remap" : fmt::format("remap by {}", chunk)) +
-                (one.name == numbered ? "" : ", " + one.name);
+                (joined.name == numbered ? "" : ", " + joined.name);
           }
-          if (way != order::direction::forward) one.name += fmt::format(", steps {}", name_of(way));
-          if (keeps_needs(one)) made.push_back(std::move(one));
+          if (way != order::direction::forward)
+            joined.name += fmt::format(", steps {}", name_of(way));
+          if (keeps_needs(joined)) orders.push_back(std::move(joined));
         }
       }
     }
-    return made;
+    return orders;
   }
 
  private:
@@ -88,16 +90,17 @@ class space {
   /// The chunks of the remaps to try; 0 is no remap.
   [[nodiscard]] std::vector<int> chunks() const {
     if (domains_ == 1) return {0};
-    std::vector<int> made{0, blocks_ / domains_ + 1};
+    std::vector<int> result{0, blocks_ / domains_ + 1};
     if (k_.drifts()) {
       // The blocks along the last axis, which are those of one head, stay in one domain.
-      if (!wide_.empty()) made.push_back(k_.axes()[static_cast<std::size_t>(wide_.back())].extent);
+      if (!wide_.empty())
+        result.push_back(k_.axes()[static_cast<std::size_t>(wide_.back())].extent);
     } else {
       for (const int chunk : {2, 4, 8, 16, 25, 32, 48, 64, 96, 128, 216, 256, 512, 1024})
-        made.push_back(chunk);
+        result.push_back(chunk);
     }
-    std::erase_if(made, [&](int chunk) { return chunk > blocks_ / domains_ + 1; });
-    return made;
+    std::erase_if(result, [&](int chunk) { return chunk > blocks_ / domains_ + 1; });
+    return result;
   }
 
   void shapes() {
@@ -124,27 +127,27 @@ class space {
       shapes_.push_back({"axes " + name, {axes}, order::direction::forward});
     }
     if (k_.has_equal_steps() || wide_.empty()) return;
-    const std::vector<block_order> all = shapes_;
-    for (block_order one : all) {
+    const std::vector<block_order> orders = shapes_;
+    for (block_order shape : orders) {
       const auto last = static_cast<std::size_t>(wide_.back());
       int inner = 1;
       for (std::size_t i = last + 1; i < k_.axes().size(); ++i) inner *= k_.axes()[i].extent;
       const int extent = k_.axes()[last].extent;
-      one.parts.emplace_back(
+      shape.parts.emplace_back(
           last_first_along{blocks_ / extent / inner, inner, order::last_first{extent}});
-      one.name += fmt::format(", {} last first", k_.axes()[last].name);
-      shapes_.push_back(std::move(one));
+      shape.name += fmt::format(", {} last first", k_.axes()[last].name);
+      shapes_.push_back(std::move(shape));
     }
   }
 
   [[nodiscard]] axes_in_order identity() const {
-    axes_in_order made;
+    axes_in_order order;
     const std::size_t padding = 6 - k_.axes().size();
     for (std::size_t i = 0; i < 6; ++i) {
-      made.extent[i] = i < padding ? 1 : k_.axes()[i - padding].extent;
-      made.slowest_first[i] = static_cast<int>(i);
+      order.extent[i] = i < padding ? 1 : k_.axes()[i - padding].extent;
+      order.slowest_first[i] = static_cast<int>(i);
     }
-    return made;
+    return order;
   }
 
   template <class Way>
@@ -185,11 +188,11 @@ class space {
     }
   }
 
-  [[nodiscard]] bool keeps_needs(const block_order& one) const {
+  [[nodiscard]] bool keeps_needs(const block_order& order) const {
     if (!k_.has_dependences()) return true;
     for (int block = 0; block < blocks_; ++block) {
       for (const int needed : k_.needs(block)) {
-        if (one.position(needed) > one.position(block)) return false;
+        if (order.position(needed) > order.position(block)) return false;
       }
     }
     return true;
@@ -244,8 +247,8 @@ block_order order_named(const kernel& k, int domains, const std::string& name) {
       return {name, {rows, block_first}, order::direction::forward};
     }
   }
-  for (block_order& one : order_space(k, domains)) {
-    if (one.name == name) return std::move(one);
+  for (block_order& domain : order_space(k, domains)) {
+    if (domain.name == name) return std::move(domain);
   }
   throw error(errc::invalid_argument,
               fmt::format("there is no order \"{}\" for this kernel; untax locality --orders lists "

@@ -48,13 +48,13 @@ class cache {
     entry* first = &entries_[set * static_cast<std::uint64_t>(ways_)];
     entry moved{piece, arrives};
     for (int i = 0; i < ways_; ++i) {
-      const entry here = first[i];
+      const entry line = first[i];
       first[i] = moved;
-      if (here.piece == piece) {
-        first[0].arrives = here.arrives;
-        return here.arrives;
+      if (line.piece == piece) {
+        first[0].arrives = line.arrives;
+        return line.arrives;
       }
-      moved = here;
+      moved = line;
     }
     return -1;
   }
@@ -90,14 +90,15 @@ class sided_cache {
  public:
   /// Assigns processors to sides pseudo-randomly, equally many to each.
   sided_cache(const device& d, double unit) : side_of_(static_cast<std::size_t>(d.processors)) {
-    const level& of = d.cache;
+    const level& level_of_device = d.cache;
     channel_layout layout;
-    if (of.channels > 1 && of.channel_bytes >= d.line) {
-      layout = {static_cast<std::uint64_t>(of.channels),
-                static_cast<std::uint64_t>(of.channel_bytes / d.line)};
+    if (level_of_device.channels > 1 && level_of_device.channel_bytes >= d.line) {
+      layout = {static_cast<std::uint64_t>(level_of_device.channels),
+                static_cast<std::uint64_t>(level_of_device.channel_bytes / d.line)};
     }
-    for (int i = 0; i < of.sides; ++i)
-      sides_.emplace_back(of.bytes / of.sides, of.ways, unit, layout);
+    for (int i = 0; i < level_of_device.sides; ++i)
+      sides_.emplace_back(level_of_device.bytes / level_of_device.sides, level_of_device.ways, unit,
+                          layout);
     std::vector<std::pair<std::uint64_t, int>> assigned;
     for (int i = 0; i < d.processors; ++i) assigned.emplace_back(scattered(i), i);
     std::sort(assigned.begin(), assigned.end());

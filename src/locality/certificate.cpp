@@ -69,8 +69,8 @@ class bytes_per_step {
       at.push_back(std::min(most, std::max(at.back() + 1, std::floor(at.back() * 1.02))));
     std::vector<double> value;
     for (const double blocks : at) {
-      const double here = f.of_step(blocks) / blocks;
-      least = least < 0 ? here : std::min(least, here);
+      const double slope = f.of_step(blocks) / blocks;
+      least = least < 0 ? slope : std::min(least, slope);
       value.push_back(least);
     }
     // Between two samples, the function is at least its value at the second one.
@@ -126,31 +126,31 @@ double missed_at_any_time(const footprint& f, const kernel& k, const device& d) 
 certificate certify(const kernel& k, const device& d) {
   const footprint f(k, d);
   const auto rate = [&](double missed) { return std::clamp(1 - missed / f.requested(), 0.0, 1.0); };
-  certificate made;
-  made.compulsory = rate(f.distinct());
-  made.in_waves = rate(missed_in_waves(f, k, d));
-  made.any_timing = rate(missed_at_any_time(f, k, d));
+  certificate result;
+  result.compulsory = rate(f.distinct());
+  result.in_waves = rate(missed_in_waves(f, k, d));
+  result.any_timing = rate(missed_at_any_time(f, k, d));
   // Blocks of several steps that begin one after the other do not run in waves.
   const bool is_rolling = k.has_lines() && (k.steps(0) > 1 || !k.has_equal_steps());
-  const double other = k.drifts() || is_rolling ? made.any_timing : made.in_waves;
-  made.limit = std::min(made.compulsory, other);
+  const double other = k.drifts() || is_rolling ? result.any_timing : result.in_waves;
+  result.limit = std::min(result.compulsory, other);
   const double once = f.distinct() / f.requested();
-  if (made.limit == made.compulsory) {
-    made.because = once > 0.999
-                       ? "every byte is asked for once, so that there is nothing to find in "
-                         "a cache"
-                       : "every piece of memory has to come once";
+  if (result.limit == result.compulsory) {
+    result.because = once > 0.999
+                         ? "every byte is asked for once, so that there is nothing to find in "
+                           "a cache"
+                         : "every piece of memory has to come once";
   } else if (k.drifts()) {
-    made.because = fmt::format(
+    result.because = fmt::format(
         "a cache of {:.0f} MiB is too small for the bytes that {} blocks at a time read, whatever "
         "their timing",
         d.cache.bytes / (1 << 20), d.processors * k.resident());
   } else {
-    made.because = fmt::format(
+    result.because = fmt::format(
         "a cache of {:.0f} MiB is too small for the different bytes that {} blocks at a time read",
         d.cache.bytes / (1 << 20), d.processors * k.resident());
   }
-  return made;
+  return result;
 }
 
 }  // namespace untax::locality

@@ -69,16 +69,16 @@ level cache_of(const json& from, const std::string& where, std::vector<std::stri
   std::vector<std::string> known{"megabytes", "ways", "gigabytes_per_second", "extra_nanoseconds"};
   known.insert(known.end(), more.begin(), more.end());
   const fields of(from, where, known);
-  level made;
-  made.bytes = of.number("megabytes", 1e-3, large) * mega;
-  made.ways = of.whole("ways", 1, 1024);
-  made.bytes_per_second = of.number("gigabytes_per_second", 1e-3, large) * 1e9;
-  made.latency = of.has("extra_nanoseconds") ? of.number("extra_nanoseconds", 0, 1e6) * 1e-9 : 0;
-  made.sides = of.has("sides") ? of.whole("sides", 1, 64) : 1;
-  made.channels = of.has("channels") ? of.whole("channels", 1, 1024) : 1;
-  made.channel_bytes = made.channels > 1 ? of.whole("channel_bytes", 16, 1 << 20) : 0;
-  made.far_latency = of.has("far_nanoseconds") ? of.number("far_nanoseconds", 0, 1e6) * 1e-9 : 0;
-  return made;
+  level result;
+  result.bytes = of.number("megabytes", 1e-3, large) * mega;
+  result.ways = of.whole("ways", 1, 1024);
+  result.bytes_per_second = of.number("gigabytes_per_second", 1e-3, large) * 1e9;
+  result.latency = of.has("extra_nanoseconds") ? of.number("extra_nanoseconds", 0, 1e6) * 1e-9 : 0;
+  result.sides = of.has("sides") ? of.whole("sides", 1, 64) : 1;
+  result.channels = of.has("channels") ? of.whole("channels", 1, 1024) : 1;
+  result.channel_bytes = result.channels > 1 ? of.whole("channel_bytes", 16, 1 << 20) : 0;
+  result.far_latency = of.has("far_nanoseconds") ? of.number("far_nanoseconds", 0, 1e6) * 1e-9 : 0;
+  return result;
 }
 
 }  // namespace
@@ -89,32 +89,33 @@ device read_device(std::string_view text, std::string_view origin) {
       document, fmt::format("{}: the device", origin),
       {"name", "title", "domains", "processors_per_domain", "dispatch_chunk", "line", "sector",
        "bytes_of_write", "teraflops", "cache", "last_level", "memory", "sources"});
-  device made;
-  made.name = of.text("name");
-  made.title = of.text("title");
-  made.domains = of.whole("domains", 1, 1024);
-  made.processors = of.whole("processors_per_domain", 1, 4096);
-  made.chunk = of.whole("dispatch_chunk", 1, 1 << 20);
-  made.line = of.whole("line", 16, 4096);
-  made.sector = of.has("sector") ? of.whole("sector", 16, made.line) : made.line;
-  made.write = of.has("bytes_of_write") ? of.whole("bytes_of_write", 16, made.line) : 0;
-  made.flops = of.number("teraflops", 1e-3, large) * 1e12;
-  made.cache = cache_of(of.at("cache"), fmt::format("{}: cache", origin),
-                        {"sides", "far_nanoseconds", "channels", "channel_bytes"});
+  device result;
+  result.name = of.text("name");
+  result.title = of.text("title");
+  result.domains = of.whole("domains", 1, 1024);
+  result.processors = of.whole("processors_per_domain", 1, 4096);
+  result.chunk = of.whole("dispatch_chunk", 1, 1 << 20);
+  result.line = of.whole("line", 16, 4096);
+  result.sector = of.has("sector") ? of.whole("sector", 16, result.line) : result.line;
+  result.write = of.has("bytes_of_write") ? of.whole("bytes_of_write", 16, result.line) : 0;
+  result.flops = of.number("teraflops", 1e-3, large) * 1e12;
+  result.cache = cache_of(of.at("cache"), fmt::format("{}: cache", origin),
+                          {"sides", "far_nanoseconds", "channels", "channel_bytes"});
   if (of.has("last_level"))
-    made.last_level = cache_of(of.at("last_level"), fmt::format("{}: last_level", origin));
+    result.last_level = cache_of(of.at("last_level"), fmt::format("{}: last_level", origin));
   const fields memory(of.at("memory"), fmt::format("{}: memory", origin),
                       {"gigabytes_per_second", "extra_nanoseconds", "bytes_at_once"});
-  made.fetch = memory.has("bytes_at_once") ? memory.whole("bytes_at_once", 16, 8192) : made.sector;
-  if (made.fetch != made.sector && made.fetch != 2 * made.sector) {
+  result.fetch =
+      memory.has("bytes_at_once") ? memory.whole("bytes_at_once", 16, 8192) : result.sector;
+  if (result.fetch != result.sector && result.fetch != 2 * result.sector) {
     throw error(errc::invalid_argument,
                 fmt::format("{}: memory: the field \"bytes_at_once\" is {}; it has to be {} or {}, "
                             "a sector or two",
-                            origin, made.fetch, made.sector, 2 * made.sector));
+                            origin, result.fetch, result.sector, 2 * result.sector));
   }
-  made.memory.bytes_per_second = memory.number("gigabytes_per_second", 1e-3, large) * 1e9;
-  made.memory.latency = memory.number("extra_nanoseconds", 0, 1e6) * 1e-9;
-  return made;
+  result.memory.bytes_per_second = memory.number("gigabytes_per_second", 1e-3, large) * 1e9;
+  result.memory.latency = memory.number("extra_nanoseconds", 0, 1e6) * 1e-9;
+  return result;
 }
 
 }  // namespace untax::locality

@@ -308,10 +308,10 @@ class statements {
                          value, is_python_ ? "" : ";");
   }
   [[nodiscard]] static std::string number(int value) { return fmt::format("{}", value); }
-  [[nodiscard]] std::string divided(const std::string& what, const std::string& by,
+  [[nodiscard]] std::string divided(const std::string& what, const std::string& divisor,
                                     bool is_rest) const {
     const char* sign = is_rest ? "%" : is_python_ ? "//" : "/";
-    return fmt::format("({} {} {})", what, sign, by);
+    return fmt::format("({} {} {})", what, sign, divisor);
   }
   [[nodiscard]] std::string where(const std::string& condition, const std::string& yes,
                                   const std::string& no) const {
@@ -395,14 +395,14 @@ void require_table_that_fits(const block_order& order, const kernel& k) {
 
 /// The lengths of axes and the sizes that the order depends on, as arguments with the values of
 /// now.
-std::string arguments_of(const statements& made, const kernel& k, bool is_python) {
+std::string arguments_of(const statements& statements_of_order, const kernel& k, bool is_python) {
   std::string text;
   const auto add = [&](const std::string& name, std::int64_t value) {
     text +=
         is_python ? fmt::format(", {}={}", name, value) : fmt::format(", int {} = {}", name, value);
   };
   for (const axis& a : k.axes()) add(length_of(a), a.extent);
-  for (const auto& [name, value] : made.sizes()) add(name, value);
+  for (const auto& [name, value] : statements_of_order.sizes()) add(name, value);
   return text;
 }
 
@@ -454,13 +454,13 @@ std::string to_cpp(const block_order& order, const kernel& k) {
 }
 
 std::string to_hip(const block_order& order, const kernel& k) {
-  const statements made = statements_of(order, k, false);
+  const statements result = statements_of(order, k, false);
   std::string text = fmt::format(
       "// For HIP, CUDA and C++. {}{}.\n#pragma once\n\n#if defined(__CUDACC__) || "
       "defined(__HIPCC__)\n"
       "#define UNTAX_ORDER_CODE __host__ __device__\n#else\n#define UNTAX_ORDER_CODE\n#endif\n\n",
       order.name, steps_of(order));
-  if (made.needs_table()) {
+  if (result.needs_table()) {
     require_table_that_fits(order, k);
     text += fmt::format(
         "/// The block that is started as number p does block_of(p), of {}: {}.\n"
@@ -472,17 +472,17 @@ std::string to_hip(const block_order& order, const kernel& k) {
     text += fmt::format(
         "/// The block that is started as number p does block_of(p): {}.\n"
         "UNTAX_ORDER_CODE inline int block_of(int p{}) {{\n{}  return p;\n}}\n",
-        about_numbers(k), arguments_of(made, k, false), made.text());
+        about_numbers(k), arguments_of(result, k, false), result.text());
   }
   return text + step_functions(order.way, false) + "\n#undef UNTAX_ORDER_CODE\n";
 }
 
 std::string to_triton(const block_order& order, const kernel& k) {
-  const statements made = statements_of(order, k, true);
+  const statements result = statements_of(order, k, true);
   std::string text =
       fmt::format("# {}{}.\n{}import triton\nimport triton.language as tl\n", order.name,
-                  steps_of(order), made.needs_table() ? "import torch\n" : "");
-  if (made.needs_table()) {
+                  steps_of(order), result.needs_table() ? "import torch\n" : "");
+  if (result.needs_table()) {
     require_table_that_fits(order, k);
     text += fmt::format(
         "\nBLOCKS = [\n    {}]\n\n\ndef order_table(device):\n    return torch.tensor(BLOCKS, "
@@ -494,7 +494,7 @@ std::string to_triton(const block_order& order, const kernel& k) {
     text += fmt::format(
         "\n\n# The block that is started as number p does block_of(p): {}.\n@triton.jit\n"
         "def block_of(p{}):\n{}    return p\n",
-        about_numbers(k), arguments_of(made, k, true), made.text());
+        about_numbers(k), arguments_of(result, k, true), result.text());
   }
   return text + step_functions(order.way, true);
 }

@@ -147,8 +147,8 @@ class events {
       if (moves) p.stream = p.runs[i].first;
     }
     const auto& under_way = under_way_[static_cast<std::size_t>(p.domain)];
-    const auto found = under_way.find(p.stream);
-    p.turn = found != under_way.end() && found->second < p.steps ? found->second : 0;
+    const auto match = under_way.find(p.stream);
+    p.turn = match != under_way.end() && match->second < p.steps ? match->second : 0;
   }
 
   /// Simulates one step from time `now`. Returns the time at which it ends.
@@ -203,12 +203,12 @@ class events {
       sided_cache& cache = caches_[domain];
       const auto [is_near, held] = cache.use(p.side, piece, is_write, now);
       if (held < 0) {
-        const double there = from_next_level(domain, piece, bytes, now);
+        const double arrival = from_next_level(domain, piece, bytes, now);
         const std::int64_t partner = pieces_.partner(operand, granule);
         if (partner >= 0 && !is_write)
           brought_.emplace_back(pieces_.number(operand, partner, i), bytes);
-        cache.set_arrival(p.side, piece, is_write, there);
-        arrives = std::max(arrives, there);
+        cache.set_arrival(p.side, piece, is_write, arrival);
+        arrives = std::max(arrives, arrival);
         continue;
       }
       of_operand.hit += bytes;

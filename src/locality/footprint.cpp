@@ -32,21 +32,21 @@ struct line {
 };
 
 std::vector<int> blocks_to_look_at(const kernel& k) {
-  std::vector<int> made;
+  std::vector<int> result;
   if (k.blocks() <= 65536) {
-    for (int i = 0; i < k.blocks(); ++i) made.push_back(i);
-    return made;
+    for (int i = 0; i < k.blocks(); ++i) result.push_back(i);
+    return result;
   }
   for (int i = 0; i < 8192; ++i)
-    made.push_back(static_cast<int>(std::int64_t{k.blocks() - 1} * i / 8191));
+    result.push_back(static_cast<int>(std::int64_t{k.blocks() - 1} * i / 8191));
   // The corners of the grid, where rectangles reach beyond the operand.
   for (unsigned corner = 0; corner < (1U << k.axes().size()); ++corner) {
     int block = 0;
     for (std::size_t i = 0; i < k.axes().size(); ++i)
       block = block * k.axes()[i].extent + ((corner >> i) % 2 != 0 ? k.axes()[i].extent - 1 : 0);
-    made.push_back(block);
+    result.push_back(block);
   }
-  return made;
+  return result;
 }
 
 std::int64_t cut(std::int64_t begin, std::int64_t length, std::int64_t end) {
@@ -69,11 +69,11 @@ footprint::footprint(const kernel& k, const device& d) {
     term t = term_of(k, i);
     t.bytes = without_given(k, d, i, t.bytes);
     const auto [at, is_new] = best.try_emplace(accesses[i].operand, t);
-    const auto size = [&](const term& of) {
-      double all = of.bytes * of.steps;
+    const auto size = [&](const term& summand) {
+      double total = summand.bytes * summand.steps;
       for (std::size_t a = 0; a < extents_.size(); ++a)
-        all *= (of.axes >> a) % 2 != 0 ? extents_[a] : 1;
-      return all;
+        total *= (summand.axes >> a) % 2 != 0 ? extents_[a] : 1;
+      return total;
     };
     if (!is_new && size(t) > size(at->second)) at->second = t;
   }
@@ -175,21 +175,21 @@ footprint::term footprint::term_of(const kernel& k, std::size_t number) const {
   const operand& o = k.operands()[static_cast<std::size_t>(origin.operand)];
   line rows{origin.rows, {}};
   line columns{origin.columns, {}};
-  term made;
+  term result;
   std::vector<std::pair<std::int64_t, std::int64_t>> moves;
   bool is_even = true;
   int unit = 1;
   for (std::size_t i = extents_.size(); i-- > 0;) {
-    std::pair<std::int64_t, std::int64_t> by{0, 0};
+    std::pair<std::int64_t, std::int64_t> shift{0, 0};
     if (extents_[i] > 1) {
       const access next = k.accesses(unit)[number];
-      by = {next.row - origin.row, next.column - origin.column};
+      shift = {next.row - origin.row, next.column - origin.column};
     }
-    moves.insert(moves.begin(), by);
-    if (by.first != 0 && by.second != 0) is_even = false;
-    if (by.first != 0) rows.moves.emplace_back(std::abs(by.first), extents_[i]);
-    if (by.second != 0) columns.moves.emplace_back(std::abs(by.second), extents_[i]);
-    if (by.first != 0 || by.second != 0) made.axes |= 1U << i;
+    moves.insert(moves.begin(), shift);
+    if (shift.first != 0 && shift.second != 0) is_even = false;
+    if (shift.first != 0) rows.moves.emplace_back(std::abs(shift.first), extents_[i]);
+    if (shift.second != 0) columns.moves.emplace_back(std::abs(shift.second), extents_[i]);
+    if (shift.first != 0 || shift.second != 0) result.axes |= 1U << i;
     unit *= extents_[i];
   }
   const bool is_of_steps = origin.when == moment::every_step && least_steps_ > 1 &&
@@ -235,14 +235,14 @@ footprint::term footprint::term_of(const kernel& k, std::size_t number) const {
       least = least < 0 ? bytes : std::min(least, bytes);
     }
   }
-  made.bytes = std::max(0.0, least);
+  result.bytes = std::max(0.0, least);
   if (!is_even || own_rows == 0 || own_columns == 0) {
-    made.axes = 0;  // only a bound for a single block is known
+    result.axes = 0;  // only a bound for a single block is known
   } else if (is_of_steps) {
-    made.is_of_steps = true;
-    made.steps = least_steps_;
+    result.is_of_steps = true;
+    result.steps = least_steps_;
   }
-  return made;
+  return result;
 }
 
 double footprint::least(double blocks, bool is_whole) const {

@@ -14,7 +14,7 @@ namespace {
 
 std::int64_t whole(double value) { return static_cast<std::int64_t>(std::llround(value)); }
 
-std::int64_t rounded_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit; }
 
 /// Operands whose lines have addresses begin at multiples of this many lines, as allocated memory
 /// does.
@@ -22,11 +22,11 @@ constexpr std::int64_t aligned_lines = 16384;
 
 /// Blocks whose accesses determine the granules: the first 64, and 191 spread up to the last.
 std::vector<int> probes(int blocks) {
-  std::vector<int> made;
-  for (int i = 0; i < std::min(blocks, 64); ++i) made.push_back(i);
+  std::vector<int> result;
+  for (int i = 0; i < std::min(blocks, 64); ++i) result.push_back(i);
   for (int i = 1; i <= 191; ++i)
-    made.push_back(static_cast<int>(static_cast<std::int64_t>(blocks - 1) * i / 191));
-  return made;
+    result.push_back(static_cast<int>(static_cast<std::int64_t>(blocks - 1) * i / 191));
+  return result;
 }
 
 }  // namespace
@@ -41,11 +41,11 @@ std::vector<int> kernel::coordinates(int block) const {
 }
 
 std::vector<double> kernel::values(int block, double step) const {
-  std::vector<double> made;
-  for (const auto& [name, value] : sizes_) made.push_back(value);
-  for (const int c : coordinates(block)) made.push_back(c);
-  made.push_back(step);
-  return made;
+  std::vector<double> result;
+  for (const auto& [name, value] : sizes_) result.push_back(value);
+  for (const int c : coordinates(block)) result.push_back(c);
+  result.push_back(step);
+  return result;
 }
 
 int kernel::steps(int block) const {
@@ -64,7 +64,7 @@ std::vector<access> kernel::accesses(int block) const {
   const std::vector<double> at_0 = values(block, 0);
   const std::vector<double> at_1 = values(block, 1);
   const int last = steps(block) - 1;
-  std::vector<access> made;
+  std::vector<access> result;
   for (const rectangle& r : rectangles_) {
     const bool is_fixed = r.when == moment::given_step;
     const std::vector<double> at_fixed =
@@ -95,9 +95,9 @@ std::vector<access> kernel::accesses(int block) const {
       a.row_per_step *= factor_;
       a.column_per_step *= factor_;
     }
-    made.push_back(a);
+    result.push_back(a);
   }
-  return made;
+  return result;
 }
 
 kernel::run kernel::run_of(const access& a, int steps) const {
@@ -114,7 +114,7 @@ kernel::run kernel::run_of(const access& a, int steps) const {
 }
 
 std::vector<int> kernel::needs(int block) const {
-  std::vector<int> made;
+  std::vector<int> result;
   const std::vector<double> with = values(block, 0);
   for (const auto& place : after_) {
     int other = 0;
@@ -124,22 +124,22 @@ std::vector<int> kernel::needs(int block) const {
       is_there = is_there && c >= 0 && c < axes_[i].extent;
       other = other * axes_[i].extent + c;
     }
-    if (is_there && other != block) made.push_back(other);
+    if (is_there && other != block) result.push_back(other);
   }
-  return made;
+  return result;
 }
 
 kernel kernel::remembered() const {
   constexpr std::size_t most = std::size_t{1} << 22;
   if (memory_ || rectangles_.size() * static_cast<std::size_t>(blocks_) > most) return *this;
-  auto all = std::make_shared<memory>();
+  auto parts = std::make_shared<memory>();
   for (int block = 0; block < blocks_; ++block) {
-    all->steps.push_back(steps(block));
-    for (const access& a : accesses(block)) all->accesses.push_back(a);
+    parts->steps.push_back(steps(block));
+    for (const access& a : accesses(block)) parts->accesses.push_back(a);
   }
-  kernel made = *this;
-  made.memory_ = std::move(all);
-  return made;
+  kernel result = *this;
+  result.memory_ = std::move(parts);
+  return result;
 }
 
 kernel kernel::coarsened(int factor) const {
@@ -154,12 +154,12 @@ kernel kernel::coarsened(int factor) const {
     const bool stays = a.row_per_step == 0 && a.column_per_step == 0;
     if (!along_rows && !along_columns && !stays) return *this;
   }
-  kernel made = *this;
-  made.memory_.reset();
-  made.factor_ = factor;
-  made.flops_ = flops_ * factor;
-  made.choose_granules(line_, title_);
-  return made;
+  kernel result = *this;
+  result.memory_.reset();
+  result.factor_ = factor;
+  result.flops_ = flops_ * factor;
+  result.choose_granules(line_, title_);
+  return result;
 }
 
 void kernel::choose_granules(int line, std::string_view origin) {

@@ -58,10 +58,10 @@ class kernel_reader {
 
   kernel read(std::string_view text, int line) {
     std::istringstream lines{std::string(utf8_text(text, origin_))};
-    for (std::string one; std::getline(lines, one);) {
+    for (std::string text_line; std::getline(lines, text_line);) {
       ++line_;
-      one = trimmed(std::string_view(one).substr(0, one.find('#')));
-      if (!one.empty()) take(one);
+      text_line = trimmed(std::string_view(text_line).substr(0, text_line.find('#')));
+      if (!text_line.empty()) take(text_line);
     }
     line_ = 0;
     finish(line);
@@ -148,54 +148,55 @@ class kernel_reader {
     for (const auto& o : made_.operands_) {
       if (o.name == name) refuse(fmt::format("there is an operand {} already", name));
     }
-    double of[3];
+    double extents[3];
     for (std::size_t i = 0; i < 3; ++i) {
-      of[i] = number(parts[i]);
-      if (!(of[i] >= 1) || of[i] > 1e12 || of[i] != std::floor(of[i]))
-        refuse(fmt::format("{} is {}; it has to be a whole number of 1 or more", parts[i], of[i]));
+      extents[i] = number(parts[i]);
+      if (!(extents[i] >= 1) || extents[i] > 1e12 || extents[i] != std::floor(extents[i]))
+        refuse(fmt::format("{} is {}; it has to be a whole number of 1 or more", parts[i],
+                           extents[i]));
     }
-    if (of[2] > 4096) refuse("an element has at most 4096 bytes");
+    if (extents[2] > 4096) refuse("an element has at most 4096 bytes");
     // Bytes are counted in 64 bits.
     constexpr double most_bytes = 1e15;
-    const double bytes = of[0] * of[1] * of[2];
+    const double bytes = extents[0] * extents[1] * extents[2];
     if (bytes > most_bytes) {
       refuse(
           fmt::format("operand {} of {} x {} elements has {:.3g} bytes; it may have at most {:g}",
-                      name, of[0], of[1], bytes, most_bytes));
+                      name, extents[0], extents[1], bytes, most_bytes));
     }
-    auto& made = made_.operands_.emplace_back();
-    made.name = name;
-    made.rows = static_cast<std::int64_t>(of[0]);
-    made.columns = static_cast<std::int64_t>(of[1]);
-    made.element_bytes = static_cast<int>(of[2]);
+    auto& result = made_.operands_.emplace_back();
+    result.name = name;
+    result.rows = static_cast<std::int64_t>(extents[0]);
+    result.columns = static_cast<std::int64_t>(extents[1]);
+    result.element_bytes = static_cast<int>(extents[2]);
   }
 
   void rectangle(const std::string& word, const std::string& name,
                  const std::vector<std::string>& parts) {
     if (parts.size() != 4 && (parts.size() != 5 || word == "once"))
       refuse(fmt::format("{} {} needs row, rows, column, columns", word, name));
-    kernel::rectangle made;
-    made.is_write = word == "write";
-    made.when = made.is_write    ? moment::last_step
-                : word == "once" ? moment::first_step
-                                 : moment::every_step;
-    const auto found = std::find_if(made_.operands_.begin(), made_.operands_.end(),
+    kernel::rectangle result;
+    result.is_write = word == "write";
+    result.when = result.is_write  ? moment::last_step
+                  : word == "once" ? moment::first_step
+                                   : moment::every_step;
+    const auto match = std::find_if(made_.operands_.begin(), made_.operands_.end(),
                                     [&](const auto& o) { return o.name == name; });
-    if (found == made_.operands_.end())
+    if (match == made_.operands_.end())
       refuse(
           fmt::format("there is no operand {}; declare it before: operand {} = rows, columns, "
                       "bytes",
                       name, name));
-    made.operand = static_cast<int>(found - made_.operands_.begin());
+    result.operand = static_cast<int>(match - made_.operands_.begin());
     if (parts.size() == 5) {
       const double step = number(parts[4]);
       if (!(step >= 0) || step != std::floor(step) || step > 1e6)
         refuse(fmt::format("{} is {}; the step of an access is a whole number", parts[4], step));
-      made.when = moment::given_step;
-      made.given_step = static_cast<int>(step);
+      result.when = moment::given_step;
+      result.given_step = static_cast<int>(step);
     }
-    for (std::size_t i = 0; i < 4; ++i) made.bounds.push_back(expression(parts[i], true));
-    made_.rectangles_.push_back(std::move(made));
+    for (std::size_t i = 0; i < 4; ++i) result.bounds.push_back(expression(parts[i], true));
+    made_.rectangles_.push_back(std::move(result));
     rectangle_lines_.push_back(line_);
   }
 
@@ -238,8 +239,8 @@ class kernel_reader {
   }
 
   void finish(int line) {
-    for (const auto& one : given_) {
-      const std::string& name = one.first;
+    for (const auto& entry : given_) {
+      const std::string& name = entry.first;
       const bool known = std::any_of(made_.sizes_.begin(), made_.sizes_.end(),
                                      [&](const auto& s) { return s.first == name; });
       if (!known) {
@@ -315,8 +316,8 @@ class kernel_reader {
           const double each = b % 2 == 0 ? e.value(at_1) - from : 0;
           // Movement can be even from the first step to the last, and not in between.
           for (int step = 0; moves && step < std::min(steps, 256); ++step) {
-            const double here = e.value(made_.values(block, step));
-            if (std::abs(from + each * step - here) > 0.5) is_uneven[r] = true;
+            const double value = e.value(made_.values(block, step));
+            if (std::abs(from + each * step - value) > 0.5) is_uneven[r] = true;
           }
           const bool is_even = std::abs(from + each * (steps - 1) - to) <= 0.5 &&
                                std::abs(each - std::round(each)) < 1e-6;

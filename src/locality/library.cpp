@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
-const std::string& built_in(const std::vector<named_text>& all, const char* what,
+const std::string& built_in(const std::vector<named_text>& texts, const char* what,
                             const std::string& name) {
   std::string names;
-  for (const named_text& one : all) {
-    if (one.name == name) return one.text;
-    names += (names.empty() ? "" : ", ") + one.name;
+  for (const named_text& text : texts) {
+    if (text.name == name) return text.text;
+    names += (names.empty() ? "" : ", ") + text.name;
   }
   throw error(errc::invalid_argument,
               fmt::format("there is no {} \"{}\"; there are {}, or give the path of a file", what,
@@ -31,8 +31,8 @@ bool is_path(const std::string& name) { return name.find_first_of("./") != std::
 
 device device_named(const std::string& name) {
   if (is_path(name)) return read_device(text_of_file(name, {.bytes = most_bytes}), name);
-  const std::vector<named_text> all = built_in_devices();
-  return read_device(built_in(all, "device", name), name);
+  const std::vector<named_text> texts = built_in_devices();
+  return read_device(built_in(texts, "device", name), name);
 }
 
 kernel kernel_named(const std::string& name, const kernel::sizes& given, int line) {
@@ -42,9 +42,9 @@ kernel kernel_named(const std::string& name, const kernel::sizes& given, int lin
 }
 
 std::string kernel_text(const std::string& name) {
-  std::vector<named_text> all = built_in_kernels();
-  for (named_text& text : swizzleperf_kernels()) all.push_back(std::move(text));
-  return built_in(all, "kernel", name);
+  std::vector<named_text> texts = built_in_kernels();
+  for (named_text& text : swizzleperf_kernels()) texts.push_back(std::move(text));
+  return built_in(texts, "kernel", name);
 }
 
 }  // namespace untax::locality

@@ -44,20 +44,20 @@ std::string to_svg(const block_order& order, const kernel& k, const device& d) {
     std::string last;
     int from = 0;
     for (int x = 0; x <= columns; ++x) {
-      std::string here;
+      std::string row;
       const int block = y * across + x;
       if (x < columns && block < k.blocks()) {
         const int position = order.position(block);
         const int round = d.domains * d.chunk;
         const int local = position / round * d.chunk + position % d.chunk;
-        here = colour(position / d.chunk % d.domains, d.domains, local / slots % waves, waves);
+        row = colour(position / d.chunk % d.domains, d.domains, local / slots % waves, waves);
       }
-      if (here == last) continue;
+      if (row == last) continue;
       if (!last.empty()) {
         text += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n",
                             4 + from * side, 40 + y * side, (x - from) * side, side, last);
       }
-      last = here;
+      last = row;
       from = x;
     }
   }

@@ -63,13 +63,13 @@ class simulations {
           "gemm", {{"m", edge}, {"n", edge}, {"k", edge}, {"tile_m", 192}, {"tile_n", 256}});
       const int x = k.axes()[1].extent;
       const int y = k.axes()[0].extent;
-      block_order one;
+      block_order result;
       if (chunk > 0) {
-        one.parts = {order::chunked_remap{k.blocks(), 8, chunk},
-                     plane<order::transposed<order::banded>>{
-                         1, order::through{order::transposed{order::banded{y, x, band, 1}}}}};
+        result.parts = {order::chunked_remap{k.blocks(), 8, chunk},
+                        plane<order::transposed<order::banded>>{
+                            1, order::through{order::transposed{order::banded{y, x, band, 1}}}}};
       }
-      return simulate(k, device_named("mi355x"), {one.table(k.blocks()), one.way});
+      return simulate(k, device_named("mi355x"), {result.table(k.blocks()), result.way});
     });
   }
 
@@ -80,10 +80,11 @@ class simulations {
     return known(key, [&] {
       const kernel k = kernel_named(which, sizes);
       const device d = device_named(name);
-      const block_order one = order_named(k, d.domains, order);
+      const block_order block_order_of_row = order_named(k, d.domains, order);
       assumptions how;
       how.seeds = seeds;
-      return simulate(k, d, {one.table(k.blocks()), one.way}, {}, how);
+      return simulate(k, d, {block_order_of_row.table(k.blocks()), block_order_of_row.way}, {},
+                      how);
     });
   }
 
@@ -101,7 +102,7 @@ class simulations {
   std::vector<published_figure> found_;
 };
 
-void add_gemm(simulations& all) {
+void add_gemm(simulations& simulations_of_rows) {
   struct line {
     int size, band, chunk;
     double hits, last;
@@ -112,35 +113,40 @@ void add_gemm(simulations& all) {
     const std::string what = l.chunk == 0 ? fmt::format("m = n = k = {}, row after row", l.size)
                                           : fmt::format("m = n = k = {}, bands of {}, chunks of {}",
                                                         l.size, l.band, l.chunk);
-    all.add(gemm_paper, what + ": hits in L2", "%", l.hits, l.hits, 6,
-            [&] { return hits_of(all.gemm(l.size, l.band, l.chunk)); });
-    all.add(gemm_paper, what + ": hits in the last level", "%", l.last, l.last, 6, [&] {
-      return simulated_value{100 * all.gemm(l.size, l.band, l.chunk).last_level.rate(), 0};
+    simulations_of_rows.add(gemm_paper, what + ": hits in L2", "%", l.hits, l.hits, 6, [&] {
+      return hits_of(simulations_of_rows.gemm(l.size, l.band, l.chunk));
     });
+    simulations_of_rows.add(
+        gemm_paper, what + ": hits in the last level", "%", l.last, l.last, 6, [&] {
+          return simulated_value{
+              100 * simulations_of_rows.gemm(l.size, l.band, l.chunk).last_level.rate(), 0};
+        });
   }
 }
 
-void add_attention(simulations& all) {
+void add_attention(simulations& simulations_of_rows) {
   const kernel::sizes paper{{"heads", 128}, {"keys", 131072}};
   const auto hits = [&](const char* device, const kernel::sizes& sizes, const char* order) {
-    return hits_of(all.attention(device, sizes, order));
+    return hits_of(simulations_of_rows.attention(device, sizes, order));
   };
-  const auto ratio = [&](const char* device, const kernel::sizes& sizes, const char* one,
+  const auto ratio = [&](const char* device, const kernel::sizes& sizes, const char* first,
                          const char* other) {
-    return time_ratio(all.attention(device, sizes, one), all.attention(device, sizes, other));
+    return time_ratio(simulations_of_rows.attention(device, sizes, first),
+                      simulations_of_rows.attention(device, sizes, other));
   };
-  all.add(head_first_paper, "naive block-first: hits in L2", "%", 0, 1, 4,
-          [&] { return hits("mi300x", paper, "naive block-first"); });
-  all.add(head_first_paper, "swizzled block-first: hits in L2", "%", 0, 1, 4,
-          [&] { return hits("mi300x", paper, "swizzled block-first"); });
-  all.add(head_first_paper, "naive head-first: hits in L2", "%", 40, 60, 6,
-          [&] { return hits("mi300x", paper, "naive head-first"); });
-  all.add(head_first_paper, "swizzled head-first: hits in L2", "%", 90, 96, 2,
-          [&] { return hits("mi300x", paper, "swizzled head-first"); });
-  all.add(head_first_paper, "time, swizzled head-first / naive block-first", "", 0.64, 0.70, 0.05,
-          [&] { return ratio("mi300x", paper, "swizzled head-first", "naive block-first"); });
+  simulations_of_rows.add(head_first_paper, "naive block-first: hits in L2", "%", 0, 1, 4,
+                          [&] { return hits("mi300x", paper, "naive block-first"); });
+  simulations_of_rows.add(head_first_paper, "swizzled block-first: hits in L2", "%", 0, 1, 4,
+                          [&] { return hits("mi300x", paper, "swizzled block-first"); });
+  simulations_of_rows.add(head_first_paper, "naive head-first: hits in L2", "%", 40, 60, 6,
+                          [&] { return hits("mi300x", paper, "naive head-first"); });
+  simulations_of_rows.add(head_first_paper, "swizzled head-first: hits in L2", "%", 90, 96, 2,
+                          [&] { return hits("mi300x", paper, "swizzled head-first"); });
+  simulations_of_rows.add(
+      head_first_paper, "time, swizzled head-first / naive block-first", "", 0.64, 0.70, 0.05,
+      [&] { return ratio("mi300x", paper, "swizzled head-first", "naive block-first"); });
   const auto backward = [&](const char* order) -> const outcome& {
-    return all.attention("mi300x", paper, order, "attention_backward");
+    return simulations_of_rows.attention("mi300x", paper, order, "attention_backward");
   };
   struct quicker {
     const char* order;
@@ -149,25 +155,32 @@ void add_attention(simulations& all) {
   for (const quicker& than :
        {quicker{"naive block-first", 0.91}, quicker{"swizzled block-first", 0.94},
         quicker{"naive head-first", 0.91}}) {
-    all.add(head_first_backward, fmt::format("time, swizzled head-first / {}", than.order), "",
-            than.measured, than.measured, 0.05,
-            [&] { return time_ratio(backward("swizzled head-first"), backward(than.order)); });
+    simulations_of_rows.add(
+        head_first_backward, fmt::format("time, swizzled head-first / {}", than.order), "",
+        than.measured, than.measured, 0.05,
+        [&] { return time_ratio(backward("swizzled head-first"), backward(than.order)); });
   }
   const kernel::sizes library{{"heads", 64}, {"keys", 65536}};
-  all.add(library_change, "before, block-first: hits in L2", "%", 2.36, 2.36, 12,
-          [&] { return hits("mi355x", library, "naive block-first"); });
-  all.add(library_change, "after, head-first: hits in L2", "%", 93.62, 93.62, 4,
-          [&] { return hits("mi355x", library, "swizzled head-first"); });
-  const kernel::sizes here{{"heads", 128}, {"keys", 32768}};
-  all.add(own, "block-first: hits of L2", "%", 0.2, 0.2, 6,
-          [&] { return hits("h200", here, "naive block-first"); });
-  all.add(own, "head-first: hits of L2", "%", 99.1, 99.1, 6,
-          [&] { return hits("h200", here, "naive head-first"); });
-  all.add(own, "block-first: GB from memory", "", 550.8, 550.8, 28, [&] {
-    return simulated_value{all.attention("h200", here, "naive block-first").memory_bytes * 1e-9, 0};
+  simulations_of_rows.add(library_change, "before, block-first: hits in L2", "%", 2.36, 2.36, 12,
+                          [&] { return hits("mi355x", library, "naive block-first"); });
+  simulations_of_rows.add(library_change, "after, head-first: hits in L2", "%", 93.62, 93.62, 4,
+                          [&] { return hits("mi355x", library, "swizzled head-first"); });
+  const kernel::sizes sizes_of_decode{{"heads", 128}, {"keys", 32768}};
+  simulations_of_rows.add(own, "block-first: hits of L2", "%", 0.2, 0.2, 6,
+                          [&] { return hits("h200", sizes_of_decode, "naive block-first"); });
+  simulations_of_rows.add(own, "head-first: hits of L2", "%", 99.1, 99.1, 6,
+                          [&] { return hits("h200", sizes_of_decode, "naive head-first"); });
+  simulations_of_rows.add(own, "block-first: GB from memory", "", 550.8, 550.8, 28, [&] {
+    return simulated_value{
+        simulations_of_rows.attention("h200", sizes_of_decode, "naive block-first").memory_bytes *
+            1e-9,
+        0};
   });
-  all.add(own, "head-first: GB from memory", "", 3.93, 3.93, 0.6, [&] {
-    return simulated_value{all.attention("h200", here, "naive head-first").memory_bytes * 1e-9, 0};
+  simulations_of_rows.add(own, "head-first: GB from memory", "", 3.93, 3.93, 0.6, [&] {
+    return simulated_value{
+        simulations_of_rows.attention("h200", sizes_of_decode, "naive head-first").memory_bytes *
+            1e-9,
+        0};
   });
   struct line {
     double batches, heads, kv_heads, keys, causal, measured;
@@ -181,11 +194,12 @@ void add_attention(simulations& all) {
                               {"kv_heads", l.kv_heads},
                               {"keys", l.keys},
                               {"causal", l.causal}};
-    all.add(own_others,
-            fmt::format("{} x {} heads, {} of keys, {} keys{}", l.batches, l.heads, l.kv_heads,
-                        l.keys, l.causal > 0 ? ", causal" : ""),
-            "", l.measured, l.measured, 0.1,
-            [&] { return ratio("h200", sizes, "naive block-first", "naive head-first"); });
+    simulations_of_rows.add(own_others,
+                            fmt::format("{} x {} heads, {} of keys, {} keys{}", l.batches, l.heads,
+                                        l.kv_heads, l.keys, l.causal > 0 ? ", causal" : ""),
+                            "", l.measured, l.measured, 0.1, [&] {
+                              return ratio("h200", sizes, "naive block-first", "naive head-first");
+                            });
   }
 }
 

@@ -24,34 +24,34 @@ std::string percent(const traffic& t) {
 }
 
 json of(const outcome& o, const kernel& k) {
-  json made;
-  made["hit_rate"] = o.all.rate();
+  json result;
+  result["hit_rate"] = o.all.rate();
   for (std::size_t i = 0; i < o.operands.size(); ++i) {
-    made["operands"].push_back({{"name", k.operands()[i].name},
-                                {"requested_bytes", o.operands[i].requested},
-                                {"hit_rate", o.operands[i].rate()}});
+    result["operands"].push_back({{"name", k.operands()[i].name},
+                                  {"requested_bytes", o.operands[i].requested},
+                                  {"hit_rate", o.operands[i].rate()}});
   }
-  for (const traffic& t : o.domains) made["domain_hit_rates"].push_back(t.rate());
-  if (o.last_level.requested > 0) made["last_level_hit_rate"] = o.last_level.rate();
-  if (o.counted.requested > 0) made["counted_hit_rate"] = o.counted.rate();
-  if (o.far_bytes > 0) made["other_side_bytes"] = o.far_bytes;
-  made["next_level_bytes"] = o.next_bytes;
-  made["memory_bytes"] = o.memory_bytes;
-  made["seconds"] = o.seconds;
-  made["compute_seconds"] = o.compute_seconds;
-  made["simulated_blocks"] = o.blocks;
+  for (const traffic& t : o.domains) result["domain_hit_rates"].push_back(t.rate());
+  if (o.last_level.requested > 0) result["last_level_hit_rate"] = o.last_level.rate();
+  if (o.counted.requested > 0) result["counted_hit_rate"] = o.counted.rate();
+  if (o.far_bytes > 0) result["other_side_bytes"] = o.far_bytes;
+  result["next_level_bytes"] = o.next_bytes;
+  result["memory_bytes"] = o.memory_bytes;
+  result["seconds"] = o.seconds;
+  result["compute_seconds"] = o.compute_seconds;
+  result["simulated_blocks"] = o.blocks;
   if (o.seeds > 1) {
-    made["seeds"] = o.seeds;
-    made["hit_rate_spread"] = o.rate_spread;
-    made["seconds_spread"] = o.seconds_spread;
+    result["seeds"] = o.seeds;
+    result["hit_rate_spread"] = o.rate_spread;
+    result["seconds_spread"] = o.seconds_spread;
   }
-  return made;
+  return result;
 }
 
 json about(const kernel& k, const device& d) {
-  json made{{"kernel", k.title()}, {"device", d.name}, {"blocks", k.blocks()}};
-  for (const auto& [name, value] : k.all_sizes()) made["sizes"][name] = value;
-  return made;
+  json result{{"kernel", k.title()}, {"device", d.name}, {"blocks", k.blocks()}};
+  for (const auto& [name, value] : k.all_sizes()) result["sizes"][name] = value;
+  return result;
 }
 
 std::string row(const ranked& r) {
@@ -97,16 +97,16 @@ std::string text_of(const outcome& o, const kernel& k, const device& d) {
 
 std::string json_of(const outcome& o, const kernel& k, const device& d, const std::string& order,
                     const order_verdict* verdict) {
-  json made = about(k, d);
-  made["order"] = order;
+  json result = about(k, d);
+  result["order"] = order;
   if (verdict != nullptr) {
-    made["verdict"] = {{"is_bijection", verdict->is_bijection()},
-                       {"distinct", verdict->distinct},
-                       {"repeated", verdict->repeated},
-                       {"outside", verdict->outside}};
+    result["verdict"] = {{"is_bijection", verdict->is_bijection()},
+                         {"distinct", verdict->distinct},
+                         {"repeated", verdict->repeated},
+                         {"outside", verdict->outside}};
   }
-  made.update(of(o, k));
-  return made.dump(1) + "\n";
+  result.update(of(o, k));
+  return result.dump(1) + "\n";
 }
 
 std::string text_of(const search_result& r, const kernel& k, const device& d) {
@@ -114,7 +114,7 @@ std::string text_of(const search_result& r, const kernel& k, const device& d) {
       fmt::format("{}\n{}: {} blocks, {} orders\n\n", k.title(), d.title, k.blocks(), r.tried);
   text += fmt::format("{:>10} {:>7} {:>7} {:>10} {:>10}  {}\n", "time", "hits", "last",
                       "next level", "memory", "order");
-  for (const ranked& one : r.best) text += row(one);
+  for (const ranked& entry : r.best) text += row(entry);
   text += "\n";
   if (r.best.front().found.seeds > 1) {
     for (const ranked* order : {&r.baseline, &r.best.front()}) {
@@ -134,22 +134,22 @@ std::string text_of(const search_result& r, const kernel& k, const device& d) {
 }
 
 std::string json_of(const search_result& r, const kernel& k, const device& d) {
-  json made = about(k, d);
-  made["orders_tried"] = r.tried;
-  made["limit"] = {{"hit_rate", r.limit.limit},
-                   {"because", r.limit.because},
-                   {"compulsory", r.limit.compulsory},
-                   {"in_waves", r.limit.in_waves},
-                   {"any_timing", r.limit.any_timing}};
-  made["distance"] = r.limit.limit - r.most_hits.found.all.rate();
-  made["is_worth_it"] = r.is_worth_it;
-  if (!r.is_worth_it) made["why_not"] = r.why_not;
-  for (const ranked& one : r.best) {
-    json entry{{"order", one.order.name}};
-    entry.update(of(one.found, k));
-    made["best"].push_back(std::move(entry));
+  json result = about(k, d);
+  result["orders_tried"] = r.tried;
+  result["limit"] = {{"hit_rate", r.limit.limit},
+                     {"because", r.limit.because},
+                     {"compulsory", r.limit.compulsory},
+                     {"in_waves", r.limit.in_waves},
+                     {"any_timing", r.limit.any_timing}};
+  result["distance"] = r.limit.limit - r.most_hits.found.all.rate();
+  result["is_worth_it"] = r.is_worth_it;
+  if (!r.is_worth_it) result["why_not"] = r.why_not;
+  for (const ranked& ranked_order : r.best) {
+    json entry{{"order", ranked_order.order.name}};
+    entry.update(of(ranked_order.found, k));
+    result["best"].push_back(std::move(entry));
   }
-  return made.dump(1) + "\n";
+  return result.dump(1) + "\n";
 }
 
 }  // namespace untax::locality

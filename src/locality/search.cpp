@@ -55,10 +55,11 @@ double touches(const kernel& k, const device& d) {
   for (int i = 0; i < looks; ++i) {
     const int block = static_cast<int>(std::int64_t{k.blocks()} * i / looks);
     for (const access& a : k.accesses(block)) {
-      double here = 0;
-      k.for_granules(
-          a, 0, [&](std::int64_t) { here += sizes.units[static_cast<std::size_t>(a.operand)]; });
-      seen += here * (a.when == moment::every_step ? k.steps(block) : 1);
+      double distance = 0;
+      k.for_granules(a, 0, [&](std::int64_t) {
+        distance += sizes.units[static_cast<std::size_t>(a.operand)];
+      });
+      seen += distance * (a.when == moment::every_step ? k.steps(block) : 1);
     }
   }
   return seen / looks * k.blocks();
@@ -72,28 +73,28 @@ struct first_look {
 };
 
 first_look make_first_look(const kernel& k, const device& d, const search_options& options) {
-  first_look made{k, {}, options.how};
+  first_look look{k, {}, options.how};
   if (k.drifts()) {
-    made.how.steps = options.drifting_steps;
-    made.how.waves = 8;
-    made.much.domains = 1;
-    made.k = k.remembered();
-    return made;
+    look.how.steps = options.drifting_steps;
+    look.how.waves = 8;
+    look.much.domains = 1;
+    look.k = k.remembered();
+    return look;
   }
   int factor = 1;
-  while (touches(made.k, d) > options.touches && factor < 64 && k.steps(0) >= 4 * factor) {
+  while (touches(look.k, d) > options.touches && factor < 64 && k.steps(0) >= 4 * factor) {
     factor *= 2;
-    made.k = k.coarsened(factor);
+    look.k = k.coarsened(factor);
   }
-  const double all = touches(made.k, d);
-  if (all > 2 * options.touches && d.domains > 2) made.much.domains = 2;
-  const double domains = made.much.domains > 0 ? made.much.domains : d.domains;
+  const double total = touches(look.k, d);
+  if (total > 2 * options.touches && d.domains > 2) look.much.domains = 2;
+  const double domains = look.much.domains > 0 ? look.much.domains : d.domains;
   const double per_wave =
-      all / k.blocks() * static_cast<double>(d.processors) * k.resident() * domains;
-  if (all * domains / d.domains > 2 * options.touches)
-    made.much.waves = std::max(4, static_cast<int>(options.touches / per_wave));
-  made.k = made.k.remembered();
-  return made;
+      total / k.blocks() * static_cast<double>(d.processors) * k.resident() * domains;
+  if (total * domains / d.domains > 2 * options.touches)
+    look.much.waves = std::max(4, static_cast<int>(options.touches / per_wave));
+  look.k = look.k.remembered();
+  return look;
 }
 
 /// Compares times in steps of 0.5 %, then how long the levels below the caches are busy.
@@ -115,27 +116,27 @@ bool is_the_best(const outcome& o, const certificate& limit) {
   return o.all.rate() > limit.limit - 0.002 && o.memory_bytes < 1.01 * once;
 }
 
-void judge(search_result& found, const kernel& k) {
-  const ranked& best = found.best.front();
-  const double gained = best.found.all.rate() - found.baseline.found.all.rate();
-  const double quicker = found.baseline.found.seconds / best.found.seconds;
-  const double fewer = found.baseline.found.memory_bytes / std::max(1.0, best.found.memory_bytes);
+void judge(search_result& result, const kernel& k) {
+  const ranked& best = result.best.front();
+  const double gained = best.found.all.rate() - result.baseline.found.all.rate();
+  const double quicker = result.baseline.found.seconds / best.found.seconds;
+  const double fewer = result.baseline.found.memory_bytes / std::max(1.0, best.found.memory_bytes);
   if (gained > 0.005 || quicker > 1.01 || fewer > 1.02) return;
-  found.is_worth_it = false;
-  const std::string of_baseline = found.baseline.order.name == "as numbered"
+  result.is_worth_it = false;
+  const std::string of_baseline = result.baseline.order.name == "as numbered"
                                       ? "the order of the numbers"
-                                      : found.baseline.order.name;
-  const double room = found.limit.limit - found.baseline.found.all.rate();
+                                      : result.baseline.order.name;
+  const double room = result.limit.limit - result.baseline.found.all.rate();
   if (room < 0.005) {
-    found.why_not = fmt::format("no order can hit more than {:.1f} %, for {}; {} hits {:.1f} %",
-                                100 * found.limit.limit, found.limit.because, of_baseline,
-                                100 * found.baseline.found.all.rate());
-  } else if (k.axes().size() == 1 && found.baseline.order.parts.empty()) {
-    found.why_not = "the blocks lie in a row, and neighbours run side by side as it is";
+    result.why_not = fmt::format("no order can hit more than {:.1f} %, for {}; {} hits {:.1f} %",
+                                 100 * result.limit.limit, result.limit.because, of_baseline,
+                                 100 * result.baseline.found.all.rate());
+  } else if (k.axes().size() == 1 && result.baseline.order.parts.empty()) {
+    result.why_not = "the blocks lie in a row, and neighbours run side by side as it is";
   } else {
-    found.why_not =
+    result.why_not =
         fmt::format("of {} orders none does better than {}, {:.1f} points below the bound",
-                    found.tried, of_baseline, 100 * room);
+                    result.tried, of_baseline, 100 * room);
   }
 }
 
@@ -155,34 +156,34 @@ std::vector<block_order> different(std::vector<block_order> orders, int blocks) 
 }  // namespace
 
 search_result search(const kernel& k, const device& d, const search_options& options) {
-  search_result found;
-  found.limit = certify(k, d);
+  search_result result;
+  result.limit = certify(k, d);
   const block_order& baseline = options.baseline;
   const auto with_all_seeds = [&](const block_order& order) {
     return simulate(k, d, {order.table(k.blocks()), order.way}, {}, options.how);
   };
-  found.baseline = {baseline, with_all_seeds(baseline)};
-  if (is_the_best(found.baseline.found, found.limit)) {
-    found.tried = 1;
-    found.best = {found.baseline};
-    found.most_hits = found.baseline;
-    judge(found, k);
-    return found;
+  result.baseline = {baseline, with_all_seeds(baseline)};
+  if (is_the_best(result.baseline.found, result.limit)) {
+    result.tried = 1;
+    result.best = {result.baseline};
+    result.most_hits = result.baseline;
+    judge(result, k);
+    return result;
   }
   std::vector<block_order> space{baseline};
   for (block_order& order : order_space(k, d.domains)) space.push_back(std::move(order));
   space = different(std::move(space), k.blocks());
-  found.tried = static_cast<int>(space.size());
-  if (options.begin) options.begin(found.tried + std::min(found.tried, options.keep + 2));
+  result.tried = static_cast<int>(space.size());
+  if (options.begin) options.begin(result.tried + std::min(result.tried, options.keep + 2));
   const first_look look = make_first_look(k, d, options);
   std::vector<outcome> seen(space.size());
-  const auto try_one = [&](const block_order& order, const kernel& of, const effort& much,
+  const auto try_one = [&](const block_order& order, const kernel& reduced, const effort& much,
                            const assumptions& how) {
     assumptions single = how;
     single.seeds = 1;
-    return simulate(of, d, {order.table(k.blocks()), order.way}, much, single);
+    return simulate(reduced, d, {order.table(k.blocks()), order.way}, much, single);
   };
-  for_each(found.tried, options.threads, [&](int i) {
+  for_each(result.tried, options.threads, [&](int i) {
     const auto at = static_cast<std::size_t>(i);
     seen[at] = try_one(space[at], look.k, look.much, look.how);
     if (options.progress) options.progress();
@@ -205,24 +206,24 @@ search_result search(const kernel& k, const device& d, const search_options& opt
   for_each(static_cast<int>(chosen.size()), options.threads, [&](int i) {
     const auto at = static_cast<std::size_t>(i);
     full[at].order = space[static_cast<std::size_t>(chosen[at])];
-    full[at].found = i == 0 ? found.baseline.found : try_one(full[at].order, k, {}, options.how);
+    full[at].found = i == 0 ? result.baseline.found : try_one(full[at].order, k, {}, options.how);
     if (options.progress) options.progress();
   });
-  found.most_hits = *std::max_element(full.begin(), full.end(), [](const auto& a, const auto& b) {
+  result.most_hits = *std::max_element(full.begin(), full.end(), [](const auto& a, const auto& b) {
     return a.found.all.rate() < b.found.all.rate();
   });
   if (chosen[0] == chosen[1]) full.erase(full.begin() + 1);
   std::stable_sort(full.begin(), full.end(), [&](const ranked& a, const ranked& b) {
     return is_better(a.found, b.found, d);
   });
-  found.best = std::move(full);
+  result.best = std::move(full);
   if (k.drifts() && options.how.seeds > 1) {
-    ranked& best = found.best.front();
+    ranked& best = result.best.front();
     const bool is_baseline = best.order.name == baseline.name;
-    best.found = is_baseline ? found.baseline.found : with_all_seeds(best.order);
+    best.found = is_baseline ? result.baseline.found : with_all_seeds(best.order);
   }
-  judge(found, k);
-  return found;
+  judge(result, k);
+  return result;
 }
 
 }  // namespace untax::locality

@@ -50,11 +50,11 @@ effort affordable(const kernel& k, const device& d, const effort& asked, const a
   much.domains = std::min(much.domains, d.domains);
   if (much.waves <= 0) {
     const double slots = static_cast<double>(d.processors) * k.resident();
-    const double all = std::ceil(std::ceil(static_cast<double>(k.blocks()) / d.domains) / slots);
+    const double total = std::ceil(std::ceil(static_cast<double>(k.blocks()) / d.domains) / slots);
     const double mean = steps / k.blocks();
     const double fit = how.steps / (slots * much.domains * mean);
     much.waves = static_cast<int>(
-        k.has_equal_steps() ? std::min(all, std::max<double>(how.waves, fit)) : all);
+        k.has_equal_steps() ? std::min(total, std::max<double>(how.waves, fit)) : total);
   }
   return much;
 }

@@ -132,7 +132,7 @@ class waves {
   }
 
   void block_step(const running& r, std::size_t domain, int side, int step) {
-    traffic& here = found_.domains[domain];
+    traffic& domain_traffic = found_.domains[domain];
     const int at = order::step_order{r.steps, s_.way, r.turn, 1}.block(step);
     brought_.clear();
     for (const access& a : r.accesses) {
@@ -141,7 +141,7 @@ class waves {
       const double bytes = pieces_.bytes[operand];
       const auto touch = [&](std::int64_t granule, const kernel::part& part) {
         found_.operands[operand].requested += bytes;
-        here.requested += bytes;
+        domain_traffic.requested += bytes;
         if (!a.is_write) found_.near_reads.requested += bytes;
         asked_[domain] += bytes;
         auto& seen = seen_[static_cast<std::size_t>(granule)];
@@ -150,7 +150,7 @@ class waves {
         // are at different places in it.
         if (seen == stamp_ && !k_.has_lines()) {
           found_.operands[operand].hit += bytes;
-          here.hit += bytes;
+          domain_traffic.hit += bytes;
           if (!a.is_write) found_.near_reads.hit += bytes;
         } else {
           seen = stamp_;

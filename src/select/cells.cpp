@@ -49,8 +49,8 @@ void refuse_control_characters(const std::vector<std::string>& texts, std::strin
 }  // namespace
 
 std::size_t cells::column(std::string_view name) const {
-  const auto found = std::ranges::find(columns, name);
-  if (found == columns.end()) {
+  const auto match = std::ranges::find(columns, name);
+  if (match == columns.end()) {
     const bool may_be_long = std::ranges::find(columns, "kernel") != columns.end();
     refuse_text(
         origin,
@@ -59,7 +59,7 @@ std::size_t cells::column(std::string_view name) const {
                                   "its schema (docs/select.md)"
                                 : ""));
   }
-  return static_cast<std::size_t>(found - columns.begin());
+  return static_cast<std::size_t>(match - columns.begin());
 }
 
 double cells::number(std::size_t row, std::size_t column) const {
@@ -159,8 +159,8 @@ cells widened(const cells& long_cells, const schema& what) {
 }
 
 cells joined(const std::vector<cells>& parts, const std::vector<std::string>& labels) {
-  cells all = parts.front();
-  const std::vector<std::size_t> own = columns_of(all, labels);
+  cells joint = parts.front();
+  const std::vector<std::size_t> own = columns_of(joint, labels);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const cells& more = parts[i];
     if (labels.empty())
@@ -171,25 +171,25 @@ cells joined(const std::vector<cells>& parts, const std::vector<std::string>& la
       row_of.try_emplace(key_of(more, its, row), row);
     std::vector<std::size_t> added;
     for (std::size_t c = 0; c < more.columns.size(); ++c) {
-      if (std::ranges::find(all.columns, more.columns[c]) != all.columns.end()) continue;
+      if (std::ranges::find(joint.columns, more.columns[c]) != joint.columns.end()) continue;
       added.push_back(c);
-      all.columns.push_back(more.columns[c]);
+      joint.columns.push_back(more.columns[c]);
     }
     std::vector<std::vector<std::string>> rows;
     std::vector<std::size_t> lines;
-    for (std::size_t row = 0; row < all.rows.size(); ++row) {
-      const auto other = row_of.find(key_of(all, own, row));
+    for (std::size_t row = 0; row < joint.rows.size(); ++row) {
+      const auto other = row_of.find(key_of(joint, own, row));
       if (other == row_of.end()) continue;
-      rows.push_back(std::move(all.rows[row]));
-      lines.push_back(all.lines[row]);
+      rows.push_back(std::move(joint.rows[row]));
+      lines.push_back(joint.lines[row]);
       for (const std::size_t c : added) rows.back().push_back(more.rows[other->second][c]);
     }
     if (rows.empty())
-      refuse_text(more.origin, fmt::format("no line has the labels of one in {}", all.origin));
-    all.rows = std::move(rows);
-    all.lines = std::move(lines);
+      refuse_text(more.origin, fmt::format("no line has the labels of one in {}", joint.origin));
+    joint.rows = std::move(rows);
+    joint.lines = std::move(lines);
   }
-  return all;
+  return joint;
 }
 
 cells cells_of_csv(std::string_view text, std::string_view origin) {
@@ -209,20 +209,20 @@ cells cells_of_csv(std::string_view text, std::string_view origin) {
   if (read.rows.back().empty()) read.rows.pop_back();
   if (read.rows.empty())
     refuse_text(origin, "it is empty; it has to begin with the names of columns");
-  cells made;
-  made.origin = origin;
-  made.columns = std::move(read.rows.front());
-  refuse_control_characters(made.columns, origin, 1);
+  cells result;
+  result.origin = origin;
+  result.columns = std::move(read.rows.front());
+  refuse_control_characters(result.columns, origin, 1);
   for (std::size_t i = 1; i < read.rows.size(); ++i) {
-    made.lines.push_back(i + 1);
-    if (read.rows[i].size() != made.columns.size()) {
+    result.lines.push_back(i + 1);
+    if (read.rows[i].size() != result.columns.size()) {
       refuse_text(origin, fmt::format("line {} has {} cells, and there are {} columns", i + 1,
-                                      read.rows[i].size(), made.columns.size()));
+                                      read.rows[i].size(), result.columns.size()));
     }
-    made.rows.push_back(std::move(read.rows[i]));
-    refuse_control_characters(made.rows.back(), origin, i + 1);
+    result.rows.push_back(std::move(read.rows[i]));
+    refuse_control_characters(result.rows.back(), origin, i + 1);
   }
-  return made;
+  return result;
 }
 
 cells cells_of_json(std::string_view text, std::string_view origin) {
@@ -231,23 +231,23 @@ cells cells_of_json(std::string_view text, std::string_view origin) {
   const json parsed = parse_json(text, origin, {.bytes = most_bytes, .non_finite = true});
   if (!parsed.is_array() || parsed.empty() || !parsed.front().is_object())
     refuse_text(origin, "a table in JSON is a list of objects, one a record");
-  cells made;
-  made.origin = origin;
-  for (const auto& [name, value] : parsed.front().items()) made.columns.push_back(name);
+  cells result;
+  result.origin = origin;
+  for (const auto& [name, value] : parsed.front().items()) result.columns.push_back(name);
   for (std::size_t i = 0; i < parsed.size(); ++i) {
-    made.lines.push_back(i + 1);
+    result.lines.push_back(i + 1);
     if (!parsed[i].is_object()) {
       refuse_text(origin,
                   fmt::format("record {} is {}; it has to be an object", i + 1, shown(parsed[i])));
     }
-    std::vector<std::string>& row = made.rows.emplace_back();
-    for (const std::string& name : made.columns) {
-      const auto found = parsed[i].find(name);
-      const bool absent = found == parsed[i].end() || found->is_null();
-      row.push_back(absent ? "" : found->is_string() ? found->get<std::string>() : shown(*found));
+    std::vector<std::string>& row = result.rows.emplace_back();
+    for (const std::string& name : result.columns) {
+      const auto match = parsed[i].find(name);
+      const bool absent = match == parsed[i].end() || match->is_null();
+      row.push_back(absent ? "" : match->is_string() ? match->get<std::string>() : shown(*match));
     }
   }
-  return made;
+  return result;
 }
 
 }  // namespace untax::select

@@ -122,15 +122,15 @@ class header_writer {
     const std::string fallback =
         identifier_of(what.candidates[static_cast<std::size_t>(s_.fallback())]);
     for (std::size_t c = 0; c < what.candidates.size(); ++c) {
-      const candidate& one = what.candidates[c];
-      if (one.guard.empty()) continue;
+      const candidate& entry = what.candidates[c];
+      if (entry.guard.empty()) continue;
       // Without gathered features, the known guard replaces one that uses them; none refuses.
       const bool answered = gathered || s_.features().is_guarded_by_known(c);
-      const std::string& guard = answered ? one.guard : one.known_guard;
+      const std::string& guard = answered ? entry.guard : entry.known_guard;
       const std::string holds =
           guard.empty() ? std::string("false") : expression::parse(guard, names_).cpp(names_);
       text_ += fmt::format("  if (chosen == candidate::{} && !{}) return candidate::{};\n",
-                           identifier_of(one), holds, fallback);
+                           identifier_of(entry), holds, fallback);
     }
     text_ += "  return chosen;\n}\n\n";
   }

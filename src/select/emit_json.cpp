@@ -18,34 +18,34 @@ constexpr int format_version = 1;
 json json_of(const decision_tree& tree) {
   json nodes = json::array();
   for (const decision_tree::node& n : tree.nodes()) {
-    json one = {{"choice", n.choice}, {"records", n.records}, {"loss", n.loss}};
+    json object = {{"choice", n.choice}, {"records", n.records}, {"loss", n.loss}};
     if (n.feature >= 0) {
-      one["feature"] = n.feature;
-      one["threshold"] = n.threshold;
-      one["low"] = n.low;
-      one["high"] = n.high;
+      object["feature"] = n.feature;
+      object["threshold"] = n.threshold;
+      object["low"] = n.low;
+      object["high"] = n.high;
     }
-    nodes.push_back(std::move(one));
+    nodes.push_back(std::move(object));
   }
   return nodes;
 }
 
 decision_tree tree_of(const json& nodes) {
-  std::vector<decision_tree::node> made;
-  for (const json& one : nodes) {
+  std::vector<decision_tree::node> result;
+  for (const json& object : nodes) {
     decision_tree::node n;
-    n.choice = one.at("choice").get<int>();
-    n.records = one.at("records").get<std::size_t>();
-    n.loss = one.at("loss").get<double>();
-    if (one.contains("feature")) {
-      n.feature = one["feature"].get<int>();
-      n.threshold = one.at("threshold").get<double>();
-      n.low = one.at("low").get<int>();
-      n.high = one.at("high").get<int>();
+    n.choice = object.at("choice").get<int>();
+    n.records = object.at("records").get<std::size_t>();
+    n.loss = object.at("loss").get<double>();
+    if (object.contains("feature")) {
+      n.feature = object["feature"].get<int>();
+      n.threshold = object.at("threshold").get<double>();
+      n.low = object.at("low").get<int>();
+      n.high = object.at("high").get<int>();
     }
-    made.push_back(n);
+    result.push_back(n);
   }
-  return decision_tree(std::move(made));
+  return decision_tree(std::move(result));
 }
 
 }  // namespace

@@ -69,8 +69,8 @@ struct verdicts {
 std::vector<double> given_of(const table& from, std::size_t record, bool gathered) {
   std::vector<double> given;
   for (std::size_t f = 0; f < from.what.features.size(); ++f) {
-    const feature& one = from.what.features[f];
-    if (one.given && (gathered || !one.gathered)) given.push_back(from.features(record, f));
+    const feature& entry = from.what.features[f];
+    if (entry.given && (gathered || !entry.gathered)) given.push_back(from.features(record, f));
   }
   return given;
 }
@@ -86,7 +86,7 @@ verdicts verdicts_of(const selector& chooser, const table& from, std::size_t rec
 /// `ask(record, iterations)` returns the verdicts of a selector that may judge the record.
 template <class Ask>
 judgement judge(const table& records, const loss_weights& weights, const Ask& ask) {
-  judgement all;
+  judgement total;
   const cost_model costs(records, weights);
   const auto& candidates = records.what.candidates;
   for (const double iterations : records.what.iterations) {
@@ -103,17 +103,17 @@ judgement judge(const table& records, const loss_weights& weights, const Ask& as
       chosen.add(i, static_cast<std::size_t>(v.gathers ? v.by_gathered : v.by_known),
                  v.gathers ? paid : 0);
     }
-    all.ways.push_back(known.finish());
-    all.ways.push_back(gathered.finish());
-    all.ways.push_back(chosen.finish());
-    all.ways.push_back(free.finish());
+    total.ways.push_back(known.finish());
+    total.ways.push_back(gathered.finish());
+    total.ways.push_back(chosen.finish());
+    total.ways.push_back(free.finish());
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       account single(records, costs, "always " + candidates[c].name, iterations);
       for (std::size_t i = 0; i < records.records(); ++i) single.add(i, c);
-      all.ways.push_back(single.finish());
+      total.ways.push_back(single.finish());
     }
   }
-  return all;
+  return total;
 }
 
 }  // namespace
@@ -124,25 +124,26 @@ judgement evaluate(const selector& chooser, const table& held_out, const loss_we
   });
 }
 
-judgement cross_validate(const table& all, int folds, std::uint64_t seed,
+judgement cross_validate(const table& whole, int folds, std::uint64_t seed,
                          const training_options& options) {
-  if (folds < 2 || static_cast<std::size_t>(folds) > all.records()) {
+  if (folds < 2 || static_cast<std::size_t>(folds) > whole.records()) {
     throw error(
         errc::invalid_argument,
         fmt::format("{} folds of {} records; it takes 2 folds or more, and a record for each",
-                    folds, all.records()));
+                    folds, whole.records()));
   }
-  const std::vector<int> fold_of = deal_folds(all.records(), folds, seed);
+  const std::vector<int> fold_of = deal_folds(whole.records(), folds, seed);
   std::vector<selector> trained;
   for (int fold = 0; fold < folds; ++fold) {
     std::vector<std::size_t> rest;
-    for (std::size_t i = 0; i < all.records(); ++i) {
+    for (std::size_t i = 0; i < whole.records(); ++i) {
       if (fold_of[i] != fold) rest.push_back(i);
     }
-    trained.push_back(train(records_of(all, rest), options));
+    trained.push_back(train(records_of(whole, rest), options));
   }
-  return judge(all, options.weights, [&](std::size_t record, double iterations) {
-    return verdicts_of(trained[static_cast<std::size_t>(fold_of[record])], all, record, iterations);
+  return judge(whole, options.weights, [&](std::size_t record, double iterations) {
+    return verdicts_of(trained[static_cast<std::size_t>(fold_of[record])], whole, record,
+                       iterations);
   });
 }
 

@@ -121,12 +121,12 @@ class expression_parser {
     const std::string_view word = text_.substr(start, at_ - start);
     skip_spaces();
     if (at_ < text_.size() && text_[at_] == '(') return call(word, start);
-    const auto found = std::ranges::find(names_, word);
-    if (found == names_.end()) {
+    const auto match = std::ranges::find(names_, word);
+    if (match == names_.end()) {
       at_ = start;
       refuse(fmt::format("'{}' is not known; known are {}", word, fmt::join(names_, ", ")));
     }
-    const auto index = static_cast<int>(found - names_.begin());
+    const auto index = static_cast<int>(match - names_.begin());
     made_.uses_.push_back(index);
     emit(operation::name, 0, index);
   }
@@ -136,24 +136,24 @@ class expression_parser {
       int arguments;
       operation what;
     };
-    constexpr std::array all = {
+    constexpr std::array functions = {
         known{"min", 2, operation::least},          known{"max", 2, operation::greatest},
         known{"sqrt", 1, operation::root},          known{"log2", 1, operation::logarithm},
         known{"floor", 1, operation::rounded_down}, known{"mod", 2, operation::remainder}};
-    const auto found = std::ranges::find(all, function, &known::name);
-    if (found == all.end()) {
+    const auto match = std::ranges::find(functions, function, &known::name);
+    if (match == functions.end()) {
       at_ = start;
       refuse(fmt::format("there is no function '{}'; there are min, max, sqrt, log2, floor and mod",
                          function));
     }
     require('(');
     sum();
-    if (found->arguments == 2) {
+    if (match->arguments == 2) {
       require(',');
       sum();
     }
     require(')');
-    emit(found->what);
+    emit(match->what);
   }
 
   void emit(operation what, double number = 0, int name = -1) {
@@ -243,10 +243,10 @@ std::string expression::cpp(std::span<const std::string> names) const {
         call("floor", false);
         break;
       case operation::remainder: {
-        const std::string by = stack.back();
+        const std::string operand = stack.back();
         const std::string what = stack[stack.size() - 2];
         stack.pop_back();
-        stack.back() = fmt::format("({} - {} * std::floor({} / {}))", what, by, what, by);
+        stack.back() = fmt::format("({} - {} * std::floor({} / {}))", what, operand, what, operand);
         break;
       }
       case operation::least:

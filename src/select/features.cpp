@@ -30,8 +30,8 @@ feature_set::feature_set(const schema& s) : known_(known_features(s)) {
 }
 
 std::vector<double> feature_set::complete(std::span<const double> given) const {
-  const bool all = given.size() == given_;
-  if (!all && given.size() != given_known_) {
+  const bool complete_record = given.size() == given_;
+  if (!complete_record && given.size() != given_known_) {
     throw error(errc::invalid_argument,
                 fmt::format("{} values of features; there are {} that are known, and {} with those "
                             "that are gathered",
@@ -39,7 +39,7 @@ std::vector<double> feature_set::complete(std::span<const double> given) const {
   }
   std::vector<double> values;
   std::size_t next = 0;
-  for (std::size_t f = 0; f < (all ? computed_.size() : known_); ++f)
+  for (std::size_t f = 0; f < (complete_record ? computed_.size() : known_); ++f)
     values.push_back(computed_[f] ? computed_[f]->value(values) : given[next++]);
   return values;
 }

@@ -104,23 +104,23 @@ class grower {
       for (std::size_t i = begin; i + least < end; ++i) {
         low.add(loss_.row(sorted_[f][i]));
         high.add(loss_.row(sorted_[f][i]), -1);
-        const double here = features_(sorted_[f][i], f);
+        const double value = features_(sorted_[f][i], f);
         const double next = features_(sorted_[f][i + 1], f);
-        if (i + 1 - begin < least || !(here < next)) continue;
+        if (i + 1 - begin < least || !(value < next)) continue;
         const double score = low.score(limits_.scatter) + high.score(limits_.scatter);
-        if (score < best.score) best = {int_of(f), threshold_between(here, next), score};
+        if (score < best.score) best = {int_of(f), threshold_between(value, next), score};
       }
     }
     return best;
   }
 
   /// Partitions all lists by a split and keeps their orders. Returns where the high side begins.
-  std::size_t divide(std::size_t begin, std::size_t end, const split& by) {
-    const auto feature = static_cast<std::size_t>(by.feature);
+  std::size_t divide(std::size_t begin, std::size_t end, const split& chosen) {
+    const auto feature = static_cast<std::size_t>(chosen.feature);
     std::size_t middle = begin;
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t record = sorted_[feature][i];
-      goes_low_[record] = features_(record, feature) <= by.threshold;
+      goes_low_[record] = features_(record, feature) <= chosen.threshold;
       middle += goes_low_[record] ? 1 : 0;
     }
     for (auto& list : sorted_) {

@@ -51,27 +51,27 @@ class refiner {
     return sum;
   }
   [[nodiscard]] std::vector<std::size_t> records_of(std::size_t number) const {
-    std::vector<std::size_t> there;
+    std::vector<std::size_t> records;
     for (std::size_t i = 0; i < features_.rows(); ++i) {
       auto at = std::size_t{0};
       while (at != number && nodes_[at].feature >= 0)
         at = static_cast<std::size_t>(next_of(nodes_[at], i));
-      if (at == number) there.push_back(i);
+      if (at == number) records.push_back(i);
     }
-    return there;
+    return records;
   }
 
   void improve(std::size_t number) {
-    const std::vector<std::size_t> there = records_of(number);
+    const std::vector<std::size_t> records = records_of(number);
     if (nodes_[number].feature >= 0) {
-      divide(nodes_[number], there);
-    } else if (!there.empty()) {
-      choose(nodes_[number], there);
+      divide(nodes_[number], records);
+    } else if (!records.empty()) {
+      choose(nodes_[number], records);
     }
   }
-  void choose(node& leaf, const std::vector<std::size_t>& there) const {
+  void choose(node& leaf, const std::vector<std::size_t>& records) const {
     std::vector<double> lost(loss_.cols());
-    for (const std::size_t i : there)
+    for (const std::size_t i : records)
       for (std::size_t c = 0; c < lost.size(); ++c) lost[c] += loss_(i, c);
     const auto best = std::ranges::min_element(lost);
     if (*best < lost[static_cast<std::size_t>(leaf.choice)])
@@ -79,21 +79,21 @@ class refiner {
   }
 
   /// Takes the split with the least loss for the present subtrees, if it loses less than now.
-  void divide(node& inner, const std::vector<std::size_t>& there) const {
+  void divide(node& inner, const std::vector<std::size_t>& records) const {
     // The additional loss of each record if it goes low instead of high.
-    std::vector<double> more(there.size());
+    std::vector<double> more(records.size());
     double all_high = 0;
     double now = 0;
-    for (std::size_t k = 0; k < there.size(); ++k) {
-      const double high = loss_from(inner.high, there[k]);
-      more[k] = loss_from(inner.low, there[k]) - high;
+    for (std::size_t k = 0; k < records.size(); ++k) {
+      const double high = loss_from(inner.high, records[k]);
+      more[k] = loss_from(inner.low, records[k]) - high;
       all_high += high;
-      now += next_of(inner, there[k]) == inner.low ? high + more[k] : high;
+      now += next_of(inner, records[k]) == inner.low ? high + more[k] : high;
     }
     double best = now - 1e-9 * std::abs(now);
-    std::vector<std::size_t> order(there.size());
+    std::vector<std::size_t> order(records.size());
     for (std::size_t f = 0; f < features_.cols(); ++f) {
-      const auto value = [&](std::size_t k) { return features_(there[k], f); };
+      const auto value = [&](std::size_t k) { return features_(records[k], f); };
       std::iota(order.begin(), order.end(), std::size_t{0});
       std::ranges::stable_sort(order, {}, value);
       double sum = all_high;
@@ -112,12 +112,13 @@ class refiner {
   /// Sets the records and the loss of each node.
   void count() {
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      const std::vector<std::size_t> there = records_of(n);
-      node& one = nodes_[n];
-      if (one.feature >= 0 && !there.empty()) choose(one, there);
-      one.records = there.size();
-      one.loss = 0;
-      for (const std::size_t i : there) one.loss += loss_(i, static_cast<std::size_t>(one.choice));
+      const std::vector<std::size_t> records = records_of(n);
+      node& leaf = nodes_[n];
+      if (leaf.feature >= 0 && !records.empty()) choose(leaf, records);
+      leaf.records = records.size();
+      leaf.loss = 0;
+      for (const std::size_t i : records)
+        leaf.loss += loss_(i, static_cast<std::size_t>(leaf.choice));
     }
   }
 

@@ -45,29 +45,29 @@ std::string text_of(const judgement& j) {
 }
 
 std::string json_of(const judgement& j, const std::vector<speedup>& over) {
-  nlohmann::json all = nlohmann::json::array();
+  nlohmann::json list = nlohmann::json::array();
   for (const evaluation& e : j.ways) {
-    all.push_back({{"way", e.way},
-                   {"iterations", e.iterations},
-                   {"records", e.ratios.size()},
-                   {"accuracy", e.accuracy},
-                   {"mean_ratio", e.mean_ratio},
-                   {"p99_ratio", e.p99_ratio},
-                   {"worst_ratio", e.worst_ratio},
-                   {"worst", e.worst},
-                   {"seconds", e.seconds},
-                   {"oracle_seconds", e.oracle_seconds},
-                   {"failures", e.failures}});
+    list.push_back({{"way", e.way},
+                    {"iterations", e.iterations},
+                    {"records", e.ratios.size()},
+                    {"accuracy", e.accuracy},
+                    {"mean_ratio", e.mean_ratio},
+                    {"p99_ratio", e.p99_ratio},
+                    {"worst_ratio", e.worst_ratio},
+                    {"worst", e.worst},
+                    {"seconds", e.seconds},
+                    {"oracle_seconds", e.oracle_seconds},
+                    {"failures", e.failures}});
   }
   for (const speedup& s : over) {
-    all.push_back({{"way", "selector over " + s.group},
-                   {"iterations", s.iterations},
-                   {"records", s.records},
-                   {"mean_speedup", s.mean},
-                   {"least_speedup", s.least},
-                   {"least", s.lowest}});
+    list.push_back({{"way", "selector over " + s.group},
+                    {"iterations", s.iterations},
+                    {"records", s.records},
+                    {"mean_speedup", s.mean},
+                    {"least_speedup", s.least},
+                    {"least", s.lowest}});
   }
-  return all.dump(1) + "\n";
+  return list.dump(1) + "\n";
 }
 
 std::string svg_of(const judgement& j, const std::string& title) {

@@ -45,8 +45,8 @@ selector::selector(schema what, decision_tree known, decision_tree gathered, dec
   require_fit(known_, "known", known_inputs, what_.candidates.size());
   require_fit(gathered_, "gathered", what_.features.size() + 1, what_.candidates.size());
   require_fit(gather_, "gather", known_inputs, 2);
-  const bool there = fallback >= 0 && fallback < static_cast<int>(what_.candidates.size());
-  if (!there || !what_.candidates[static_cast<std::size_t>(fallback)].guard.empty()) {
+  const bool present = fallback >= 0 && fallback < static_cast<int>(what_.candidates.size());
+  if (!present || !what_.candidates[static_cast<std::size_t>(fallback)].guard.empty()) {
     throw error(errc::invalid_argument,
                 fmt::format("candidate {} cannot be the fallback; it has to be one of {}, without "
                             "a guard",
@@ -105,8 +105,8 @@ choice selector::choose(std::span<const double> known, double iterations,
 }
 
 std::string selector::explain(std::span<const double> given, double iterations) const {
-  const bool all = given.size() == features_.given();
-  if (!all) require_count(given, features_.given_known(), "known");
+  const bool complete = given.size() == features_.given();
+  if (!complete) require_count(given, features_.given_known(), "known");
   const auto known = given.first(features_.given_known());
   std::string text;
   const auto walk = [&](const decision_tree& tree, const std::vector<double>& values) {
@@ -127,7 +127,7 @@ std::string selector::explain(std::span<const double> given, double iterations) 
     gather = walk(gather_, of_known) == 1;
     text += gather ? "  yes\n" : "  no\n";
   }
-  if (gather && !all) {
+  if (gather && !complete) {
     text += "What is gathered was not given, so this is the choice without it.\n";
     gather = false;
   }

@@ -24,33 +24,33 @@ double least_of(std::string_view group, const table& records, std::size_t record
 
 }  // namespace
 
-std::vector<speedup> speedups_over(std::string_view group, const judgement& found,
+std::vector<speedup> speedups_over(std::string_view group, const judgement& judged,
                                    const table& records) {
   if (std::ranges::none_of(records.what.candidates,
-                           [&](const auto& one) { return one.name.starts_with(group); })) {
+                           [&](const auto& entry) { return entry.name.starts_with(group); })) {
     throw error(errc::invalid_argument,
                 fmt::format("no candidate's name begins with {}; the first one is {}", group,
                             records.what.candidates.front().name));
   }
-  std::vector<speedup> all;
-  for (const evaluation& way : found.ways) {
+  std::vector<speedup> speedups;
+  for (const evaluation& way : judged.ways) {
     if (way.way != "selector") continue;
-    speedup one{
+    speedup gain{
         std::string(group), way.iterations, 0, std::numeric_limits<double>::infinity(), {}, 0};
     for (std::size_t i = 0; i < records.records(); ++i) {
       const double theirs = least_of(group, records, i, way.iterations);
       if (std::isinf(theirs)) continue;
       const double faster = theirs / (way.ratios[i] * least_of("", records, i, way.iterations));
-      one.mean += std::log(faster);
-      ++one.records;
-      if (faster >= one.least) continue;
-      one.least = faster;
-      one.lowest = records.labels[i];
+      gain.mean += std::log(faster);
+      ++gain.records;
+      if (faster >= gain.least) continue;
+      gain.least = faster;
+      gain.lowest = records.labels[i];
     }
-    one.mean = one.records == 0 ? 0 : std::exp(one.mean / static_cast<double>(one.records));
-    all.push_back(one);
+    gain.mean = gain.records == 0 ? 0 : std::exp(gain.mean / static_cast<double>(gain.records));
+    speedups.push_back(gain);
   }
-  return all;
+  return speedups;
 }
 
 }  // namespace untax::select

@@ -21,29 +21,29 @@ class table_reader {
     for (const feature& f : what.features) {
       if (f.given) given_.push_back(from.column(f.is));
     }
-    std::vector<std::string> all = names_;
-    all.insert(all.end(), from.columns.begin(), from.columns.end());
+    std::vector<std::string> names = names_;
+    names.insert(names.end(), from.columns.begin(), from.columns.end());
     for (const candidate& c : what.candidates) {
       times_.push_back(from.column(c.time));
-      setups_.push_back(expression::parse(c.setup.empty() ? "0" : c.setup, all));
+      setups_.push_back(expression::parse(c.setup.empty() ? "0" : c.setup, names));
     }
-    gathering_ = expression::parse(what.gathering, all);
+    gathering_ = expression::parse(what.gathering, names);
     for (const std::string& label : what.labels) labels_.push_back(from.column(label));
   }
 
   table read() {
     require_usable(what_);
-    table made;
-    made.what = what_;
-    for (std::size_t i = 0; i < from_.rows.size(); ++i) add(i, made);
-    if (made.records() == 0)
+    table result;
+    result.what = what_;
+    for (std::size_t i = 0; i < from_.rows.size(); ++i) add(i, result);
+    if (result.records() == 0)
       throw error(errc::invalid_argument,
                   fmt::format("{}: no line has a time of any candidate", from_.origin));
-    return made;
+    return result;
   }
 
  private:
-  void add(std::size_t row, table& made) const {
+  void add(std::size_t row, table& result) const {
     std::vector<double> times;
     bool any = false;
     for (std::size_t c = 0; c < times_.size(); ++c) {
@@ -51,7 +51,7 @@ class table_reader {
       if (times[c] == 0) {
         // A clock that is too coarse.
         times[c] = std::nan("");
-        ++made.zero_times;
+        ++result.zero_times;
       }
       any = any || !std::isnan(times[c]);
       if (!std::isnan(times[c]) && !(times[c] > 0 && std::isfinite(times[c]))) {
@@ -71,20 +71,21 @@ class table_reader {
                                       what_.features[f].name, features[f]));
       }
     }
-    std::vector<double> all = features;
-    for (std::size_t c = 0; c < from_.columns.size(); ++c) all.push_back(value_or_nan(row, c));
+    std::vector<double> values = features;
+    for (std::size_t c = 0; c < from_.columns.size(); ++c) values.push_back(value_or_nan(row, c));
     std::vector<double> setups;
     std::vector<double> allowed;
     for (std::size_t c = 0; c < setups_.size(); ++c) {
-      setups.push_back(cost_of(row, setups_[c], all, "the setup of " + what_.candidates[c].name));
+      setups.push_back(
+          cost_of(row, setups_[c], values, "the setup of " + what_.candidates[c].name));
       allowed.push_back(features_.allows(c, features) ? 1 : 0);
     }
-    made.gathering.push_back(cost_of(row, gathering_, all, "the cost of gathering"));
-    made.labels.push_back(label_of(row));
-    made.features.add_row(features);
-    made.times.add_row(times);
-    made.setups.add_row(setups);
-    made.allowed.add_row(allowed);
+    result.gathering.push_back(cost_of(row, gathering_, values, "the cost of gathering"));
+    result.labels.push_back(label_of(row));
+    result.features.add_row(features);
+    result.times.add_row(times);
+    result.setups.add_row(setups);
+    result.allowed.add_row(allowed);
   }
 
   /// The number in a cell, or NaN: a column that no feature uses may contain text.
@@ -139,16 +140,16 @@ table read_json(std::string_view text, std::string_view origin, const schema& wh
   return table_of(wide_cells(cells_of_json(text, origin), what), what);
 }
 
-table records_of(const table& all, std::span<const std::size_t> records) {
+table records_of(const table& whole, std::span<const std::size_t> records) {
   table some;
-  some.what = all.what;
+  some.what = whole.what;
   for (const std::size_t i : records) {
-    some.labels.push_back(all.labels[i]);
-    some.gathering.push_back(all.gathering[i]);
-    some.features.add_row(all.features.row(i));
-    some.times.add_row(all.times.row(i));
-    some.setups.add_row(all.setups.row(i));
-    some.allowed.add_row(all.allowed.row(i));
+    some.labels.push_back(whole.labels[i]);
+    some.gathering.push_back(whole.gathering[i]);
+    some.features.add_row(whole.features.row(i));
+    some.times.add_row(whole.times.row(i));
+    some.setups.add_row(whole.setups.row(i));
+    some.allowed.add_row(whole.allowed.row(i));
   }
   return some;
 }

@@ -44,14 +44,14 @@ constexpr std::array least_records = {3, 8, 20};  // in a leaf, each with all nu
 constexpr std::array scatters = {0.02, 0.1, 0.4};
 constexpr double next_to_nothing = 0.01;  // relative to the least cost of an input
 
-decision_tree tree_of(const lesson& of, const tree_limits& limits) {
-  return refined(grow(of.features, of.loss, limits), of.features, of.loss, limits);
+decision_tree tree_of(const lesson& l, const tree_limits& limits) {
+  return refined(grow(l.features, l.loss, limits), l.features, l.loss, limits);
 }
 
 /// The limits whose trees lose least on held-out records. Each record has `times_each` rows, one
 /// per number of iterations. The limits of records are multiples of this, since a leaf with fewer
 /// rows could memorise a single record.
-tree_limits best_limits(const lesson& all, const std::vector<int>& folds, int times_each,
+tree_limits best_limits(const lesson& whole, const std::vector<int>& folds, int times_each,
                         const training_options& options) {
   tree_limits best = options.largest;
   double least = std::numeric_limits<double>::infinity();
@@ -66,8 +66,8 @@ tree_limits best_limits(const lesson& all, const std::vector<int>& folds, int ti
   for (const tree_limits& limits : tried) {
     std::vector<double> lost(static_cast<std::size_t>(limits.leaves) + 1);
     for (int fold = 0; fold < options.folds; ++fold) {
-      const lesson held_out = all.part(folds, fold, true);
-      const lesson rest = all.part(folds, fold, false);
+      const lesson held_out = whole.part(folds, fold, true);
+      const lesson rest = whole.part(folds, fold, false);
       if (rest.records.empty()) continue;
       decision_tree tree = grow(rest.features, rest.loss, limits);
       for (int leaves = limits.leaves; leaves > 0; --leaves) {
@@ -119,21 +119,21 @@ class trainer {
   }
   /// Training data for the choice of a candidate.
   [[nodiscard]] lesson kernels(bool gathered) const {
-    lesson made;
+    lesson result;
     for (const double iterations : from_.what.iterations) {
       for (std::size_t i = 0; i < from_.records(); ++i) {
-        made.features.add_row(inputs(i, iterations, gathered));
-        made.loss.add_row(costs_.losses(i, iterations, gathered));
-        made.records.push_back(i);
+        result.features.add_row(inputs(i, iterations, gathered));
+        result.loss.add_row(costs_.losses(i, iterations, gathered));
+        result.records.push_back(i);
       }
     }
-    return made;
+    return result;
   }
   /// Training data for the choice whether to gather. 0: use the known features; 1: gather first.
   [[nodiscard]] lesson whether_to_gather(const lesson& known, const tree_limits& known_limits,
                                          const lesson& gathered,
                                          const tree_limits& gathered_limits) const {
-    lesson made;
+    lesson result;
     for (int fold = 0; fold < options_.folds; ++fold) {
       const lesson known_rest = known.part(folds_, fold, false);
       const lesson gathered_rest = gathered.part(folds_, fold, false);
@@ -151,13 +151,13 @@ class trainer {
           // If gathering costs almost nothing, guessing without it never counts as cheaper.
           if (from_.gathering[i] <= next_to_nothing * costs_.least(i, iterations))
             costs[0] = std::max(costs[0], costs[1]);
-          made.features.add_row(without);
-          made.loss.add_row(costs_.losses_of(costs, iterations));
-          made.records.push_back(i);
+          result.features.add_row(without);
+          result.loss.add_row(costs_.losses_of(costs, iterations));
+          result.records.push_back(i);
         }
       }
     }
-    return made;
+    return result;
   }
 
   const table& from_;

@@ -48,20 +48,20 @@ csr<Value, Offset> csr_of(const coordinates& from) {
     const std::int64_t at = next[static_cast<std::size_t>(from.row[i])]++;
     elements[static_cast<std::size_t>(at)] = {from.column[i], from.value[i]};
   }
-  csr<Value, Offset> made;
-  made.rows = from.rows;
-  made.cols = from.cols;
-  made.offsets.assign(begins.size(), 0);
+  csr<Value, Offset> result;
+  result.rows = from.rows;
+  result.cols = from.cols;
+  result.offsets.assign(begins.size(), 0);
   std::vector<std::pair<std::int32_t, double>> row;
   for (std::size_t r = 0; r + 1 < begins.size(); ++r) {
     row.assign(elements.begin() + begins[r], elements.begin() + begins[r + 1]);
-    made.offsets[r + 1] = static_cast<Offset>(made.offsets[r] + settle(row));
+    result.offsets[r + 1] = static_cast<Offset>(result.offsets[r] + settle(row));
     for (const auto& [column, value] : row) {
-      made.columns.push_back(column);
-      made.values.push_back(static_cast<Value>(value));
+      result.columns.push_back(column);
+      result.values.push_back(static_cast<Value>(value));
     }
   }
-  return made;
+  return result;
 }
 
 template <class Value, class Offset>

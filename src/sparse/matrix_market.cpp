@@ -34,9 +34,9 @@ std::string lower(std::string_view text) {
 
 /// A text of the file for an error: shortened, with '?' for characters that are not printable.
 std::string shown(std::string_view text) {
-  std::string made;
-  for (const char c : text.substr(0, most_shown)) made += c >= ' ' && c <= '~' ? c : '?';
-  return "\"" + made + (text.size() > most_shown ? "...\"" : "\"");
+  std::string result;
+  for (const char c : text.substr(0, most_shown)) result += c >= ' ' && c <= '~' ? c : '?';
+  return "\"" + result + (text.size() > most_shown ? "...\"" : "\"");
 }
 
 /// strtod as in the locale "C", whatever the program's is.
@@ -72,9 +72,9 @@ class reader {
 
   /// The elements to reserve: at most as many as fit in the text, whatever number it claims.
   [[nodiscard]] std::size_t reserved() const {
-    const std::size_t there = rest_.size() / least_entry + 1;
+    const std::size_t room = rest_.size() / least_entry + 1;
     const auto said = static_cast<std::size_t>(entries_);
-    return std::min(said, there) * (kind_ == symmetry::general ? 1 : 2);
+    return std::min(said, room) * (kind_ == symmetry::general ? 1 : 2);
   }
 
   /// Takes the next line as it is. False at the end.
@@ -98,9 +98,9 @@ class reader {
   std::string_view word() {
     now_.remove_prefix(std::min(now_.find_first_not_of(" \t\r"), now_.size()));
     const std::size_t end = std::min(now_.find_first_of(" \t\r"), now_.size());
-    const std::string_view found = now_.substr(0, end);
+    const std::string_view line = now_.substr(0, end);
     now_.remove_prefix(end);
-    return found;
+    return line;
   }
   void end_of_line(const char* what) {
     const std::string_view more = word();
@@ -109,8 +109,8 @@ class reader {
   }
 
   void header() {
-    const bool there = any_line();
-    const std::string banner = there ? lower(word()) : "";
+    const bool present = any_line();
+    const std::string banner = present ? lower(word()) : "";
     if (banner != "%%matrixmarket" && banner != "%matrixmarket") {
       line_ = std::max(line_, 1);
       refuse("a Matrix Market file begins with \"%%MatrixMarket matrix coordinate ...\"");
@@ -148,11 +148,11 @@ class reader {
           "are taken",
           errc::unsupported);
     constexpr std::array shapes = {"general", "symmetric", "skew-symmetric"};
-    const auto found = std::ranges::find(shapes, shape);
-    if (found == shapes.end())
+    const auto match = std::ranges::find(shapes, shape);
+    if (match == shapes.end())
       refuse(fmt::format("its symmetry is {}; it has to be general, symmetric or skew-symmetric",
                          shown(shape)));
-    kind_ = static_cast<symmetry>(found - shapes.begin());
+    kind_ = static_cast<symmetry>(match - shapes.begin());
     if (kind_ == symmetry::skew && type_ == field::pattern)
       refuse("a pattern has no signs, so it cannot be skew-symmetric");
     end_of_line("the header");

@@ -14,23 +14,24 @@
 namespace untax::sparse {
 
 std::vector<named_profile> read_profiles(const std::string& path) {
-  const select::cells all =
+  const select::cells rows =
       select::cells_of_csv(unpacked_text_of_file(path, {.bytes = select::most_bytes}), path);
-  const auto group = std::ranges::find(all.columns, "group");
-  const std::size_t name = all.column("name");
-  std::vector<named_profile> made;
-  for (std::size_t row = 0; row < all.rows.size(); ++row) {
-    named_profile one;
-    if (group != all.columns.end())
-      one.name = all.rows[row][static_cast<std::size_t>(group - all.columns.begin())] + "/";
-    one.name += all.rows[row][name];
+  const auto group = std::ranges::find(rows.columns, "group");
+  const std::size_t name = rows.column("name");
+  std::vector<named_profile> profiles;
+  for (std::size_t row = 0; row < rows.rows.size(); ++row) {
+    named_profile profile;
+    if (group != rows.columns.end())
+      profile.name = rows.rows[row][static_cast<std::size_t>(group - rows.columns.begin())] + "/";
+    profile.name += rows.rows[row][name];
     const auto number = [&](const char* column) {
-      const double value = all.number(row, all.column(column));
+      const double value = rows.number(row, rows.column(column));
       if (!(value >= 0 && value < 1e15))
-        all.refuse(row, fmt::format("{} is {}; it has to be a number of 0 or more", column, value));
+        rows.refuse(row,
+                    fmt::format("{} is {}; it has to be a number of 0 or more", column, value));
       return value;
     };
-    row_profile& p = one.profile;
+    row_profile& p = profile.profile;
     p.rows = std::llround(number("rows"));
     p.cols = std::llround(number("cols"));
     p.nnz = std::llround(number("nnz"));
@@ -41,9 +42,9 @@ std::vector<named_profile> read_profiles(const std::string& path) {
     p.row_max = number("row_max");
     p.row_variance = number("row_variance");
     p.row_mean = p.rows == 0 ? 0 : static_cast<double>(p.nnz) / static_cast<double>(p.rows);
-    made.push_back(std::move(one));
+    profiles.push_back(std::move(profile));
   }
-  return made;
+  return profiles;
 }
 
 }  // namespace untax::sparse

@@ -36,15 +36,15 @@ template <class Value, class Offset, class See>
 void each_row(const csr_view<Value, Offset>& m, std::span<const Value> x, const See& see) {
   for (std::size_t r = 0; r + 1 < m.offsets.size(); ++r) {
     compensated sum;
-    double all = 0;
+    double magnitude = 0;
     for (auto i = static_cast<std::size_t>(m.offsets[r]);
          i < static_cast<std::size_t>(m.offsets[r + 1]); ++i) {
       const double a = m.values[i];
       const double b = x[static_cast<std::size_t>(m.columns[i])];
       sum.add_product(a, b);
-      all += std::abs(a * b);
+      magnitude += std::abs(a * b);
     }
-    see(r, sum.value(), all);
+    see(r, sum.value(), magnitude);
   }
 }
 
@@ -62,10 +62,10 @@ template <class Value, class Offset>
 double spmv_error(const csr_view<Value, Offset>& matrix, double alpha, std::span<const Value> x,
                   double beta, std::span<const Value> before, std::span<const Value> y) {
   double worst = 0;
-  each_row(matrix, x, [&](std::size_t r, double sum, double all) {
+  each_row(matrix, x, [&](std::size_t r, double sum, double magnitude) {
     const double added = beta == 0 ? 0 : beta * static_cast<double>(before[r]);
     const double away = std::abs(static_cast<double>(y[r]) - (alpha * sum + added));
-    const double scale = std::abs(alpha) * all + std::abs(added);
+    const double scale = std::abs(alpha) * magnitude + std::abs(added);
     const double error = away == 0 ? 0 : away / scale;
     // std::max could drop NaN. A result that should be zero has an infinite error.
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);

@@ -68,8 +68,8 @@ tail tail_with(double mean, double square) {
   for (int i = 1; mean < 0.5 && i <= steps; ++i) {
     // Steeper than the power of t that alone has this mean, so a linear part is added.
     const double steep = (1 / mean - 1) * std::pow(1e4, static_cast<double>(i) / steps);
-    const tail one{steep, (0.5 - mean) / (0.5 - 1 / (steep + 1))};
-    if (std::abs(one.square() - square) < std::abs(best.square() - square)) best = one;
+    const tail t{steep, (0.5 - mean) / (0.5 - 1 / (steep + 1))};
+    if (std::abs(t.square() - square) < std::abs(best.square() - square)) best = t;
   }
   return best;
 }
@@ -123,16 +123,16 @@ std::vector<std::int64_t> lengths_of(const row_profile& p, dice& random) {
   lengths.front() = least;
   lengths.back() = most;
   total = 0;
-  for (const std::int64_t one : lengths) total += one;
+  for (const std::int64_t length : lengths) total += length;
   const auto inner = static_cast<std::int64_t>(lengths.size()) - 2;
   while (total != p.nnz && inner > 0) {
     const std::int64_t step = total < p.nnz ? 1 : -1;
     bool moved = false;
     const std::int64_t begin = random.below(inner);
     for (std::int64_t i = 0; i < inner && total != p.nnz; ++i) {
-      std::int64_t& one = lengths[static_cast<std::size_t>(1 + (begin + i) % inner)];
-      if (one + step < least || one + step > most) continue;
-      one += step;
+      std::int64_t& length = lengths[static_cast<std::size_t>(1 + (begin + i) % inner)];
+      if (length + step < least || length + step > most) continue;
+      length += step;
       total += step;
       moved = true;
     }
@@ -168,16 +168,16 @@ void draw(std::int64_t first, std::int64_t count, std::int64_t wanted, dice& ran
 
 csr<double, std::int64_t> twin_of(const row_profile& like, std::int64_t band, std::uint64_t seed) {
   require_possible(like);
-  csr<double, std::int64_t> made;
-  made.rows = like.rows;
-  made.cols = like.cols;
-  if (like.rows == 0) return made;
+  csr<double, std::int64_t> result;
+  result.rows = like.rows;
+  result.cols = like.cols;
+  if (like.rows == 0) return result;
   dice random(seed);
   std::vector<std::int64_t> lengths = lengths_of(like, random);
   for (std::int64_t i = like.rows; i > 1; --i)
     std::swap(lengths[static_cast<std::size_t>(i - 1)],
               lengths[static_cast<std::size_t>(random.below(i))]);
-  made.columns.reserve(static_cast<std::size_t>(like.nnz));
+  result.columns.reserve(static_cast<std::size_t>(like.nnz));
   for (std::int64_t r = 0; r < like.rows; ++r) {
     const std::int64_t length = lengths[static_cast<std::size_t>(r)];
     std::int64_t first = 0;
@@ -188,11 +188,11 @@ csr<double, std::int64_t> twin_of(const row_profile& like, std::int64_t band, st
           static_cast<double>(r) * static_cast<double>(like.cols) / static_cast<double>(like.rows));
       first = std::clamp<std::int64_t>(place - count / 2, 0, like.cols - count);
     }
-    draw(first, count, length, random, made.columns);
-    made.offsets.push_back(made.offsets.back() + length);
+    draw(first, count, length, random, result.columns);
+    result.offsets.push_back(result.offsets.back() + length);
   }
-  for (std::size_t i = 0; i < made.columns.size(); ++i) made.values.push_back(random.value());
-  return made;
+  for (std::size_t i = 0; i < result.columns.size(); ++i) result.values.push_back(random.value());
+  return result;
 }
 
 }  // namespace untax::sparse

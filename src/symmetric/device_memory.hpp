@@ -69,6 +69,6 @@ struct device_shares {
 [[nodiscard]] std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int rank,
                                                                  int device,
                                                                  std::unique_ptr<device_share> mine,
-                                                                 const device_shares& all);
+                                                                 const device_shares& shares);
 
 }  // namespace untax

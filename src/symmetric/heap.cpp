@@ -85,23 +85,23 @@ symmetric_heap::blocks::iterator symmetric_heap::block_at(const void* local) noe
 }
 
 void symmetric_heap::free_bytes(const void* local) {
-  const auto found = block_at(local);
-  if (found == blocks_.end() || !found->second.taken || found->second.retired) {
+  const auto block = block_at(local);
+  if (block == blocks_.end() || !block->second.taken || block->second.retired) {
     throw error(
         errc::invalid_argument,
         fmt::format("rank {}: {} is not an allocation of its symmetric heap, or was freed already",
                     rank_, local));
   }
-  tell(fmt::format("free \"{}\" ({} bytes)", found->second.label, found->second.bytes));
-  if (guards_) check_guard(found->first, found->second);
-  release(found);
+  tell(fmt::format("free \"{}\" ({} bytes)", block->second.label, block->second.bytes));
+  if (guards_) check_guard(block->first, block->second);
+  release(block);
 }
 
 void symmetric_heap::retire_bytes(const void* local) noexcept {
-  const auto found = block_at(local);
-  if (found == blocks_.end() || !found->second.taken || found->second.retired) return;
-  found->second.retired = true;
-  retired_ += found->second.span;
+  const auto block = block_at(local);
+  if (block == blocks_.end() || !block->second.taken || block->second.retired) return;
+  block->second.retired = true;
+  retired_ += block->second.span;
 }
 
 void symmetric_heap::reclaim() {
@@ -181,11 +181,11 @@ std::size_t symmetric_heap::largest_free() const noexcept {
 }
 
 std::vector<heap_use> symmetric_heap::uses() const {
-  std::vector<heap_use> found;
+  std::vector<heap_use> result;
   for (const auto& [offset, b] : blocks_) {
-    if (b.taken) found.push_back({b.label, offset, b.bytes});
+    if (b.taken) result.push_back({b.label, offset, b.bytes});
   }
-  return found;
+  return result;
 }
 
 std::optional<heap_use> symmetric_heap::use_at(std::size_t offset) const {

@@ -19,8 +19,8 @@ struct watched_heaps {
 };
 
 watched_heaps& watched() {
-  static watched_heaps all;
-  return all;
+  static watched_heaps heaps;
+  return heaps;
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ void stream_pool::give_back(int device, handle stream) noexcept {
 
 int stream_pool::made(int device) const {
   const std::lock_guard lock(mutex_);
-  const auto found = devices_.find(device);
-  return found == devices_.end() ? 0 : static_cast<int>(found->second.all.size());
+  const auto match = devices_.find(device);
+  return match == devices_.end() ? 0 : static_cast<int>(match->second.all.size());
 }
 
 }  // namespace untax

@@ -157,9 +157,9 @@ std::size_t segment::matching(int rank, const std::byte* at, std::byte value,
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t part = std::min(bytes - done, copy.size());
     devices_->read(rank, copy.data(), at + done, part);
-    const auto found = std::find_if(copy.begin(), copy.begin() + part, differs);
-    done += static_cast<std::size_t>(found - copy.begin());
-    if (found != copy.begin() + part) return done;
+    const auto match = std::find_if(copy.begin(), copy.begin() + part, differs);
+    done += static_cast<std::size_t>(match - copy.begin());
+    if (match != copy.begin() + part) return done;
   }
   return bytes;
 }

@@ -26,18 +26,18 @@ std::string subject_of(const tax_report& report) {
                      report.tensor_parallel == 1 ? "" : "s", report.tokens, name_of(report.type));
 }
 
-std::string ratio(double here, double there) {
-  return there > 0 && here > 0 ? fmt::format("{:.2f}", here / there) : "";
+std::string ratio(double first, double second) {
+  return second > 0 && first > 0 ? fmt::format("{:.2f}", first / second) : "";
 }
 
 }  // namespace
 
-std::string render_comparison(const tax_report& here, const tax_report& there, int width,
+std::string render_comparison(const tax_report& first, const tax_report& second, int width,
                               text_style style) {
-  check(here);
-  check(there);
-  const tax_breakdown mine = layer_total(here);
-  const tax_breakdown other = layer_total(there);
+  check(first);
+  check(second);
+  const tax_breakdown mine = layer_total(first);
+  const tax_breakdown other = layer_total(second);
   const time_unit unit = unit_for(std::max(mine.total(), other.total()));
   text_table table({{"of a layer, or operator"},
                     {fmt::format("this, {}", unit.name), align::right},
@@ -56,10 +56,10 @@ std::string render_comparison(const tax_report& here, const tax_report& there, i
   line("E4, best fused", mine.bound + mine.remainder, other.bound + other.remainder);
   table.rule();
   bool differs = false;
-  for (const tax_row& row : here.rows) {
+  for (const tax_row& row : first.rows) {
     const auto same = std::ranges::find_if(
-        there.rows, [&](const tax_row& one) { return one.op.name == row.op.name; });
-    if (same == there.rows.end()) {
+        second.rows, [&](const tax_row& r) { return r.op.name == row.op.name; });
+    if (same == second.rows.end()) {
       table.add({row.op.name + ": the other has none"});
       continue;
     }
@@ -70,8 +70,8 @@ std::string render_comparison(const tax_report& here, const tax_report& there, i
            row.step(id)->time.median, same->step(id)->time.median);
     }
   }
-  std::string text = wrapped("this:  " + subject_of(here) + "; " + place_of(here), width);
-  text += wrapped("other: " + subject_of(there) + "; " + place_of(there), width);
+  std::string text = wrapped("this:  " + subject_of(first) + "; " + place_of(first), width);
+  text += wrapped("other: " + subject_of(second) + "; " + place_of(second), width);
   text += table.render(width, style.utf8);
   if (differs) text += wrapped("A * marks operations whose shape or type differs.", width);
   return text;

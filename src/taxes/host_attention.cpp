@@ -65,9 +65,9 @@ class attention_alone {
 }  // namespace
 
 std::size_t host_attention_runs(int ranks) noexcept {
-  const auto there = std::ranges::count_if(
+  const auto keys_held = std::ranges::count_if(
       variants, [&](const attention_variant& v) { return is_there(v, ranks); });
-  return static_cast<std::size_t>(there) + alone_patterns.size();
+  return static_cast<std::size_t>(keys_held) + alone_patterns.size();
 }
 
 flash_decode_options alone_like(const flash_decode_plan& fused, pattern how) {

@@ -32,19 +32,19 @@ std::vector<gemm_variant> variants_of(const operator_entry& entry, int workers, 
     o.workers = workers;
     return o;
   };
-  std::vector<gemm_variant> all = {
+  std::vector<gemm_variant> variants = {
       {"E0", "bulk_library, eager", options(pattern::bulk_library, launch_mode::eager)},
       {"E1", "bulk_library, graph", options(pattern::bulk_library, launch_mode::graph)},
       {"E2", "bulk_synchronous, graph", options(pattern::bulk_synchronous, launch_mode::graph)},
       {"E3", "producer_consumer", options(pattern::producer_consumer, launch_mode::graph)},
       {"E4", "fused_sequential", options(pattern::fused_sequential, launch_mode::graph)},
       {"E4", "fused_specialized", options(pattern::fused_specialized, launch_mode::graph)}};
-  if (ranks == 1) std::erase_if(all, [](const gemm_variant& v) { return v.step == "E3"; });
+  if (ranks == 1) std::erase_if(variants, [](const gemm_variant& v) { return v.step == "E3"; });
   if (entry.gathers) {
-    all.push_back({"E4", "fused_specialized, pull",
-                   options(pattern::fused_specialized, launch_mode::graph, direction::pull)});
+    variants.push_back({"E4", "fused_specialized, pull",
+                        options(pattern::fused_specialized, launch_mode::graph, direction::pull)});
   }
-  return all;
+  return variants;
 }
 
 tax_row measure_gemm(const layer_operation& op, const ablation_options& options) {
@@ -66,11 +66,11 @@ tax_row measure_gemm(const layer_operation& op, const ablation_options& options)
         for (const gemm_variant& v : variants) {
           const trace_label label(label_of(op, v.step, v.name));
           ops.push_back(entry.make(w, problem, v.options));
-          runnable* one = ops.back().get();
-          const matrix own = one->result();
+          runnable* added = ops.back().get();
+          const matrix own = added->result();
           const matrix c = own.data != nullptr ? own : inputs.result();
-          steps.add(v.step, v.name, [one, &inputs, c] {
-            one->run(as_const(inputs.a()), as_const(inputs.weights()), c, {});
+          steps.add(v.step, v.name, [added, &inputs, c] {
+            added->run(as_const(inputs.a()), as_const(inputs.weights()), c, {});
           });
         }
         // The last variant is a fused one.

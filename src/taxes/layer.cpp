@@ -60,8 +60,8 @@ class operation_list {
   /// Adds an operation that ends with a sum over ranks.
   void sum(std::string name, std::int64_t global_k, std::int64_t layers) {
     const auto target = reduces_ ? reduce_target::everywhere : reduce_target::owner;
-    const auto by = std::ranges::find(operators(), target, &operator_entry::sums_to);
-    add(std::move(name), by->name, model_.hidden, global_k, layers);
+    const auto entry = std::ranges::find(operators(), target, &operator_entry::sums_to);
+    add(std::move(name), entry->name, model_.hidden, global_k, layers);
   }
   void attend(std::int64_t keys_of_rank) {
     const attention_heads heads{model_.heads, model_.kv_heads, model_.head_dim};

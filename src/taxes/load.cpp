@@ -23,8 +23,8 @@ double busy_seconds(const std::filesystem::path& file) {
   std::string name;
   double ticks[8] = {};
   if (!(stream >> name) || name != "cpu") return -1;
-  for (double& one : ticks) {
-    if (!(stream >> one)) return -1;
+  for (double& tick : ticks) {
+    if (!(stream >> tick)) return -1;
   }
   const double busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7];
   return busy / static_cast<double>(sysconf(_SC_CLK_TCK));

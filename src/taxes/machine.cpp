@@ -29,7 +29,7 @@ std::string first_line(const path& file) {
 // occurs.
 std::string proc_field(const path& file, std::string_view key, int* occurrences = nullptr) {
   std::ifstream stream(file);
-  std::string found;
+  std::string value;
   for (std::string line; std::getline(stream, line);) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
@@ -38,9 +38,9 @@ std::string proc_field(const path& file, std::string_view key, int* occurrences 
     if (name != key) continue;
     if (occurrences != nullptr) ++*occurrences;
     const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
-    if (found.empty() && begin != std::string::npos) found = line.substr(begin);
+    if (value.empty() && begin != std::string::npos) value = line.substr(begin);
   }
-  return found;
+  return value;
 }
 
 // The leading number of `text`, unless it says that there is no limit ("max", -1, nothing).

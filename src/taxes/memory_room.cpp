@@ -58,10 +58,10 @@ void require_room(std::string_view what, const memory_need& need, const memory_r
                   const std::vector<remedy>& remedies, std::string_view otherwise) {
   if (need.total() <= room.bytes) return;
   std::string advice;
-  for (const remedy& one : remedies) {
-    if (one.need.total() > room.bytes) continue;
-    advice += fmt::format("{}{}, which needs {}", advice.empty() ? "" : ", or ", one.text,
-                          memory_text(one.need.total()));
+  for (const remedy& r : remedies) {
+    if (r.need.total() > room.bytes) continue;
+    advice += fmt::format("{}{}, which needs {}", advice.empty() ? "" : ", or ", r.text,
+                          memory_text(r.need.total()));
   }
   throw error(errc::out_of_memory,
               fmt::format("{} needs {} of memory ({}), and {} is there {}; {}", what,

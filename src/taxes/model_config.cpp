@@ -66,16 +66,16 @@ std::int64_t moe_layers(const config_reader& config, std::int64_t layers) {
   if (config.has("first_k_dense_replace")) {
     const std::int64_t dense = config.count("first_k_dense_replace", layers);
     const std::int64_t every = config.optional_size("moe_layer_freq", layers).value_or(1);
-    std::int64_t found = 0;
-    for (std::int64_t i = dense; i < layers; ++i) found += i % every == 0 ? 1 : 0;
-    return found;
+    std::int64_t value = 0;
+    for (std::int64_t i = dense; i < layers; ++i) value += i % every == 0 ? 1 : 0;
+    return value;
   }
   const std::int64_t every = config.optional_size("decoder_sparse_step", layers).value_or(1);
-  std::int64_t found = 0;
+  std::int64_t value = 0;
   for (std::int64_t i = 0; i < layers; ++i) {
-    found += (i + 1) % every == 0 && !config.list_contains("mlp_only_layers", i) ? 1 : 0;
+    value += (i + 1) % every == 0 && !config.list_contains("mlp_only_layers", i) ? 1 : 0;
   }
-  return found;
+  return value;
 }
 
 std::optional<expert_config> expert_fields(const config_reader& config, const model_config& model) {

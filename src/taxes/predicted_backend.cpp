@@ -67,7 +67,7 @@ class predicted_backend final : public tax_backend {
     if (is_attention(op)) {
       row.compute = time_of(c, "local");
       row.link = exactly(m.seconds_to_send(attention_bytes_sent(op, ranks_), ranks_));
-      for (const char* by : attention_ways) add(row, c, by);
+      for (const char* way : attention_ways) add(row, c, way);
     } else {
       row.compute = time_of(c, "GEMM alone");
       const spread library = time_of(c, "cuBLASLt alone");
@@ -78,9 +78,9 @@ class predicted_backend final : public tax_backend {
                         operator_named(op.operator_name).bytes_sent(problem_of(op), ranks_, rank));
       row.link = exactly(m.seconds_to_send(sent, ranks_));
       if (operator_named(op.operator_name).sums_to) {
-        for (const char* by : sum_ways) add(row, c, by);
+        for (const char* way : sum_ways) add(row, c, way);
       } else {
-        for (const char* by : gemm_ways) add(row, c, by);
+        for (const char* way : gemm_ways) add(row, c, way);
       }
     }
     std::ranges::sort(row.steps, {}, &tax_step::id);
@@ -94,8 +94,9 @@ class predicted_backend final : public tax_backend {
     std::vector<std::string> named;
     for (const auto& [name, ways] : ways_) {
       if (ways.uncalibrated.empty()) continue;
-      const bool all = ways.uncalibrated.size() == ways.own.size();
-      named.push_back(all ? "the patterns of " + name
+      const bool uncalibrated = ways.uncalibrated.size() == ways.own.size();
+      named.push_back(uncalibrated
+                          ? "the patterns of " + name
                           : fmt::format("{} of {}", fmt::join(ways.uncalibrated, ", "), name));
     }
     if (!named.empty()) {
@@ -133,20 +134,20 @@ class predicted_backend final : public tax_backend {
     }
     return c;
   }
-  spread time_of(timed_case c, const char* by) {
-    c.by = by;
+  spread time_of(timed_case c, const char* way) {
+    c.by = way;
     std::vector<double> seconds;
     for (predictor& p : seeds_) seconds.push_back(p.predict(c).seconds);
     return spread_of(std::move(seconds));
   }
-  void add(tax_row& row, const timed_case& c, const std::string& by) {
-    const bool eager = by.ends_with(" eager");
-    const std::string how = by.substr(0, by.find(' '));
+  void add(tax_row& row, const timed_case& c, const std::string& way) {
+    const bool eager = way.ends_with(" eager");
+    const std::string how = way.substr(0, way.find(' '));
     const std::string id = eager ? "E0" : step_of(pattern_of(how));
-    add_step(row, id, how + (eager ? ", eager" : ", graph"), time_of(c, by.c_str()));
+    add_step(row, id, how + (eager ? ", eager" : ", graph"), time_of(c, way.c_str()));
     timed_case same = c;
-    same.by = by;
-    if (by.starts_with("bulk_library")) return;
+    same.by = way;
+    if (way.starts_with("bulk_library")) return;
     known_ways& ways = ways_[c.op];
     ways.own.insert(how);
     if (!seeds_.front().known().knows(predictor::key_of(same).what)) ways.uncalibrated.insert(how);

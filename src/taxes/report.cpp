@@ -99,9 +99,10 @@ std::vector<int> anchors_of(const tax_row& row, const tax_report& report) noexce
   std::vector<int> anchors;
   for (std::size_t i = 0; i < step_ids.size(); ++i) {
     // One rank sends nothing, so its E3 is its E2.
-    const bool there = row.step(step_ids[i]) != nullptr || (i == e3 && report.tensor_parallel == 1);
+    const bool measured =
+        row.step(step_ids[i]) != nullptr || (i == e3 && report.tensor_parallel == 1);
     const bool outside = i == e3 && row.step("E3") != nullptr && is_outside(times, report.repeats);
-    if (there && !outside) anchors.push_back(static_cast<int>(i));
+    if (measured && !outside) anchors.push_back(static_cast<int>(i));
   }
   return anchors;
 }
@@ -141,9 +142,9 @@ void tax_breakdown::add(const tax_breakdown& other, double times) noexcept {
 double tax_row::bound() const noexcept { return std::max(compute.median, link.median); }
 
 const tax_step* tax_row::step(std::string_view id) const noexcept {
-  const auto found =
-      std::find_if(steps.begin(), steps.end(), [&](const tax_step& one) { return one.id == id; });
-  return found == steps.end() ? nullptr : &*found;
+  const auto match = std::find_if(steps.begin(), steps.end(),
+                                  [&](const tax_step& entry) { return entry.id == id; });
+  return match == steps.end() ? nullptr : &*match;
 }
 
 tax_breakdown tax_row::breakdown(const tax_report& report) const noexcept {
@@ -197,14 +198,14 @@ std::string tax_row::why_joint(const tax_report& report) const {
   std::string text;
   std::string_view before = step_ids[0];
   for (std::size_t i = 1; i + 1 < step_ids.size(); ++i) {
-    const bool there = step(step_ids[i]) != nullptr;
+    const bool measured = step(step_ids[i]) != nullptr;
     if (std::ranges::find(anchors, static_cast<int>(i)) == anchors.end()) {
       text += fmt::format(
           "{}{} {}, so {} and {} are not separable here", text.empty() ? "" : "; ", step_ids[i],
-          there ? fmt::format("is not between {} and E4", before) : "was not measured",
+          measured ? fmt::format("is not between {} and E4", before) : "was not measured",
           tax_parts[i - 1].title, tax_parts[i].title);
     }
-    if (there) before = step_ids[i];
+    if (measured) before = step_ids[i];
   }
   return text;
 }

@@ -202,10 +202,10 @@ std::string traced_section(const tax_report& report) {
   for (std::size_t i = 0; i < trace_parts; ++i)
     out += fmt::format("<th scope=\"col\">{}</th>", name_of(static_cast<trace_part>(i)));
   out += "</tr></thead>\n<tbody>\n";
-  const auto line = [&](const std::string& name, const std::string& of,
+  const auto line = [&](const std::string& name, const std::string& whole,
                         const trace_breakdown& parts) {
     out += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"words\">{}</td><td>{}</td>",
-                       escaped(name), of, figure(parts.total(), unit));
+                       escaped(name), whole, figure(parts.total(), unit));
     for (const double seconds : parts.seconds)
       out += fmt::format("<td>{}</td>", figure(seconds, unit));
     out += "</tr>\n";
@@ -224,7 +224,8 @@ std::string traced_section(const tax_report& report) {
   out += differences.empty() ? "<p class=\"hint\">Ablation and trace differ by no more than 5 % of "
                                "E0.</p>\n"
                              : "<ul class=\"notes\">\n";
-  for (const std::string& one : differences) out += fmt::format("<li>{}</li>\n", escaped(one));
+  for (const std::string& difference : differences)
+    out += fmt::format("<li>{}</li>\n", escaped(difference));
   return out + (differences.empty() ? "</section>\n" : "</ul></section>\n");
 }
 

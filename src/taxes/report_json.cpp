@@ -93,9 +93,9 @@ json from_row(const tax_row& row, const tax_report& report) {
   if (!why.empty()) out["not_separable"] = why;
   out["verdict"] = from_verdict(verdict_of(row, report));
   for (const traced_step& step : row.traced) {
-    json one = {{"id", step.id}, {"path", from_trace(step.path)}, {"cause", step.cause}};
-    for (const trace_breakdown& rank : step.ranks) one["ranks"].push_back(from_trace(rank));
-    out["trace"].push_back(std::move(one));
+    json object = {{"id", step.id}, {"path", from_trace(step.path)}, {"cause", step.cause}};
+    for (const trace_breakdown& rank : step.ranks) object["ranks"].push_back(from_trace(rank));
+    out["trace"].push_back(std::move(object));
   }
   return out;
 }
@@ -143,9 +143,9 @@ tax_row to_row(const json& in) {
   row.compute = to_spread(in, "compute_seconds", "compute_spread");
   row.link = to_spread(in, "link_seconds", "link_spread");
   if (!in.contains("trace")) return row;
-  for (const json& one : in.at("trace")) {
-    traced_step step{one.at("id"), to_trace(one.at("path")), {}, one.at("cause")};
-    for (const json& rank : one.at("ranks")) step.ranks.push_back(to_trace(rank));
+  for (const json& object : in.at("trace")) {
+    traced_step step{object.at("id"), to_trace(object.at("path")), {}, object.at("cause")};
+    for (const json& rank : object.at("ranks")) step.ranks.push_back(to_trace(rank));
     row.traced.push_back(std::move(step));
   }
   return row;
@@ -228,9 +228,9 @@ std::string to_json(const tax_report& report) {
   out["rows"] = json::array();
   for (const tax_row& row : report.rows) out["rows"].push_back(from_row(row, report));
   for (const auto& [op, reason] : report.unmeasured) {
-    json one = from_operation(op);
-    one["reason"] = reason;
-    out["unmeasured"].push_back(std::move(one));
+    json object = from_operation(op);
+    object["reason"] = reason;
+    out["unmeasured"].push_back(std::move(object));
   }
   if (!report.one_operator) {
     out["average_layer"] = from_breakdown(layer_total(report));
@@ -239,7 +239,8 @@ std::string to_json(const tax_report& report) {
   }
   out["verdict"] = from_verdict(verdict_of(report));
   out["finding"] = finding(report);
-  for (const std::string& one : trace_differences(report)) out["trace_differences"].push_back(one);
+  for (const std::string& difference : trace_differences(report))
+    out["trace_differences"].push_back(difference);
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -253,8 +254,8 @@ tax_report from_json(std::string_view text) {
     report.type = type_from(in.at("dtype").get<std::string>());
     for (const json& row : in.at("rows")) report.rows.push_back(to_row(row));
     if (in.contains("unmeasured")) {
-      for (const json& one : in.at("unmeasured"))
-        report.unmeasured.push_back({to_operation(one), one.at("reason")});
+      for (const json& object : in.at("unmeasured"))
+        report.unmeasured.push_back({to_operation(object), object.at("reason")});
     }
   } catch (const json::exception& wrong) {
     throw error(errc::invalid_argument,

@@ -50,8 +50,8 @@ class picture {
     out_ += text_at(margin, at_, kind, text);
   }
   /// Lines of at most `columns` characters.
-  void paragraph(std::string_view all) {
-    const std::string lines = wrapped(all, columns);
+  void paragraph(std::string_view whole) {
+    const std::string lines = wrapped(whole, columns);
     for (std::size_t begin = 0; begin < lines.size();) {
       const std::size_t end = lines.find('\n', begin);
       text(std::string_view(lines).substr(begin, end - begin), "small");

@@ -162,8 +162,9 @@ std::string traced_table(const tax_report& report, const time_unit& unit, int wi
   for (std::size_t i = 0; i < trace_parts; ++i)
     columns.push_back({std::string(name_of(static_cast<trace_part>(i))), align::right});
   text_table table(columns, 2);
-  const auto line = [&](std::string name, std::string of, const trace_breakdown& parts) {
-    std::vector<std::string> cells = {std::move(name), std::move(of), in_unit(parts.total(), unit)};
+  const auto line = [&](std::string name, std::string whole, const trace_breakdown& parts) {
+    std::vector<std::string> cells = {std::move(name), std::move(whole),
+                                      in_unit(parts.total(), unit)};
     for (const double seconds : parts.seconds) cells.push_back(in_unit(seconds, unit));
     table.add(std::move(cells));
   };
@@ -194,7 +195,7 @@ std::string traced_text(const tax_report& report, const time_unit& unit, int wid
       "\n" + wrapped(differences.empty() ? "Ablation and trace differ by no more than 5 % of E0."
                                          : "Ablation and trace differ by more than 5 % of E0 here:",
                      width);
-  for (const std::string& one : differences) text += listed(one, width);
+  for (const std::string& difference : differences) text += listed(difference, width);
   return text;
 }
 

@@ -29,18 +29,18 @@ bool is_known(const layer_operation& op) {
 memory_need gemm_on_host(const layer_operation& op, const ablation_options& options) {
   const operator_entry& entry = operator_named(op.operator_name);
   const gemm_problem problem = problem_of(op);
-  memory_need all;
+  memory_need need;
   for (int rank = 0; rank < options.ranks; ++rank) {
     const memory_need operands = operands_need(entry, problem, options.ranks, rank);
-    all += operands;
-    all.activations += operands.activations;
+    need += operands;
+    need.activations += operands.activations;
     for (const pattern how : host_patterns) {
-      all += operator_need(entry, problem, {.how = how, .workers = options.workers}, options.ranks,
-                           rank);
+      need += operator_need(entry, problem, {.how = how, .workers = options.workers}, options.ranks,
+                            rank);
     }
-    all.work_space += 2 * entry.bytes_sent(problem, options.ranks, rank);
+    need.work_space += 2 * entry.bytes_sent(problem, options.ranks, rank);
   }
-  return all;
+  return need;
 }
 
 memory_need gemm_on_gpu(const layer_operation& op, const ablation_options& options) {

@@ -39,13 +39,13 @@ std::string fitted(std::string_view text, std::size_t width, text_table::align s
 // The lines that `text` takes in a column; an empty text takes one.
 std::vector<std::string> broken(std::string_view text, std::size_t width) {
   const std::string lines = wrapped(text, static_cast<int>(width));
-  std::vector<std::string> all;
+  std::vector<std::string> result;
   for (std::size_t begin = 0; begin < lines.size();) {
     const std::size_t end = lines.find('\n', begin);
-    all.push_back(lines.substr(begin, end - begin));
+    result.push_back(lines.substr(begin, end - begin));
     begin = end + 1;
   }
-  return all;
+  return result;
 }
 
 std::size_t with_gaps(const std::vector<std::size_t>& wide) {
@@ -59,8 +59,8 @@ std::size_t columns_of(std::string_view text) noexcept {
 }
 
 std::string wrapped(std::string_view text, int width, std::string_view indent) {
-  const auto all = static_cast<std::size_t>(std::max(width, 1));
-  const std::size_t room = all > indent.size() ? all - indent.size() : 1;
+  const auto available = static_cast<std::size_t>(std::max(width, 1));
+  const std::size_t room = available > indent.size() ? available - indent.size() : 1;
   std::string out;
   std::string line;
   const auto flush = [&] {
@@ -137,8 +137,8 @@ std::vector<std::size_t> text_table::widths_within(std::size_t limit) const {
       auto widest = wide.end();
       for (std::size_t c = 0; c < wide.size(); ++c) {
         if (columns_[c].side != side || wide[c] <= least[c]) continue;
-        const auto here = wide.begin() + static_cast<std::ptrdiff_t>(c);
-        if (widest == wide.end() || *here > *widest) widest = here;
+        const auto column = wide.begin() + static_cast<std::ptrdiff_t>(c);
+        if (widest == wide.end() || *column > *widest) widest = column;
       }
       if (widest == wide.end()) return;
       --*widest;

@@ -44,12 +44,12 @@ double timed_run(world& w, const std::function<void()>& run, const symmetric<int
   for (int peer = 0; peer < w.size(); ++peer)
     *intervals.at(peer, static_cast<std::size_t>(w.rank())) = mine;
   w.barrier();
-  interval all = *intervals.local();
+  interval span = *intervals.local();
   for (int rank = 1; rank < w.size(); ++rank) {
-    const interval& one = *intervals.local(static_cast<std::size_t>(rank));
-    all = {std::min(all.begin, one.begin), std::max(all.end, one.end)};
+    const interval& rank_interval = *intervals.local(static_cast<std::size_t>(rank));
+    span = {std::min(span.begin, rank_interval.begin), std::max(span.end, rank_interval.end)};
   }
-  return static_cast<double>(all.end - all.begin) * 1e-9;
+  return static_cast<double>(span.end - span.begin) * 1e-9;
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct tax_of_trace {
 
 const std::array<tax_of_trace, 3>& taxes_of_trace() {
   using enum trace_part;
-  static const std::array<tax_of_trace, 3> all = {
+  static const std::array<tax_of_trace, 3> taxes = {
       {{&tax_breakdown::launch, "launch tax", "E0", "E1", {launch}},
        {&tax_breakdown::bulk_synchronous,
         "bulk-synchronous tax",
@@ -36,12 +36,12 @@ const std::array<tax_of_trace, 3>& taxes_of_trace() {
         "E3",
         {late_peer, in_flight, tail, idle, entry}},
        {&tax_breakdown::locality, "locality tax", "E3", "E4", {movement, compute}}}};
-  return all;
+  return taxes;
 }
 
 const traced_step* traced(const tax_row& row, const char* id) {
-  const auto found = std::ranges::find(row.traced, id, &traced_step::id);
-  return found == row.traced.end() ? nullptr : &*found;
+  const auto match = std::ranges::find(row.traced, id, &traced_step::id);
+  return match == row.traced.end() ? nullptr : &*match;
 }
 
 bool belongs(const tax_of_trace& tax, trace_part part) {
@@ -83,8 +83,8 @@ const tax_row* largest(const tax_report& report) {
   const auto time = [](const tax_row& row) {
     return row.step("E0")->time.median * static_cast<double>(row.op.occurrences());
   };
-  const auto found = std::ranges::max_element(report.rows, {}, time);
-  return found == report.rows.end() ? nullptr : &*found;
+  const auto match = std::ranges::max_element(report.rows, {}, time);
+  return match == report.rows.end() ? nullptr : &*match;
 }
 
 }  // namespace
@@ -107,14 +107,14 @@ void add_traces(tax_report& report, const trace_record& record) {
 }
 
 std::vector<std::string> trace_differences(const tax_report& report) {
-  std::vector<std::string> all;
+  std::vector<std::string> texts;
   for (const tax_row& row : report.rows) {
     for (const tax_of_trace& tax : taxes_of_trace()) {
       std::string text = difference(report, row, tax);
-      if (!text.empty()) all.push_back(std::move(text));
+      if (!text.empty()) texts.push_back(std::move(text));
     }
   }
-  return all;
+  return texts;
 }
 
 }  // namespace untax

@@ -85,9 +85,9 @@ tax_verdict verdict_of(const tax_report& report) {
   tax_verdict v = judge(layer_total(report), layer_uncertainty(report));
   bool unknown = false;
   for (const tax_row& row : report.rows) {
-    const bound_state one = verdict_of(row, report).bound;
-    if (one == bound_state::invalid) v.bound = one;
-    unknown = unknown || one == bound_state::unknown;
+    const bound_state state = verdict_of(row, report).bound;
+    if (state == bound_state::invalid) v.bound = state;
+    unknown = unknown || state == bound_state::unknown;
   }
   if (unknown && v.bound != bound_state::invalid) v.bound = bound_state::unknown;
   if (v.bound == bound_state::invalid || v.bound == bound_state::unknown) v.over_bound = 0;

@@ -86,25 +86,25 @@ class reader {
                          shown(data.at("format_version")), trace_format::name,
                          trace_format::number));
     }
-    for (const json& one : data.at("operators")) {
+    for (const json& object : data.at("operators")) {
       traced_operator op;
-      op.id = from_hex(one.at("id"));
-      op.world = from_hex(one.at("world"));
-      op.name = one.at("name");
-      op.label = one.at("label");
-      op.ranks = small(one.at("ranks"), 1, trace_format::processes_of_world - 1);
-      op.rank = small(one.at("rank"), 0, op.ranks - 1);
+      op.id = from_hex(object.at("id"));
+      op.world = from_hex(object.at("world"));
+      op.name = object.at("name");
+      op.label = object.at("label");
+      op.ranks = small(object.at("ranks"), 1, trace_format::processes_of_world - 1);
+      op.rank = small(object.at("rank"), 0, op.ranks - 1);
       for (const traced_operator& other : record_.operators) {
         if (other.id == op.id && other.ranks != op.ranks)
           refuse(fmt::format("{} has {} ranks, and at another rank {}", op.name, op.ranks,
                              other.ranks));
       }
-      op.workers.resize(static_cast<std::size_t>(small(one.at("workers"), 0, 1 << 16)));
-      op.lost = one.at("lost");
-      for (const json& k : one.at("kernels"))
+      op.workers.resize(static_cast<std::size_t>(small(object.at("workers"), 0, 1 << 16)));
+      op.lost = object.at("lost");
+      for (const json& k : object.at("kernels"))
         op.kernels.push_back({k.at("name"), k.at("stage"), k.at("workers")});
-      if (one.contains("worker_names")) {
-        for (const json& worker : one.at("worker_names"))
+      if (object.contains("worker_names")) {
+        for (const json& worker : object.at("worker_names"))
           op.names.push_back({worker.at("name"), worker.at("block"), worker.at("cluster")});
         if (op.names.size() != op.workers.size())
           refuse(fmt::format("{} workers have {} names", op.workers.size(), op.names.size()));

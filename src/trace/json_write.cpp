@@ -113,9 +113,9 @@ class writer {
     std::vector<std::pair<const trace_span*, std::size_t>> order;
     for (std::size_t i = 0; i < spans.size(); ++i) order.emplace_back(&spans[i], i);
     std::ranges::sort(order, [](const auto& a, const auto& b) {
-      const auto key = [](const auto& one) {
-        const bool lasts = one.first->end > one.first->begin;
-        return std::tuple(one.first->begin, ~one.first->end, lasts ? ~one.second : one.second);
+      const auto key = [](const auto& s) {
+        const bool lasts = s.first->end > s.first->begin;
+        return std::tuple(s.first->begin, ~s.first->end, lasts ? ~s.second : s.second);
       };
       return key(a) < key(b);
     });
@@ -155,16 +155,16 @@ class writer {
 
   /// Writes an arrow from a signal to the wait that it ended.
   void arrow(const traced_operator& op, const trace_span& wait, int process, int thread_number) {
-    const auto found = signals_.signal_of(op, wait);
-    if (!found) return;
-    const trace_span& signal = signals_.at(*found);
+    const auto result = signals_.signal_of(op, wait);
+    if (!result) return;
+    const trace_span& signal = signals_.at(*result);
     const std::uint64_t end =
         std::max({wait.end > wait.begin ? wait.end - 1 : wait.end, signal.begin});
     if (end > wait.end) return;  // clocks of two cores differ by more than the flight
     ++arrows_;
     event(R"({{"ph":"s","cat":"signal","name":"signal","id":{},"pid":{},"tid":{},"ts":{}}})",
-          arrows_, process_of(record_.operators[found->op]),
-          track_of(record_.operators[found->op], found->worker), microseconds(signal.begin));
+          arrows_, process_of(record_.operators[result->op]),
+          track_of(record_.operators[result->op], result->worker), microseconds(signal.begin));
     event(
         R"({{"ph":"f","bp":"e","cat":"signal","name":"signal","id":{},"pid":{},"tid":{},"ts":{}}})",
         arrows_, process, thread_number, microseconds(end));
@@ -179,26 +179,26 @@ class writer {
     data["lost"] = record_.lost();
     data["operators"] = nlohmann::ordered_json::array();
     for (const traced_operator& op : record_.operators) {
-      nlohmann::ordered_json one;
+      nlohmann::ordered_json object;
       // Not as numbers, which do not keep 64 bits in all readers of JSON.
-      one["id"] = fmt::format("{:016x}", op.id);
-      one["world"] = fmt::format("{:016x}", op.world);
-      one["name"] = op.name;
-      one["label"] = op.label;
-      one["rank"] = op.rank;
-      one["ranks"] = op.ranks;
-      one["workers"] = op.workers.size();
-      one["lost"] = op.lost;
+      object["id"] = fmt::format("{:016x}", op.id);
+      object["world"] = fmt::format("{:016x}", op.world);
+      object["name"] = op.name;
+      object["label"] = op.label;
+      object["rank"] = op.rank;
+      object["ranks"] = op.ranks;
+      object["workers"] = op.workers.size();
+      object["lost"] = op.lost;
       if (!op.names.empty()) {
-        one["worker_names"] = nlohmann::ordered_json::array();
+        object["worker_names"] = nlohmann::ordered_json::array();
         for (const trace_worker& worker : op.names)
-          one["worker_names"].push_back(
+          object["worker_names"].push_back(
               {{"name", worker.name}, {"block", worker.block}, {"cluster", worker.cluster}});
       }
-      one["kernels"] = nlohmann::ordered_json::array();
+      object["kernels"] = nlohmann::ordered_json::array();
       for (const trace_kernel& k : op.kernels)
-        one["kernels"].push_back({{"name", k.name}, {"stage", k.stage}, {"workers", k.workers}});
-      data["operators"].push_back(std::move(one));
+        object["kernels"].push_back({{"name", k.name}, {"stage", k.stage}, {"workers", k.workers}});
+      data["operators"].push_back(std::move(object));
     }
     return data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }

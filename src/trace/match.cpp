@@ -27,9 +27,9 @@ std::optional<span_place> signal_index::signal_of(const traced_operator& op,
   if (wait.counter < 0) return std::nullopt;
   std::optional<span_place> last;
   for (int reader = 0; reader < wait.count; ++reader) {
-    const auto found = places_.find(key_of(op.id, wait.owner, wait.counter + reader, wait.number));
-    if (found == places_.end()) return std::nullopt;
-    if (!last || at(found->second).begin > at(*last).begin) last = found->second;
+    const auto match = places_.find(key_of(op.id, wait.owner, wait.counter + reader, wait.number));
+    if (match == places_.end()) return std::nullopt;
+    if (!last || at(match->second).begin > at(*last).begin) last = match->second;
   }
   return last;
 }

@@ -20,13 +20,14 @@ bool lies_in(const trace_span& inner, const trace_span& outer) {
 
 }  // namespace
 
-std::vector<const trace_span*> within(const std::vector<trace_span>& all, const trace_span& outer) {
-  std::vector<const trace_span*> found;
-  auto it = std::ranges::lower_bound(all, outer.begin, {}, &trace_span::end);
-  for (; it != all.end() && it->end <= outer.end; ++it) {
-    if (lies_in(*it, outer)) found.push_back(&*it);
+std::vector<const trace_span*> within(const std::vector<trace_span>& spans,
+                                      const trace_span& outer) {
+  std::vector<const trace_span*> inside;
+  auto it = std::ranges::lower_bound(spans, outer.begin, {}, &trace_span::end);
+  for (; it != spans.end() && it->end <= outer.end; ++it) {
+    if (lies_in(*it, outer)) inside.push_back(&*it);
   }
-  return found;
+  return inside;
 }
 
 /// One worker's time from `begin` to `end`, in order and without gaps.

@@ -20,8 +20,8 @@ struct piece {
   const trace_span* wait = nullptr;  ///< of late_peer and in_flight
 };
 
-/// The spans of `all` that lie in `outer`. `all` has to be sorted by ends.
-[[nodiscard]] std::vector<const trace_span*> within(const std::vector<trace_span>& all,
+/// The spans of `spans` that lie in `outer`. `spans` has to be sorted by ends.
+[[nodiscard]] std::vector<const trace_span*> within(const std::vector<trace_span>& spans,
                                                     const trace_span& outer);
 
 class worker_time;

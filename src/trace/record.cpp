@@ -40,10 +40,10 @@ std::uint64_t events_of(const std::vector<trace_span>& spans) {
 
 std::vector<trace_event> trace_ring::events() const {
   const std::uint64_t first = lost();
-  std::vector<trace_event> all;
-  all.reserve(static_cast<std::size_t>(noted_ - first));
-  for (std::uint64_t i = first; i < noted_; ++i) all.push_back(events_[i % capacity_]);
-  return all;
+  std::vector<trace_event> trace_events;
+  trace_events.reserve(static_cast<std::size_t>(noted_ - first));
+  for (std::uint64_t i = first; i < noted_; ++i) trace_events.push_back(events_[i % capacity_]);
+  return trace_events;
 }
 
 std::vector<trace_span> spans_of(const std::vector<trace_event>& events) {

@@ -49,10 +49,10 @@ class path_walk {
   }
 
   void step() {
-    const rank_time& here = ranks_[rank_];
+    const rank_time& own_time = ranks_[rank_];
     // A rank that has not yet called keeps the others waiting.
-    if (time_ <= here.call().begin) return take(account_.begin, trace_part::entry);
-    const piece* now = here.before(worker_, time_);
+    if (time_ <= own_time.call().begin) return take(account_.begin, trace_part::entry);
+    const piece* now = own_time.before(worker_, time_);
     if (now == nullptr) return take(account_.begin, trace_part::idle);
     if (now->part == trace_part::idle && go_to_busy(*now)) return;
     if (now->part == trace_part::launch || now->part == trace_part::tail) {
@@ -88,16 +88,16 @@ class path_walk {
   /// waits for. The path goes back to the last moment at which one of these was busy, and goes on
   /// there. False if none was busy since this warp has been idle.
   bool go_to_busy(const piece& now) {
-    const rank_time& here = ranks_[rank_];
-    if (here.op().names.empty()) return false;
+    const rank_time& own_time = ranks_[rank_];
+    if (own_time.op().names.empty()) return false;
     std::uint64_t latest = now.begin;
     std::size_t busy = worker_;
-    const trace_worker& me = here.op().names[worker_];
-    for (std::size_t w = 0; w < here.workers().size(); ++w) {
-      const trace_worker& other = here.op().names[w];
+    const trace_worker& me = own_time.op().names[worker_];
+    for (std::size_t w = 0; w < own_time.workers().size(); ++w) {
+      const trace_worker& other = own_time.op().names[w];
       if (w == worker_ || other.cluster != me.cluster) continue;
       const bool beside = other.block == me.block;
-      if (const std::uint64_t end = here.busy_before(w, time_, latest, !beside); end > latest) {
+      if (const std::uint64_t end = own_time.busy_before(w, time_, latest, !beside); end > latest) {
         latest = end;
         busy = w;
       }
@@ -208,7 +208,7 @@ std::vector<timeline_piece> run_timelines::pieces(std::int64_t epoch,
   const auto seconds = [&](std::uint64_t time) {
     return (static_cast<double>(time) - static_cast<double>(whole.begin)) * 1e-9;
   };
-  std::vector<timeline_piece> all;
+  std::vector<timeline_piece> timeline_pieces;
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const traced_operator& op = record_->operators[runs[r].op];
     const rank_time time(op, signals, runs[r].call, runs[r].stages, whole.begin, whole.end);
@@ -216,22 +216,22 @@ std::vector<timeline_piece> run_timelines::pieces(std::int64_t epoch,
       if (!is_shown(op, w)) continue;
       for (const piece& p : time.workers()[w]) {
         if (p.part == trace_part::idle || p.part == trace_part::tail) continue;
-        timeline_piece& one = all.emplace_back();
-        one.part = p.part;
-        one.rank = static_cast<int>(r);
-        one.worker = static_cast<int>(w);
-        one.begin = seconds(p.begin);
-        one.end = seconds(p.end);
+        timeline_piece& entry = timeline_pieces.emplace_back();
+        entry.part = p.part;
+        entry.rank = static_cast<int>(r);
+        entry.worker = static_cast<int>(w);
+        entry.begin = seconds(p.begin);
+        entry.end = seconds(p.end);
         if (p.part != trace_part::in_flight) continue;
         if (const auto signal = signals.signal_of(op, *p.wait)) {
-          one.from_rank = signals.op_of(*signal)->rank;
-          one.from_worker = static_cast<int>(signal->worker);
-          one.sent = seconds(signals.at(*signal).begin);
+          entry.from_rank = signals.op_of(*signal)->rank;
+          entry.from_worker = static_cast<int>(signal->worker);
+          entry.sent = seconds(signals.at(*signal).begin);
         }
       }
     }
   }
-  return all;
+  return timeline_pieces;
 }
 
 }  // namespace untax

@@ -95,11 +95,11 @@ class session {
     return std::exchange(record_, {});
   }
   void keep(traced_operator op) {
-    trace_record one{{std::move(op)}};
-    kept_ += one.events();
-    traced_operator& mine = one.operators.front();
+    trace_record record{{std::move(op)}};
+    kept_ += record.events();
+    traced_operator& mine = record.operators.front();
     if (kept_ > most_events_kept) {
-      mine.lost += one.events();
+      mine.lost += record.events();
       mine.calls.clear();
       for (auto& spans : mine.workers) spans.clear();
     }
@@ -116,8 +116,8 @@ class session {
 };
 
 session& the_session() {
-  static session one;
-  return one;
+  static session instance;
+  return instance;
 }
 
 /// Starts the trace that UNTAX_TRACE asks for, once per process. Each call throws its error.

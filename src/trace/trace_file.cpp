@@ -47,9 +47,9 @@ class locked_file {
   ~locked_file() { ::close(descriptor_); }
 
   [[nodiscard]] std::string read_all() const {
-    struct stat found {};
-    if (fstat(descriptor_, &found) != 0 || !S_ISREG(found.st_mode)) return {};
-    std::string text(static_cast<std::size_t>(found.st_size), '\0');
+    struct stat status {};
+    if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+    std::string text(static_cast<std::size_t>(status.st_size), '\0');
     std::size_t done = 0;
     while (done < text.size()) {
       const ssize_t got =
@@ -82,13 +82,13 @@ class locked_file {
 trace_record written_by_peers(const std::string& text, const trace_record& mine) {
   if (text.empty()) return {};
   try {
-    trace_record there = trace_from_json(text);
-    const bool ours = std::ranges::any_of(there.operators, [&](const traced_operator& other) {
+    trace_record written = trace_from_json(text);
+    const bool ours = std::ranges::any_of(written.operators, [&](const traced_operator& other) {
       return std::ranges::any_of(mine.operators, [&](const traced_operator& own) {
         return own.id == other.id && own.rank != other.rank;
       });
     });
-    if (ours) return there;
+    if (ours) return written;
   } catch (const error&) {
     // It was no trace, and is replaced.
     return {};
@@ -102,10 +102,10 @@ void require_writable(const std::string& path) { locked_file file(path, errc::in
 
 trace_record write_trace(const std::string& path, trace_record mine) {
   const locked_file file(path, errc::internal);
-  trace_record all = written_by_peers(file.read_all(), mine);
-  std::ranges::move(mine.operators, std::back_inserter(all.operators));
-  file.replace(to_trace_json(all));
-  return all;
+  trace_record record = written_by_peers(file.read_all(), mine);
+  std::ranges::move(mine.operators, std::back_inserter(record.operators));
+  file.replace(to_trace_json(record));
+  return record;
 }
 
 }  // namespace untax

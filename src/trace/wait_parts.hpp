@@ -16,9 +16,9 @@ struct wait_parts {
 
 [[nodiscard]] inline wait_parts parts_of(const signal_index& signals, const traced_operator& op,
                                          const trace_span& wait) {
-  const auto found = signals.signal_of(op, wait);
-  if (!found) return {wait.end - wait.begin, 0, false};
-  const std::uint64_t signalled = std::clamp(signals.at(*found).begin, wait.begin, wait.end);
+  const auto result = signals.signal_of(op, wait);
+  if (!result) return {wait.end - wait.begin, 0, false};
+  const std::uint64_t signalled = std::clamp(signals.at(*result).begin, wait.begin, wait.end);
   return {signalled - wait.begin, wait.end - signalled, true};
 }
 

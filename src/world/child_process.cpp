@@ -45,9 +45,9 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 class deafness {
  public:
   deafness() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
+    sigset_t signals;
+    sigfillset(&signals);
+    pthread_sigmask(SIG_SETMASK, &signals, &before_);
   }
   deafness(const deafness&) = delete;
   deafness& operator=(const deafness&) = delete;
@@ -97,10 +97,10 @@ child_process::child_process(const child_program& p) : name_(p.command.front()) 
   if (p.collect_output) output = make_pipe();
   const int launcher = getpid();
   {
-    const deafness here;
+    const deafness no_signals;
     process_ = fork();
     if (process_ == 0) {
-      become(command.data(), environment.data(), here.before(), launcher, output.writer.get(),
+      become(command.data(), environment.data(), no_signals.before(), launcher, output.writer.get(),
              failure.writer.get());
     }
   }
@@ -149,9 +149,9 @@ void child_process::signal(int number) const noexcept {
 void child_process::bury() noexcept {
   if (ended_) return;
   int status = 0;
-  const int found = waitpid(process_, &status, WNOHANG);
-  if (found == process_) status_ = status;
-  ended_ = found == process_ || (found < 0 && errno == ECHILD);
+  const int result = waitpid(process_, &status, WNOHANG);
+  if (result == process_) status_ = status;
+  ended_ = result == process_ || (result < 0 && errno == ECHILD);
 }
 
 bool child_process::ended() {

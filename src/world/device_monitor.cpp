@@ -86,14 +86,14 @@ void device_monitor::report_limits() {
 }
 
 void device_monitor::report_losses() {
-  const std::optional<suspicion> found = find_loss();
-  if (found && found == suspected_) {
-    if (const auto wait = state_.wait_at(found->rank, found->slot)) {
+  const std::optional<suspicion> loss = find_loss();
+  if (loss && loss == suspected_) {
+    if (const auto wait = state_.wait_at(loss->rank, loss->slot)) {
       state_.stop(
-          report_of_loss(state_, alive_, found->rank, *wait, found->lost, host_memory::now()));
+          report_of_loss(state_, alive_, loss->rank, *wait, loss->lost, host_memory::now()));
     }
   }
-  suspected_ = found;
+  suspected_ = loss;
 }
 
 std::optional<device_monitor::suspicion> device_monitor::find_loss() const {

@@ -16,12 +16,12 @@ namespace {
 // Maps the device memory of all ranks. The other ranks are in the first barrier by now, so a
 // failure stops the world with its reason.
 void map_devices(const placement& p, own_share& mine, membership& m) {
-  device_shares all;
-  for (const descriptor& d : m.shares) all.descriptors.push_back(d.get());
-  all.ids = m.devices;
+  device_shares shares;
+  for (const descriptor& d : m.shares) shares.descriptors.push_back(d.get());
+  shares.ids = m.devices;
   try {
     m.memory.put_arenas(
-        arenas_of_processes(m.memory, p.rank, mine.device, std::move(mine.memory), all));
+        arenas_of_processes(m.memory, p.rank, mine.device, std::move(mine.memory), shares));
     use_device(mine.device);
   } catch (const error& e) {
     control(m.memory.control(), m.memory.ranks()).stop({p.rank, p.rank, e.code(), e.what()});

@@ -51,20 +51,21 @@ std::vector<introduction_card> exchanged(const introduction_card& mine, int rank
 }
 
 // Every rank has the same cards, so all ranks throw the same error.
-void require_willing(const std::vector<introduction_card>& all) {
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].trouble[0] == '\0') continue;
-    throw error(errc::invalid_argument, fmt::format("rank {}: {}", rank, all[rank].trouble.data()));
+void require_willing(const std::vector<introduction_card>& cards) {
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    if (cards[rank].trouble[0] == '\0') continue;
+    throw error(errc::invalid_argument,
+                fmt::format("rank {}: {}", rank, cards[rank].trouble.data()));
   }
 }
 
-void require_one_host(const std::vector<introduction_card>& all) {
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank].boot == all[0].boot) continue;
+void require_one_host(const std::vector<introduction_card>& cards) {
+  for (std::size_t rank = 1; rank < cards.size(); ++rank) {
+    if (cards[rank].boot == cards[0].boot) continue;
     throw error(errc::unsupported,
                 fmt::format("rank 0 is on host {} and rank {} on host {}; untax needs all ranks of "
                             "a world on one host",
-                            all[0].host.data(), rank, all[rank].host.data()));
+                            cards[0].host.data(), rank, cards[rank].host.data()));
   }
 }
 
@@ -92,13 +93,13 @@ world world::from_exchange(int rank, int ranks, const byte_exchange& exchange,
   const auto place = rank == 0 ? std::make_unique<launch_place>("") : nullptr;
   if (place) put_text(mine.directory, place->directory());
 
-  const auto all = ranks > 1 ? exchanged(mine, ranks, exchange) : std::vector{mine};
-  require_willing(all);
-  require_one_host(all);
+  const auto cards = ranks > 1 ? exchanged(mine, ranks, exchange) : std::vector{mine};
+  require_willing(cards);
+  require_one_host(cards);
   placement p;
   p.rank = rank;
   p.world_size = ranks;
-  p.rendezvous = all[0].directory.data();
+  p.rendezvous = cards[0].directory.data();
   p.job = p.launch = fmt::format("the exchange of {}", p.rendezvous);
   p.once = true;
   return member::meet_processes(p, s, env);

@@ -170,9 +170,9 @@ void host::note(errc code, std::string text) {
 std::vector<int> host::missing() const {
   std::vector<int> ranks;
   for (int rank = 1; rank < placement_.world_size; ++rank) {
-    const bool here = std::any_of(guests_.begin(), guests_.end(),
-                                  [rank](const guest& g) { return g.rank == rank; });
-    if (!here) ranks.push_back(rank);
+    const bool arrived = std::any_of(guests_.begin(), guests_.end(),
+                                     [rank](const guest& g) { return g.rank == rank; });
+    if (!arrived) ranks.push_back(rank);
   }
   return ranks;
 }
@@ -270,9 +270,9 @@ membership gather_ranks(const placement& p, const settings& s, const own_share& 
   try {
     segment memory = segment::shareable(mine.layout);
     h.welcome(memory);
-    membership all{std::move(memory), h.processes(), h.take_shares(), h.devices(), {}};
-    all.links = h.take_links();
-    return all;
+    membership members{std::move(memory), h.processes(), h.take_shares(), h.devices(), {}};
+    members.links = h.take_links();
+    return members;
   } catch (const error& e) {
     h.send_away({e.code(), e.what()});
   }

@@ -29,19 +29,19 @@ void world::grow_heap(std::size_t bytes, std::string_view label) {
   try {
     mine.offers->put(rank(), offer);
     meet(verb::barrier, "allocate", call + ", for which every rank has offered memory");
-    const share_offers all = mine.offers->take(rank(), mine.state, mine.wait_limit);
-    if (!all.trouble) {
+    const share_offers offers = mine.offers->take(rank(), mine.state, mine.wait_limit);
+    if (!offers.trouble) {
       arenas->extend(rank(), offset, bytes, *offer.memory);
-      for (std::size_t peer = 0; peer < all.shares.size(); ++peer) {
+      for (std::size_t peer = 0; peer < offers.shares.size(); ++peer) {
         if (static_cast<int>(peer) != rank())
-          arenas->extend(static_cast<int>(peer), offset, bytes, all.shares[peer].get());
+          arenas->extend(static_cast<int>(peer), offset, bytes, offers.shares[peer].get());
       }
     }
     meet(verb::barrier, "allocate", call + ", which every rank has mapped or refused");
-    if (all.trouble) {
-      throw error(all.trouble->code(),
+    if (offers.trouble) {
+      throw error(offers.trouble->code(),
                   fmt::format("{}; the heaps were to grow by {} for \"{}\"\n{}",
-                              all.trouble->what(), format_bytes(bytes), label, heap.report()));
+                              offers.trouble->what(), format_bytes(bytes), label, heap.report()));
     }
   } catch (const error& e) {
     // Out of memory is what all ranks were told; after anything else they would differ.

@@ -35,7 +35,7 @@ unix_socket find_rank_0(const placement& p, const settings& s, const own_share& 
   const bool hurried = mine.trouble && (s.join_limit.count() == 0 || s.join_limit > short_limit);
   const deadline limit(hurried ? short_limit : s.join_limit);
   while (true) {
-    if (auto found = unix_socket::connect(place.socket_path())) return std::move(*found);
+    if (auto socket = unix_socket::connect(place.socket_path())) return std::move(*socket);
     if (limit.passed()) break;
     leave_if_interrupted(p);
     std::this_thread::sleep_for(2ms);
@@ -88,19 +88,19 @@ membership join_rank_0(const placement& p, const settings& s, const own_share& m
     refuse(errc::peer_lost, p, "rank 0 ended while the world was set up");
   }
   if (reply.welcome == 0) refuse(static_cast<errc>(reply.code), p, reply.reason.get());
-  std::vector<descriptor>& all = received->attachments;
+  std::vector<descriptor>& descriptors = received->attachments;
   const std::size_t expected = 1 + (mine.memory ? static_cast<std::size_t>(p.world_size) : 0);
-  if (all.size() != expected) {
+  if (descriptors.size() != expected) {
     refuse(errc::internal, p,
            fmt::format("rank 0 sent {} descriptors instead of {}; is the limit of open files "
                        "(ulimit -n) too low?",
-                       all.size(), expected));
+                       descriptors.size(), expected));
   }
-  segment memory = segment::attach(all.front().release(), mine.layout);
-  all.erase(all.begin());
+  segment memory = segment::attach(descriptors.front().release(), mine.layout);
+  descriptors.erase(descriptors.begin());
   membership mine_of_all{std::move(memory),
                          {reply.processes.begin(), reply.processes.begin() + p.world_size},
-                         std::move(all),
+                         std::move(descriptors),
                          {reply.devices.begin(), reply.devices.begin() + p.world_size},
                          {}};
   mine_of_all.links.push_back(std::move(rank_0));

@@ -29,8 +29,8 @@ std::string prescribed_place(const process_launch& launch) {
   for (const auto& [name, value] : launch.variables) {
     if (name == variable::rendezvous.name) return value;
   }
-  const environment here;
-  return here.has(variable::rank) ? "" : here.text(variable::rendezvous).value_or("");
+  const environment variables;
+  return variables.has(variable::rank) ? "" : variables.text(variable::rendezvous).value_or("");
 }
 
 void set(std::vector<std::string>& variables, std::string_view name, std::string_view value) {

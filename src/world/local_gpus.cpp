@@ -25,12 +25,11 @@ std::vector<world> world::local_gpus(int ranks, const world_options& options) {
 
 std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
   const int needed = ceil_div(ranks, s.ranks_per_gpu);
-  if (const int found = visible_devices(); found < needed) {
-    throw error(
-        errc::unsupported,
-        fmt::format("a world of {} GPUs, but {} {} visible to this process; {} lets ranks "
-                    "share one, to try them out",
-                    needed, found, found == 1 ? "is" : "are", variable::ranks_per_gpu.name));
+  if (const int gpus = visible_devices(); gpus < needed) {
+    throw error(errc::unsupported,
+                fmt::format("a world of {} GPUs, but {} {} visible to this process; {} lets ranks "
+                            "share one, to try them out",
+                            needed, gpus, gpus == 1 ? "is" : "are", variable::ranks_per_gpu.name));
   }
   if (s.device) require_visible(*s.device, visible_devices());
   if (s.ranks_per_gpu > 1) {

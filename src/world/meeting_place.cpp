@@ -78,8 +78,8 @@ void remove_dead(const std::string& socket) {
 
 // Numbers the worlds that this process makes, so that they meet at different sockets.
 int next_world() {
-  static std::atomic<int> made{0};
-  return made.fetch_add(1, std::memory_order_relaxed);
+  static std::atomic<int> count{0};
+  return count.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 
 namespace untax {
 
-void require_visible(int device, int found) {
-  if (device >= 0 && device < found) return;
+void require_visible(int device, int visible) {
+  if (device >= 0 && device < visible) return;
   throw error(errc::invalid_argument,
               fmt::format("option device is {}; {} visible to this process, counted from 0", device,
-                          found == 1 ? "1 GPU is" : fmt::format("{} GPUs are", found)));
+                          visible == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible)));
 }
 
 own_share own_share::make(const placement& p, const settings& s) {
@@ -19,9 +19,9 @@ own_share own_share::make(const placement& p, const settings& s) {
   if (s.memory == memory_kind::host) return mine;
   try {
     // A world is on one host, so ranks are counted as a launcher counts local ranks.
-    const int found = visible_devices();
-    mine.device = s.device.value_or(p.rank % found);
-    require_visible(mine.device, found);
+    const int visible = visible_devices();
+    mine.device = s.device.value_or(p.rank % visible);
+    require_visible(mine.device, visible);
     mine.layout = device_layout(p.world_size, mine.layout.control_bytes, s.heap_bytes, s.heap_limit,
                                 mine.device);
     mine.kind = fmt::format("memory of {} in pages of {} bytes", device_name(mine.device),

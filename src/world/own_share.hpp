@@ -12,8 +12,8 @@
 
 namespace untax {
 
-/// Throws `invalid_argument` unless `device` is from 0 to `found` - 1.
-void require_visible(int device, int found);
+/// Throws `invalid_argument` unless `device` is from 0 to `visible` - 1.
+void require_visible(int device, int visible);
 
 /// The contribution of this process to a world: its layout and, in a world of GPUs, the heap of its
 /// rank. If it cannot contribute, `trouble` is the reason, which the other ranks get.

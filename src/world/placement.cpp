@@ -119,8 +119,8 @@ bool applies(const launcher& l, const environment& env) {
 
 void refuse_other_hosts(const launcher& l, const environment& env, int size) {
   const bool several_hosts = l.hosts != nullptr && env.number(*l.hosts, 1, 1 << 30).value_or(1) > 1;
-  const auto here = l.here != nullptr ? env.number(*l.here, 1, 1 << 30) : std::nullopt;
-  if (!several_hosts && (!here || *here == size)) return;
+  const auto local_ranks = l.here != nullptr ? env.number(*l.here, 1, 1 << 30) : std::nullopt;
+  if (!several_hosts && (!local_ranks || *local_ranks == size)) return;
   const environment_variable& v = several_hosts ? *l.hosts : *l.here;
   throw error(errc::unsupported, fmt::format("{} started {} ranks on several hosts ({} is {}); "
                                              "untax needs all ranks of a world on one host",

@@ -22,11 +22,11 @@ std::string contents(const std::string& path) {
 /// The field of /proc/PROCESS/stat with this number, from 3 on, as proc(5) counts them; 0 if there
 /// is none.
 std::uint64_t stat_field(int process, int number) {
-  const std::string all = contents(fmt::format("/proc/{}/stat", process));
+  const std::string text = contents(fmt::format("/proc/{}/stat", process));
   // The name before these fields may contain any character, also blanks and brackets.
-  const auto name_end = all.rfind(") ");
+  const auto name_end = text.rfind(") ");
   if (name_end == std::string::npos) return 0;
-  std::istringstream fields(all.substr(name_end + 2));
+  std::istringstream fields(text.substr(name_end + 2));
   std::string skipped;
   for (int field = 3; field < number; ++field) fields >> skipped;
   std::uint64_t value = 0;
@@ -35,8 +35,8 @@ std::uint64_t stat_field(int process, int number) {
 }
 
 bool started_with(int process, std::string_view variable) {
-  const std::string all = '\0' + contents(fmt::format("/proc/{}/environ", process)) + '\0';
-  return all.find('\0' + std::string(variable) + '\0') != std::string::npos;
+  const std::string text = '\0' + contents(fmt::format("/proc/{}/environ", process)) + '\0';
+  return text.find('\0' + std::string(variable) + '\0') != std::string::npos;
 }
 
 }  // namespace

@@ -101,23 +101,23 @@ class exchange_of_processes final : public share_exchange {
 
   /// Rank 0 tells all ranks of the first trouble, or sends the descriptors of all.
   [[nodiscard]] share_offers gather(const control& state, std::chrono::milliseconds limit) {
-    share_offers all{own_.found(), {}};
-    all.shares.emplace_back();  // its own
+    share_offers offers{own_.found(), {}};
+    offers.shares.emplace_back();  // its own
     for (int peer = 1; peer < ranks_; ++peer) {
-      share_offers one = receive(link_to(peer), peer, state, limit);
-      if (!all.trouble) all.trouble = std::move(one.trouble);
-      if (one.shares.empty()) one.shares.emplace_back();
-      all.shares.push_back(std::move(one.shares.front()));
+      share_offers offer = receive(link_to(peer), peer, state, limit);
+      if (!offers.trouble) offers.trouble = std::move(offer.trouble);
+      if (offer.shares.empty()) offer.shares.emplace_back();
+      offers.shares.push_back(std::move(offer.shares.front()));
     }
     std::vector<int> numbers;
-    if (!all.trouble) {
+    if (!offers.trouble) {
       numbers.push_back(own_share_);
       for (int peer = 1; peer < ranks_; ++peer)
-        numbers.push_back(all.shares[static_cast<std::size_t>(peer)].get());
+        numbers.push_back(offers.shares[static_cast<std::size_t>(peer)].get());
     }
     for (int peer = 1; peer < ranks_; ++peer)
-      send(link_to(peer), peer, offer_message::of(all.trouble), numbers);
-    return all;
+      send(link_to(peer), peer, offer_message::of(offers.trouble), numbers);
+    return offers;
   }
   [[nodiscard]] const unix_socket& link_to(int peer) const {
     return links_[static_cast<std::size_t>(peer - 1)];

@@ -55,27 +55,27 @@ std::optional<unix_socket> unix_socket::listen(const std::string& path) {
 std::optional<unix_socket> unix_socket::listen(const std::string& path,
                                                const directory_lock& /*lock*/) {
   const sockaddr_un address = address_of(path);
-  descriptor made = make_socket();
-  while (bind(made.get(), plain(address), sizeof address) != 0) {
+  descriptor socket = make_socket();
+  while (bind(socket.get(), plain(address), sizeof address) != 0) {
     if (errno != EADDRINUSE) refuse(path);
     if (answers(path)) return std::nullopt;
     if (unlink(path.c_str()) != 0 && errno != ENOENT) refuse(path);
   }
-  if (::listen(made.get(), SOMAXCONN) != 0) refuse(path);
-  return unix_socket(std::move(made));
+  if (::listen(socket.get(), SOMAXCONN) != 0) refuse(path);
+  return unix_socket(std::move(socket));
 }
 
 bool unix_socket::answers(const std::string& path) {
   const sockaddr_un address = address_of(path);
-  const descriptor made = make_socket();
-  return ::connect(made.get(), plain(address), sizeof address) == 0 || errno == EAGAIN;
+  const descriptor socket = make_socket();
+  return ::connect(socket.get(), plain(address), sizeof address) == 0 || errno == EAGAIN;
 }
 
 std::optional<unix_socket> unix_socket::connect(const std::string& path) {
   const sockaddr_un address = address_of(path);
-  descriptor made = make_socket();
-  if (::connect(made.get(), plain(address), sizeof address) == 0)
-    return unix_socket(std::move(made));
+  descriptor socket = make_socket();
+  if (::connect(socket.get(), plain(address), sizeof address) == 0)
+    return unix_socket(std::move(socket));
   const bool nobody = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN || errno == EINTR;
   if (!nobody) refuse(path);
   return std::nullopt;
@@ -91,11 +91,11 @@ std::optional<unix_socket> unix_socket::accept() const {
 }
 
 unix_socket::credentials unix_socket::other_side() const {
-  ucred found{};
-  socklen_t length = sizeof found;
-  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &found, &length) != 0)
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
     refuse("cannot identify a peer");
-  return {found.pid, found.uid};
+  return {peer.pid, peer.uid};
 }
 
 bool unix_socket::send(std::span<const std::byte> data, std::span<const int> attachments) const {

@@ -29,11 +29,11 @@ TEST(c_capacity, matrices_give_the_rows_of_a_run) {
     EXPECT_OK(untax_gemm_all_scatter_result(op, &c));
     EXPECT_EQ(c.rows, p.m);
     const std::vector<float> weights(64, static_cast<float>(rank + 1));
-    const untax_const_matrix by{weights.data(), 8, 8, 0, untax_f32};
+    const untax_const_matrix b{weights.data(), 8, 8, 0, untax_f32};
     for (const std::int64_t rows : {3, 9, 0, 1}) {
       const std::vector<float> a(72, static_cast<float>(rows));
       const untax_const_matrix in{a.data(), rows, 8, 0, untax_f32};
-      EXPECT_OK(untax_gemm_all_scatter_run(op, &in, &by, nullptr, nullptr));
+      EXPECT_OK(untax_gemm_all_scatter_run(op, &in, &b, nullptr, nullptr));
       for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t j = 0; j < p.n; ++j) {
           EXPECT_EQ(static_cast<const float*>(c.data)[i * c.stride + j],
@@ -44,7 +44,7 @@ TEST(c_capacity, matrices_give_the_rows_of_a_run) {
     }
     const std::vector<float> a(80);
     const untax_const_matrix more{a.data(), 10, 8, 0, untax_f32};
-    EXPECT_EQ(untax_gemm_all_scatter_run(op, &more, &by, nullptr, nullptr), untax_invalid_argument);
+    EXPECT_EQ(untax_gemm_all_scatter_run(op, &more, &b, nullptr, nullptr), untax_invalid_argument);
     EXPECT_OK(untax_operator_destroy(op));
   });
 }

@@ -15,11 +15,11 @@ constexpr std::int64_t head_dim = 8;
 
 void expect_operand(const untax_operator* op, const char* name, std::int64_t rows,
                     std::int64_t cols) {
-  std::int64_t found[2] = {};
+  std::int64_t result[2] = {};
   std::int32_t type = -1;
-  EXPECT_OK(untax_operator_operand(op, name, &found[0], &found[1], &type));
-  EXPECT_EQ(found[0], rows) << name;
-  EXPECT_EQ(found[1], cols) << name;
+  EXPECT_OK(untax_operator_operand(op, name, &result[0], &result[1], &type));
+  EXPECT_EQ(result[0], rows) << name;
+  EXPECT_EQ(result[1], cols) << name;
   EXPECT_EQ(type, untax_f32) << name;
 }
 

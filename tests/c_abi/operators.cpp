@@ -65,17 +65,17 @@ TEST(c_operators, all_gather_gemm_gathers_and_multiplies) {
     fill(a, rank * 4, 0, 1);
     fill(weights, 0, 0, 2 + rank);
     const auto in = a.in();
-    const auto by = weights.in();
+    const auto b = weights.in();
     const auto out = c.out();
     for (int run = 0; run < 3; ++run) {
       std::fill(c.memory.begin(), c.memory.end(), -99.0F);
-      EXPECT_OK(untax_all_gather_gemm_run(op, &in, &by, &out, nullptr));
+      EXPECT_OK(untax_all_gather_gemm_run(op, &in, &b, &out, nullptr));
       for (std::int64_t i = 0; i < p.m; ++i) {
         for (std::int64_t j = 0; j < p.n; ++j)
           EXPECT_EQ(c.memory[static_cast<std::size_t>(i * p.n + j)], product(i, j, p.k, 2 + rank));
       }
     }
-    expect_failure(untax_all_gather_gemm_run(op, &in, &by, &out, op), untax_unsupported,
+    expect_failure(untax_all_gather_gemm_run(op, &in, &b, &out, op), untax_unsupported,
                    {"all_gather_gemm", "stream is given"});
     EXPECT_OK(untax_operator_destroy(op));
   });
@@ -95,21 +95,21 @@ TEST(c_operators, gemm_all_scatter_ends_with_all_columns) {
     fill(a, 0, 0, 1);
     fill(weights, rank * 8, 0, 2);
     const auto in = a.in();
-    const auto by = weights.in();
+    const auto b = weights.in();
     untax_matrix c{};
     EXPECT_OK(untax_gemm_all_scatter_result(op, &c));
     EXPECT_EQ(c.rows, p.m);
     EXPECT_EQ(c.cols, p.n);
-    EXPECT_OK(untax_gemm_all_scatter_run(op, &in, &by, nullptr, nullptr));
+    EXPECT_OK(untax_gemm_all_scatter_run(op, &in, &b, nullptr, nullptr));
     for (std::int64_t i = 0; i < p.m; ++i) {
       for (std::int64_t j = 0; j < p.n; ++j)
         EXPECT_EQ(static_cast<const float*>(c.data)[i * c.stride + j], product(i, j, p.k, 2));
     }
     std::vector<float> elsewhere(static_cast<std::size_t>(p.m * p.n));
     const untax_matrix private_c{elsewhere.data(), p.m, p.n, 0, untax_f32};
-    expect_failure(untax_gemm_all_scatter_run(op, &in, &by, &private_c, nullptr),
+    expect_failure(untax_gemm_all_scatter_run(op, &in, &b, &private_c, nullptr),
                    untax_not_symmetric, {"gemm_all_scatter"});
-    expect_failure(untax_gemm_all_scatter_run(op, &in, &by, nullptr, op), untax_unsupported,
+    expect_failure(untax_gemm_all_scatter_run(op, &in, &b, nullptr, op), untax_unsupported,
                    {"gemm_all_scatter", "stream is given"});
     EXPECT_OK(untax_operator_destroy(op));
   });
@@ -130,15 +130,15 @@ TEST(c_operators, gemm_reduce_scatter_sums_over_ranks) {
     fill(a, 0, rank * 8, 1);
     fill(weights, 0, rank * 8, 2);
     const auto in = a.in();
-    const auto by = weights.in();
+    const auto b = weights.in();
     const auto out = c.out();
-    EXPECT_OK(untax_gemm_reduce_scatter_run(op, &in, &by, &out, nullptr));
+    EXPECT_OK(untax_gemm_reduce_scatter_run(op, &in, &b, &out, nullptr));
     for (std::int64_t i = 0; i < c.rows; ++i) {
       for (std::int64_t j = 0; j < p.n; ++j)
         EXPECT_EQ(c.memory[static_cast<std::size_t>(i * p.n + j)],
                   product(rank * 3 + i, j, p.k, 2));
     }
-    expect_failure(untax_gemm_reduce_scatter_run(op, &in, &by, &out, op), untax_unsupported,
+    expect_failure(untax_gemm_reduce_scatter_run(op, &in, &b, &out, op), untax_unsupported,
                    {"stream"});
     EXPECT_OK(untax_operator_destroy(op));
   });
@@ -162,10 +162,10 @@ TEST(c_operators, gemm_all_reduce_sums_over_ranks_everywhere) {
       fill(a, 0, rank * 8, 1);
       fill(weights, 0, rank * 8, 2);
       const auto in = a.in();
-      const auto by = weights.in();
+      const auto b = weights.in();
       const auto out = c.out();
-      EXPECT_OK(untax_gemm_all_reduce_run(op, &in, &by, &out, nullptr));
-      EXPECT_OK(untax_gemm_all_reduce_run(op, &in, &by, nullptr, nullptr));
+      EXPECT_OK(untax_gemm_all_reduce_run(op, &in, &b, &out, nullptr));
+      EXPECT_OK(untax_gemm_all_reduce_run(op, &in, &b, nullptr, nullptr));
       untax_matrix own{};
       EXPECT_OK(untax_gemm_all_reduce_result(op, &own));
       EXPECT_EQ(own.rows, p.m);
@@ -175,7 +175,7 @@ TEST(c_operators, gemm_all_reduce_sums_over_ranks_everywhere) {
           EXPECT_EQ(static_cast<const float*>(own.data)[i * own.stride + j], product(i, j, p.k, 2));
         }
       }
-      expect_failure(untax_gemm_all_reduce_run(op, &in, &by, &out, op), untax_unsupported,
+      expect_failure(untax_gemm_all_reduce_run(op, &in, &b, &out, op), untax_unsupported,
                      {"gemm_all_reduce", "stream"});
       EXPECT_OK(untax_operator_destroy(op));
     }

@@ -13,14 +13,14 @@ using namespace c_test;
 /// travel: 258 as fp32, and 256 as bf16.
 template <class Body>
 void sum_of_257_and_1(const Body& body) {
-  constexpr std::uint16_t one = 0x3F80, sixteen = 0x4180;
+  constexpr std::uint16_t bf16_one = 0x3F80, sixteen = 0x4180;
   run_ranks(2, [&](untax_world* world, int rank) {
-    std::uint16_t a[2][8] = {{0, one}, {0, one}};
+    std::uint16_t a[2][8] = {{0, bf16_one}, {0, bf16_one}};
     std::uint16_t b[8][8] = {};
     a[1 - rank][0] = sixteen;
     for (auto& row : b) {
       row[0] = sixteen;
-      row[1] = one;
+      row[1] = bf16_one;
     }
     body(world, rank, untax_const_matrix{a, 2, 8, 0, untax_bf16},
          untax_const_matrix{b, 8, 8, 0, untax_bf16});

@@ -13,9 +13,9 @@ using namespace untax;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-double error_of(double found, double right) {
+double error_of(double actual, double right) {
   deviation d(1e-3);
-  d.add(found, right, 1e-3, 1);
+  d.add(actual, right, 1e-3, 1);
   return d.relative_error();
 }
 
@@ -68,9 +68,9 @@ TEST(deviation, is_above_the_tolerance_with_one_wrong_element_of_millions) {
   const std::vector<double> right(4096, 1.0);
   for (int i = 0; i < 1000; ++i) d.add_row(std::span<const double>(right), right, 1e-2, 0);
   EXPECT_EQ(d.relative_error(), 0);
-  std::vector<double> found = right;
-  found[17] += 0.1;
-  d.add_row(std::span<const double>(found), right, 1e-2, 0);
+  std::vector<double> actual = right;
+  actual[17] += 0.1;
+  d.add_row(std::span<const double>(actual), right, 1e-2, 0);
   EXPECT_NEAR(d.relative_error(), 0.1, 1e-9);
 }
 

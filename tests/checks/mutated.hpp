@@ -48,16 +48,19 @@ void expect_seen(std::span<Element> result, double tolerance, const Error& error
       change(&result[at]);
       EXPECT_GT(error(), tolerance) << what;
     };
-    expect_above("a word from elsewhere", [&](Element* here) {
-      std::memcpy(static_cast<void*>(here),
+    expect_above("a word from elsewhere", [&](Element* word_of_memory) {
+      std::memcpy(static_cast<void*>(word_of_memory),
                   &result[(at + result.size() / 3) / in_word * in_word % result.size()], word);
     });
-    expect_above("a word that nobody wrote", [](void* here) { std::memset(here, 0xff, word); });
-    expect_above("zeros", [](void* here) { std::memset(here, 0, word); });
-    expect_above("NaN",
-                 [](Element* here) { *here = Element(std::numeric_limits<float>::quiet_NaN()); });
-    expect_above("infinity",
-                 [](Element* here) { *here = Element(std::numeric_limits<float>::infinity()); });
+    expect_above("a word that nobody wrote",
+                 [](void* word_of_memory) { std::memset(word_of_memory, 0xff, word); });
+    expect_above("zeros", [](void* word_of_memory) { std::memset(word_of_memory, 0, word); });
+    expect_above("NaN", [](Element* word_of_memory) {
+      *word_of_memory = Element(std::numeric_limits<float>::quiet_NaN());
+    });
+    expect_above("infinity", [](Element* word_of_memory) {
+      *word_of_memory = Element(std::numeric_limits<float>::infinity());
+    });
   }
   EXPECT_LE(error(), tolerance);
 }

@@ -172,10 +172,10 @@ TEST(check_of_decoding, sees_a_wrong_word) {
   work.problem.keys = 6;
   work.problem.type = dtype::bf16;
   const attention_inputs::reference right = attention_inputs(work, 2, 9).result();
-  std::vector<bf16> found;
-  for (const double value : right.values) found.emplace_back(static_cast<float>(value));
-  expect_seen(std::span(found), tolerance_of(work.problem), [&] {
-    return relative_error({found.data(), dtype::bf16, 256 * 64, 64}, right);
+  std::vector<bf16> actual;
+  for (const double value : right.values) actual.emplace_back(static_cast<float>(value));
+  expect_seen(std::span(actual), tolerance_of(work.problem), [&] {
+    return relative_error({actual.data(), dtype::bf16, 256 * 64, 64}, right);
   });
 }
 

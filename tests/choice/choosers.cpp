@@ -30,42 +30,43 @@ const std::vector<tuning_table>& recorded() {
 
 std::vector<tuning_entry> checked() {
   const std::string folder = UNTAX_SOURCE_DIR "/bench/results/";
-  std::vector<tuning_entry> all;
+  std::vector<tuning_entry> entries;
   for (const char* file :
        {"h200-2-2026-11-28-tune-check.json", "h200-4-2026-11-25-tune-check.json"}) {
     const std::vector<tuning_entry> some = read_check(text_of_file(folder + file), file);
-    all.insert(all.end(), some.begin(), some.end());
+    entries.insert(entries.end(), some.begin(), some.end());
   }
-  return all;
+  return entries;
 }
 
 TEST(choosers, have_the_recorded_figures) {
   // Those that take no time; the program makes all of them.
   std::vector<way> ways = all_ways();
-  std::erase_if(ways, [](const way& one) {
-    return one.name == "a tree a family" || one.name == "tree over expected times";
+  std::erase_if(ways, [](const way& w) {
+    return w.name == "a tree a family" || w.name == "tree over expected times";
   });
   ASSERT_EQ(ways.size(), 5U);
-  const auto made = nlohmann::json::parse(to_json(study_choosers(recorded(), checked(), ways)));
+  const auto study = nlohmann::json::parse(to_json(study_choosers(recorded(), checked(), ways)));
   const auto on_record =
       nlohmann::json::parse(text_of_file(UNTAX_SOURCE_DIR "/bench/choosers/choosers.json"));
-  int found = 0;
-  for (const auto& one : made) {
+  int result = 0;
+  for (const auto& entry : study) {
     for (const auto& other : on_record) {
       bool same = true;
-      for (const char* key : {"split", "of", "ranks", "way"}) same = same && one[key] == other[key];
+      for (const char* key : {"split", "of", "ranks", "way"})
+        same = same && entry[key] == other[key];
       if (!same) continue;
-      ++found;
-      EXPECT_EQ(one["problems"], other["problems"]);
+      ++result;
+      EXPECT_EQ(entry["problems"], other["problems"]);
       // A compiler may round otherwise.
       for (const char* key : {"within_3_percent", "mean_ratio", "p95_ratio", "worst_ratio"})
-        EXPECT_NEAR(double{one[key]}, double{other[key]}, 0.0011)
-            << one.dump() << "\nmake it again: untax_choosers bench/choosers/choosers.json "
+        EXPECT_NEAR(double{entry[key]}, double{other[key]}, 0.0011)
+            << entry.dump() << "\nmake it again: untax_choosers bench/choosers/choosers.json "
             << "bench/choosers/tables/*.json -- bench/results/*tune-check.json";
     }
   }
-  EXPECT_EQ(found, static_cast<int>(made.size()));
-  EXPECT_GT(found, 20);
+  EXPECT_EQ(result, static_cast<int>(study.size()));
+  EXPECT_GT(result, 20);
 }
 
 TEST(choosers, learn_from_other_shapes_only) {
@@ -81,13 +82,13 @@ TEST(choosers, learn_from_other_shapes_only) {
 TEST(choosers, see_features_of_every_entry) {
   const std::vector<tuning_table> tables = recorded();
   const lessons sizes(lesson_kind::sizes, tables);
-  const select::table all = sizes.all();
-  EXPECT_EQ(all.records(), tables[0].entries.size() + tables[1].entries.size());
-  EXPECT_EQ(all.features.cols(), all.what.features.size());
+  const select::table whole = sizes.all();
+  EXPECT_EQ(whole.records(), tables[0].entries.size() + tables[1].entries.size());
+  EXPECT_EQ(whole.features.cols(), whole.what.features.size());
   for (std::size_t i = 0; i < tables[0].entries.size(); ++i) {
     const std::vector<double> same = sizes.features(tables[0].entries[i].problem);
     for (std::size_t f = 0; f < same.size(); ++f) {
-      EXPECT_EQ(all.features(i, f), same[f]);
+      EXPECT_EQ(whole.features(i, f), same[f]);
       EXPECT_TRUE(std::isfinite(same[f]));
     }
   }

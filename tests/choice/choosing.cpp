@@ -31,9 +31,9 @@ choice choose(const tuned_problem& problem, std::string_view device, const tunin
       {.device = device, .kernels = these_kernels, .own = own, .tables = tables, .usual = usual});
 }
 
-double seconds_of(const prediction& found, pattern how) {
-  for (const auto& one : found.times) {
-    if (one.how == how) return one.seconds;
+double seconds_of(const prediction& predicted, pattern how) {
+  for (const auto& time : predicted.times) {
+    if (time.how == how) return time.seconds;
   }
   return 0;
 }
@@ -41,12 +41,12 @@ double seconds_of(const prediction& found, pattern how) {
 TEST(predictions, of_a_measured_problem_equal_its_measurement) {
   const tuning_table table = sample_table();
   for (const auto& entry : table.entries) {
-    const prediction found = predict(table, entry.problem, 4);
-    EXPECT_TRUE(found.exact);
-    ASSERT_EQ(found.times.size(), entry.seconds.size());
+    const prediction predicted = predict(table, entry.problem, 4);
+    EXPECT_TRUE(predicted.exact);
+    ASSERT_EQ(predicted.times.size(), entry.seconds.size());
     for (const auto& [how, seconds] : entry.seconds)
-      EXPECT_NEAR(seconds_of(found, how), seconds, 1e-9 * seconds) << name_of(how);
-    EXPECT_EQ(found.from.front(), &entry);
+      EXPECT_NEAR(seconds_of(predicted, how), seconds, 1e-9 * seconds) << name_of(how);
+    EXPECT_EQ(predicted.from.front(), &entry);
   }
 }
 
@@ -164,9 +164,9 @@ TEST(predictions, follow_entries_that_are_off_the_model) {
 TEST(predictions, leave_out_patterns_that_the_nearest_entries_lack) {
   tuning_table table = sample_table();
   table.entries[1].seconds.erase(pattern::fused_sequential);
-  const prediction found = predict(table, gathered(2048, 4096, 8192), 4);
-  EXPECT_EQ(found.times.size(), 2U);
-  EXPECT_EQ(seconds_of(found, pattern::fused_sequential), 0);
+  const prediction predicted = predict(table, gathered(2048, 4096, 8192), 4);
+  EXPECT_EQ(predicted.times.size(), 2U);
+  EXPECT_EQ(seconds_of(predicted, pattern::fused_sequential), 0);
 }
 
 /// Of sizes that were measured as such, only their own entries count; of others, those on both
@@ -226,10 +226,10 @@ TEST(choices, the_least_expected_time_comes_first) {
 TEST(choices, the_library_is_a_candidate_even_if_it_was_not_measured) {
   tuning_table table = sample_table();
   table.entries.back().seconds.erase(pattern::bulk_library);
-  const choice made = choose({"gemm_all_scatter", gather_axis::rows, 4, 512, 4096, 4096}, "GPU X",
-                             nullptr, {table});
-  EXPECT_EQ(made.order, (std::vector{pattern::fused_sequential, pattern::bulk_library,
-                                     pattern::fused_specialized}));
+  const choice result = choose({"gemm_all_scatter", gather_axis::rows, 4, 512, 4096, 4096}, "GPU X",
+                               nullptr, {table});
+  EXPECT_EQ(result.order, (std::vector{pattern::fused_sequential, pattern::bulk_library,
+                                       pattern::fused_specialized}));
 }
 
 TEST(choices, without_entries_of_the_rank_count_or_device_the_nearest_are_used) {
@@ -258,8 +258,8 @@ TEST(choices, the_nearest_of_several_tables_of_a_device_is_used) {
                                        {4, pattern::fused_specialized},
                                        {8, pattern::fused_specialized},
                                        {3, pattern::fused_specialized}}) {
-      const choice made = choose(gathered(4096, 4096, 8192, ranks), "GPU X", nullptr, tables);
-      EXPECT_EQ(made.order.front(), front) << ranks << " ranks: " << made.reason;
+      const choice result = choose(gathered(4096, 4096, 8192, ranks), "GPU X", nullptr, tables);
+      EXPECT_EQ(result.order.front(), front) << ranks << " ranks: " << result.reason;
     }
   }
 }
@@ -267,11 +267,11 @@ TEST(choices, the_nearest_of_several_tables_of_a_device_is_used) {
 TEST(choices, without_any_entries_the_library_is_taken) {
   const tuned_problem by_k{"all_gather_gemm", gather_axis::k, 4, 64, 4096, 8192};
   for (const auto& tables : {std::vector<tuning_table>{}, {sample_table()}}) {
-    const choice made = choose(by_k, "GPU X", nullptr, tables);
-    EXPECT_EQ(made.order.front(), pattern::bulk_library);
-    EXPECT_NE(made.reason.find("no table has anything of all_gather_gemm, k, 4 ranks"),
+    const choice result = choose(by_k, "GPU X", nullptr, tables);
+    EXPECT_EQ(result.order.front(), pattern::bulk_library);
+    EXPECT_NE(result.reason.find("no table has anything of all_gather_gemm, k, 4 ranks"),
               std::string::npos)
-        << made.reason;
+        << result.reason;
   }
 }
 
@@ -280,9 +280,9 @@ TEST(choices, a_table_of_the_user_goes_first) {
   own.device = "whatever";
   own.entries = {{gathered(100, 104, 104),
                   {{pattern::fused_sequential, 2e-5}, {pattern::bulk_library, 3e-5}}}};
-  const choice made = choose(gathered(64, 4096, 8192), "GPU X", &own, {sample_table()});
-  EXPECT_EQ(made.order.front(), pattern::fused_sequential);
-  EXPECT_NE(made.reason.find("the table of whatever"), std::string::npos) << made.reason;
+  const choice result = choose(gathered(64, 4096, 8192), "GPU X", &own, {sample_table()});
+  EXPECT_EQ(result.order.front(), pattern::fused_sequential);
+  EXPECT_NE(result.reason.find("the table of whatever"), std::string::npos) << result.reason;
   const choice other = choose(gathered(64, 4096, 8192, 2), "GPU Z", &own, {});
   EXPECT_EQ(other.order.front(), pattern::fused_sequential) << "by the nearest rank count";
 }
@@ -305,14 +305,14 @@ TEST(choices, patterns_expected_near_the_first_are_likely) {
   const auto likely = [](const tuned_problem& p, const char* device) {
     return choose(p, device, nullptr, {sample_table()}).likely;
   };
-  const std::vector<pattern> all = {pattern::bulk_library, pattern::fused_specialized,
-                                    pattern::fused_sequential};
+  const std::vector<pattern> patterns = {pattern::bulk_library, pattern::fused_specialized,
+                                         pattern::fused_sequential};
   EXPECT_EQ(likely(gathered(64, 5000, 8192), "GPU X"),
             (std::vector{pattern::bulk_library, pattern::fused_specialized}));
   EXPECT_EQ(likely(gathered(64, 4096, 8192), "GPU X"), std::vector{pattern::bulk_library})
       << "it was measured";
-  EXPECT_EQ(likely(gathered(64, 4096, 8192), "GPU Y"), all) << "but not there";
-  EXPECT_EQ(likely(gathered(64, 4096, 8192, 8), "GPU X"), all) << "nor with so many ranks";
+  EXPECT_EQ(likely(gathered(64, 4096, 8192), "GPU Y"), patterns) << "but not there";
+  EXPECT_EQ(likely(gathered(64, 4096, 8192, 8), "GPU X"), patterns) << "nor with so many ranks";
   const auto any = likely({"all_gather_gemm", gather_axis::k, 4, 64, 4096, 8192}, "GPU X");
   EXPECT_EQ(any.size(), std::size(untax::all_patterns) - 1) << "every pattern but automatic";
   EXPECT_EQ(any.front(), pattern::bulk_library);
@@ -325,12 +325,12 @@ TEST(choices, with_a_table_of_other_kernels_more_patterns_are_likely) {
   const tuned_problem near = gathered(8000, 5000, 8192);
   for (const char* kernels : {"", "fedcba9876543210"}) {
     old.kernels = kernels;
-    const choice made = choose(exact, "GPU X", nullptr, {old}, {pattern::copy_engine});
-    EXPECT_NE(made.reason.find("commit 0123abc), which is of other kernels: measured"),
+    const choice result = choose(exact, "GPU X", nullptr, {old}, {pattern::copy_engine});
+    EXPECT_NE(result.reason.find("commit 0123abc), which is of other kernels: measured"),
               std::string::npos)
-        << made.reason;
-    EXPECT_EQ(made.likely, (std::vector{pattern::fused_specialized, pattern::fused_sequential,
-                                        pattern::bulk_library, pattern::copy_engine}));
+        << result.reason;
+    EXPECT_EQ(result.likely, (std::vector{pattern::fused_specialized, pattern::fused_sequential,
+                                          pattern::bulk_library, pattern::copy_engine}));
     const choice other = choose(near, "GPU X", nullptr, {old});
     EXPECT_EQ(other.likely.back(), pattern::bulk_library) << "however slow it was";
   }
@@ -348,11 +348,11 @@ TEST(choices, with_a_table_of_other_kernels_more_patterns_are_likely) {
 TEST(choices, without_entries_the_usual_patterns_and_the_library_are_likely) {
   const std::vector<pattern> usual = {pattern::fused_warp_specialized, pattern::fused_sequential};
   const tuned_problem p{.operator_name = "gemm_reduce_scatter", .m = 512, .n = 4096, .k = 8192};
-  const choice made = choose(p, "GPU X", nullptr, {sample_table()}, usual);
-  EXPECT_EQ(made.likely, (std::vector{pattern::fused_warp_specialized, pattern::fused_sequential,
-                                      pattern::bulk_library}));
-  EXPECT_EQ(made.order.front(), pattern::fused_warp_specialized) << "where nothing is timed";
-  EXPECT_TRUE(made.times.empty());
+  const choice result = choose(p, "GPU X", nullptr, {sample_table()}, usual);
+  EXPECT_EQ(result.likely, (std::vector{pattern::fused_warp_specialized, pattern::fused_sequential,
+                                        pattern::bulk_library}));
+  EXPECT_EQ(result.order.front(), pattern::fused_warp_specialized) << "where nothing is timed";
+  EXPECT_TRUE(result.times.empty());
 }
 
 TEST(choices, sums_use_entries_with_their_type_of_partial_results) {

@@ -102,32 +102,32 @@ struct attempt {
   }
 };
 
-void expect_says(const attempt::made_operator& made, const std::string& what) {
-  EXPECT_NE(made.reason.find(what), std::string::npos) << made.reason;
+void expect_says(const attempt::made_operator& result, const std::string& what) {
+  EXPECT_NE(result.reason.find(what), std::string::npos) << result.reason;
 }
 
 TEST(making, without_timing_the_first_pattern_of_the_table_is_made) {
   untax::run_threads(2, [](world& w) {
-    attempt one;
-    const auto made = one.make(w, by_tables);
-    EXPECT_EQ(one.made, std::vector{made.how()});
-    EXPECT_TRUE(one.timed.empty());
+    attempt a;
+    const auto result = a.make(w, by_tables);
+    EXPECT_EQ(a.made, std::vector{result.how()});
+    EXPECT_TRUE(a.timed.empty());
   });
 }
 
 TEST(making, refused_patterns_are_skipped) {
   untax::run_threads(2, [](world& w) {
-    attempt one;
-    one.refused = {{pattern::bulk_library, errc::unsupported}};
-    const auto made = one.make(w, by_tables);
-    EXPECT_EQ(made.how(), pattern::fused_specialized);
-    expect_says(made, "bulk_library is not possible: no bulk_library here");
+    attempt a;
+    a.refused = {{pattern::bulk_library, errc::unsupported}};
+    const auto result = a.make(w, by_tables);
+    EXPECT_EQ(result.how(), pattern::fused_specialized);
+    expect_says(result, "bulk_library is not possible: no bulk_library here");
   });
   const auto all_refused = [] {
     untax::run_threads(1, [](world& w) {
-      attempt one;
-      for (const pattern how : untax::all_patterns) one.refused[how] = errc::unsupported;
-      (void)one.make(w, by_tables);
+      attempt a;
+      for (const pattern how : untax::all_patterns) a.refused[how] = errc::unsupported;
+      (void)a.make(w, by_tables);
     });
   };
   expect_error(error_of(all_refused), errc::unsupported, {"no fused_specialized here"});
@@ -135,36 +135,36 @@ TEST(making, refused_patterns_are_skipped) {
 
 TEST(making, the_quickest_timed_pattern_is_taken) {
   untax::run_threads(2, [](world& w) {
-    attempt one;
-    one.seconds = {{pattern::copy_engine, 2e-5}, {pattern::fused_sequential, 3e-5}};
-    const auto made = one.make(w, measuring);
-    EXPECT_EQ(made.how(), pattern::copy_engine);
-    EXPECT_EQ(one.timed.size(), std::size(untax::all_patterns) - 1);
-    expect_says(made, "chosen by timing it here: copy_engine 20.0 us, fused_sequential 30.0 us");
-    expect_says(made, "no table has anything");
+    attempt a;
+    a.seconds = {{pattern::copy_engine, 2e-5}, {pattern::fused_sequential, 3e-5}};
+    const auto result = a.make(w, measuring);
+    EXPECT_EQ(result.how(), pattern::copy_engine);
+    EXPECT_EQ(a.timed.size(), std::size(untax::all_patterns) - 1);
+    expect_says(result, "chosen by timing it here: copy_engine 20.0 us, fused_sequential 30.0 us");
+    expect_says(result, "no table has anything");
   });
 }
 
 TEST(making, patterns_that_are_refused_or_do_not_fit_are_not_timed) {
   untax::run_threads(2, [](world& w) {
-    attempt one;
-    one.seconds = {{pattern::copy_engine, 2e-5}};
-    one.refused = {{pattern::copy_engine, errc::unsupported},
-                   {pattern::bulk_library, errc::out_of_memory}};
-    const auto made = one.make(w, measuring);
-    EXPECT_EQ(one.timed.size(), std::size(untax::all_patterns) - 3);
-    EXPECT_EQ(made.how(), one.timed.front()) << "they take the same, so the likelier is taken";
-    expect_says(made, "copy_engine is not possible: no copy_engine here");
-    expect_says(made, "bulk_library is not possible: no bulk_library here");
+    attempt a;
+    a.seconds = {{pattern::copy_engine, 2e-5}};
+    a.refused = {{pattern::copy_engine, errc::unsupported},
+                 {pattern::bulk_library, errc::out_of_memory}};
+    const auto result = a.make(w, measuring);
+    EXPECT_EQ(a.timed.size(), std::size(untax::all_patterns) - 3);
+    EXPECT_EQ(result.how(), a.timed.front()) << "they take the same, so the likelier is taken";
+    expect_says(result, "copy_engine is not possible: no copy_engine here");
+    expect_says(result, "bulk_library is not possible: no bulk_library here");
   });
 }
 
 TEST(making, other_errors_are_not_skipped) {
   const auto broken = [] {
     untax::run_threads(1, [](world& w) {
-      attempt one;
-      one.refused = {{pattern::fused_sequential, errc::internal}};
-      (void)one.make(w, measuring);
+      attempt a;
+      a.refused = {{pattern::fused_sequential, errc::internal}};
+      (void)a.make(w, measuring);
     });
   };
   expect_error(error_of(broken), errc::internal, {"no fused_sequential here"});
@@ -172,11 +172,11 @@ TEST(making, other_errors_are_not_skipped) {
 
 TEST(making, without_memory_for_timing_the_tables_choice_stays) {
   untax::run_threads(2, [](world& w) {
-    attempt one;
-    one.can_time = false;
-    const auto made = one.make(w, measuring);
-    EXPECT_EQ(one.made, std::vector{pattern::bulk_library});
-    expect_says(made, "nothing was timed");
+    attempt a;
+    a.can_time = false;
+    const auto result = a.make(w, measuring);
+    EXPECT_EQ(a.made, std::vector{pattern::bulk_library});
+    expect_says(result, "nothing was timed");
   });
 }
 
@@ -195,14 +195,14 @@ TEST(making, a_measured_problem_is_not_timed) {
   const tuned_problem known = sample_table().entries.front().problem;
   untax::run_threads(known.ranks, [&](world& w) {
     const std::vector<std::int64_t> ends = {known.m};
-    const auto made = untax::make_chosen(
+    const auto result = untax::make_chosen(
         w, known, ends, "GPU X",
         {.make = [&](pattern how,
                      std::int64_t rows) { return std::make_unique<stub>(w, how, rows); },
          .timer = []() -> operator_timer { throw untax::error(errc::internal, "it is timed"); }},
         measured.variables());
-    EXPECT_NE(made.reason.find("the problem itself is there"), std::string::npos);
-    EXPECT_EQ(made.by_rows.back().op->how(), pattern::bulk_library);
+    EXPECT_NE(result.reason.find("the problem itself is there"), std::string::npos);
+    EXPECT_EQ(result.by_rows.back().op->how(), pattern::bulk_library);
   });
 }
 
@@ -210,8 +210,8 @@ TEST(making, the_variable_for_timing_is_0_or_1) {
   for (const char* const value : {"2", "-1"}) {
     untax::run_threads(1, [&](world& w) {
       expect_error(error_of([&] {
-                     attempt one;
-                     (void)one.make(w, with({{"UNTAX_MEASURE", value}}));
+                     attempt a;
+                     (void)a.make(w, with({{"UNTAX_MEASURE", value}}));
                    }),
                    errc::invalid_argument, {"UNTAX_MEASURE", value});
     });
@@ -221,8 +221,8 @@ TEST(making, the_variable_for_timing_is_0_or_1) {
 TEST(making, ranks_of_which_only_some_time_disagree) {
   const auto differ = [] {
     untax::run_threads(2, [](world& w) {
-      attempt one;
-      (void)one.make(w, w.rank() == 0 ? measuring : by_tables);
+      attempt a;
+      (void)a.make(w, w.rank() == 0 ? measuring : by_tables);
     });
   };
   expect_error(error_of(differ), errc::disagreement, {"what automatic stands for", "timed"});
@@ -235,7 +235,7 @@ TEST(making, a_measured_problem_is_timed_where_rows_vary) {
   untax::run_threads(known.ranks, [&](world& w) {
     const std::vector<std::int64_t> ends = {known.m / 2, known.m};
     int timed = 0;
-    const auto made = untax::make_chosen(
+    const auto result = untax::make_chosen(
         w, known, ends, "GPU X",
         {.make = [&](pattern how,
                      std::int64_t rows) { return std::make_unique<stub>(w, how, rows); },
@@ -247,7 +247,7 @@ TEST(making, a_measured_problem_is_timed_where_rows_vary) {
          }},
         measured.variables());
     EXPECT_GT(timed, 2);
-    EXPECT_EQ(made.by_rows.back().op->how(), pattern::fused_specialized);
+    EXPECT_EQ(result.by_rows.back().op->how(), pattern::fused_specialized);
   });
 }
 
@@ -267,9 +267,9 @@ struct capacity_attempt {
     };
     const auto timer = [&]() -> operator_timer {
       return [&](untax::device_operator& op) {
-        const auto& one = dynamic_cast<const stub&>(op);
-        if (op.how() == pattern::bulk_library) timed.push_back(one.rows);
-        return seconds(op.how(), one.rows, one.most);
+        const auto& stub_operator = dynamic_cast<const stub&>(op);
+        if (op.how() == pattern::bulk_library) timed.push_back(stub_operator.rows);
+        return seconds(op.how(), stub_operator.rows, stub_operator.most);
       };
     };
     const auto usual = [](std::int64_t) { return std::vector{pattern::fused_sequential}; };
@@ -279,84 +279,85 @@ struct capacity_attempt {
   }
 };
 
-pattern pattern_at(const untax::chosen_operators& made, std::int64_t rows) {
-  return std::ranges::lower_bound(made.by_rows, rows, {}, &untax::operator_up_to::rows)->op->how();
+pattern pattern_at(const untax::chosen_operators& operators, std::int64_t rows) {
+  return std::ranges::lower_bound(operators.by_rows, rows, {}, &untax::operator_up_to::rows)
+      ->op->how();
 }
 
 TEST(making_capacities, a_few_numbers_of_rows_are_timed_and_decide_for_the_others) {
   untax::run_threads(2, [](world& w) {
-    capacity_attempt one;
+    capacity_attempt attempt;
     // The library is the quicker one from 1000 rows on.
-    one.seconds = [](pattern how, std::int64_t rows, std::int64_t) {
+    attempt.seconds = [](pattern how, std::int64_t rows, std::int64_t) {
       const auto m = static_cast<double>(rows);
       return how == pattern::bulk_library ? 10e-6 * std::pow(m, 0.5) : 10e-9 * std::pow(m, 1.5);
     };
-    const auto made = one.make(w, 16384, measuring);
+    const auto result = attempt.make(w, 16384, measuring);
     const std::vector<std::int64_t> of_all_patterns = {16384, 15872, 12288, 11776, 8192, 7936,
                                                        4096,  3968,  2048,  1984,  1024, 960,
                                                        512,   480,   256,   240,   128};
-    ASSERT_GT(one.timed.size(), of_all_patterns.size());
-    EXPECT_TRUE(std::equal(of_all_patterns.begin(), of_all_patterns.end(), one.timed.begin()))
-        << fmt::format("{}", fmt::join(one.timed, ", "));
+    ASSERT_GT(attempt.timed.size(), of_all_patterns.size());
+    EXPECT_TRUE(std::equal(of_all_patterns.begin(), of_all_patterns.end(), attempt.timed.begin()))
+        << fmt::format("{}", fmt::join(attempt.timed, ", "));
     for (const std::int64_t rows : {1, 5, 48, 100, 512, 768})
-      EXPECT_EQ(pattern_at(made, rows), pattern::fused_sequential) << rows;
+      EXPECT_EQ(pattern_at(result, rows), pattern::fused_sequential) << rows;
     for (const std::int64_t rows : {1025, 2000, 3072, 6000, 16384})
-      EXPECT_EQ(pattern_at(made, rows), pattern::bulk_library) << rows;
-    EXPECT_EQ(one.made[pattern::bulk_library], 1) << "one for all numbers of rows";
+      EXPECT_EQ(pattern_at(result, rows), pattern::bulk_library) << rows;
+    EXPECT_EQ(attempt.made[pattern::bulk_library], 1) << "one for all numbers of rows";
     for (const char* said :
          {"chosen by timing 9 of 58 numbers of rows here, and others", "16384 rows: bulk_library",
           "up to 1024 rows fused_sequential, up to 16384 rows bulk_library",
           "with as many rows as a plan has up to 896 rows fused_sequential, up to 16384",
           "no table has anything of gemm_reduce_scatter"})
-      EXPECT_NE(made.reason.find(said), std::string::npos) << said << ": " << made.reason;
+      EXPECT_NE(result.reason.find(said), std::string::npos) << said << ": " << result.reason;
   });
 }
 
 TEST(making_capacities, an_end_has_another_operator_for_fewer_rows_that_take_another_pattern) {
   untax::run_threads(2, [](world& w) {
-    capacity_attempt one;
+    capacity_attempt attempt;
     // Own kernels are slow unless rows are whole tiles.
-    one.seconds = [](pattern how, std::int64_t rows, std::int64_t) {
+    attempt.seconds = [](pattern how, std::int64_t rows, std::int64_t) {
       const bool is_slow = how != pattern::bulk_library && rows % 256 != 0;
       return (how == pattern::bulk_library ? 1.5 : 1) * (is_slow ? 2 : 1) * 1e-8 *
              static_cast<double>(rows);
     };
-    const auto made = one.make(w, 4096, measuring);
+    const auto result = attempt.make(w, 4096, measuring);
     for (const std::int64_t rows : {256, 512, 1024, 3072, 4096})
-      EXPECT_EQ(pattern_at(made, rows), pattern::fused_sequential) << rows;
+      EXPECT_EQ(pattern_at(result, rows), pattern::fused_sequential) << rows;
     for (const std::int64_t rows : {300, 513, 767, 1100, 3500, 4095})
-      EXPECT_EQ(pattern_at(made, rows), pattern::bulk_library) << rows;
-    EXPECT_EQ(one.made[pattern::bulk_library], 1) << "one for all numbers of rows";
+      EXPECT_EQ(pattern_at(result, rows), pattern::bulk_library) << rows;
+    EXPECT_EQ(attempt.made[pattern::bulk_library], 1) << "one for all numbers of rows";
     for (const char* said : {"up to 4096 rows bulk_library, with as many rows as a plan has ",
                              "up to 4096 rows fused_sequential, the timed patterns were"})
-      EXPECT_NE(made.reason.find(said), std::string::npos) << said << ": " << made.reason;
+      EXPECT_NE(result.reason.find(said), std::string::npos) << said << ": " << result.reason;
   });
 }
 
 TEST(making_capacities, a_plan_that_is_slower_than_others_suggest_is_left) {
   untax::run_threads(2, [](world& w) {
-    capacity_attempt one;
+    capacity_attempt attempt;
     // What is made for 896 rows moves otherwise than its neighbours.
-    one.seconds = [](pattern how, std::int64_t rows, std::int64_t most) {
+    attempt.seconds = [](pattern how, std::int64_t rows, std::int64_t most) {
       const double slower = how == pattern::bulk_library ? 1.3 : most == 896 ? 1.5 : 1;
       return slower * 1e-8 * static_cast<double>(rows);
     };
-    const auto made = one.make(w, 4096, measuring);
+    const auto result = attempt.make(w, 4096, measuring);
     for (const std::int64_t rows : {700, 768, 897, 1024, 2000, 4096})
-      EXPECT_EQ(pattern_at(made, rows), pattern::fused_sequential) << rows;
+      EXPECT_EQ(pattern_at(result, rows), pattern::fused_sequential) << rows;
     for (const std::int64_t rows : {769, 800, 896})
-      EXPECT_EQ(pattern_at(made, rows), pattern::bulk_library) << rows;
+      EXPECT_EQ(pattern_at(result, rows), pattern::bulk_library) << rows;
   });
 }
 
 TEST(making_capacities, without_timing_the_tables_choose) {
   untax::run_threads(2, [](world& w) {
-    capacity_attempt one;
-    const auto made = one.make(w, 1024, by_tables);
-    EXPECT_TRUE(one.timed.empty());
-    EXPECT_EQ(pattern_at(made, 1024), pattern::fused_sequential);
-    EXPECT_EQ(made.by_rows.size(), untax::row_ends(1024).size());
-    EXPECT_EQ(made.reason.find("up to 1024 rows fused_sequential, "), 0U) << made.reason;
+    capacity_attempt attempt;
+    const auto result = attempt.make(w, 1024, by_tables);
+    EXPECT_TRUE(attempt.timed.empty());
+    EXPECT_EQ(pattern_at(result, 1024), pattern::fused_sequential);
+    EXPECT_EQ(result.by_rows.size(), untax::row_ends(1024).size());
+    EXPECT_EQ(result.reason.find("up to 1024 rows fused_sequential, "), 0U) << result.reason;
   });
 }
 

@@ -147,9 +147,9 @@ TEST(tables, attention_fits) {
   bench::attention_row row;
   row.name = "mha-64";
   row.problem = {.batch = 16, .heads = 96, .kv_heads = 12, .head_dim = 128, .keys = 524288};
-  for (const char* by : {"local", "fused_sequential", "producer_consumer", "bulk_synchronous",
-                         "bulk_library", "bulk_library eager"})
-    row.figures.push_back({by, about(12345e-6)});
+  for (const char* way : {"local", "fused_sequential", "producer_consumer", "bulk_synchronous",
+                          "bulk_library", "bulk_library eager"})
+    row.figures.push_back({way, about(12345e-6)});
   report.rows = {row};
   expect_fits([&](int columns) { return text_of(report, columns, plain); });
 }
@@ -173,16 +173,16 @@ TEST(tables, overlap_fits) {
     f.time = about(12.3456e-3);
     f.error = how == long_name ? 1e-3 : 1;
   }
-  for (const char* by :
+  for (const char* way :
        {library_eager, library_graph, library_gemm_alone, own_gemm_alone, "NCCL alone"}) {
     pattern_figure& f = row.figures.emplace_back();
-    f.by = by;
+    f.by = way;
     f.library = true;
     f.time = about(12.3456e-3);
   }
-  for (const char* by : {automatic_exact, automatic_capacity}) {
+  for (const char* way : {automatic_exact, automatic_capacity}) {
     pattern_figure& f = row.figures.emplace_back();
-    f.by = by;
+    f.by = way;
     f.how = pattern::bulk_library;
     f.asked = pattern::automatic;
     f.time = about(12.5e-3);
@@ -262,14 +262,14 @@ TEST(tables, checks_of_gpus_fit) {
 }
 
 TEST(tables, peers_fit) {
-  device_survey found;
-  found.devices.resize(8);
+  device_survey survey;
+  survey.devices.resize(8);
   peer_facts peer;
   peer.access = true;
   peer.push = peer.pull = 389e9;
   peer.signal_time = 1.3e-6;
-  found.peers.assign(8, std::vector<peer_facts>(8, peer));
-  expect_fits([&](int columns) { return peers_of(found, columns, plain); });
+  survey.peers.assign(8, std::vector<peer_facts>(8, peer));
+  expect_fits([&](int columns) { return peers_of(survey, columns, plain); });
 }
 
 TEST(tables, predicted_scales_fit) {

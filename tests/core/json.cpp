@@ -78,16 +78,16 @@ TEST(json, non_finite_numbers_are_accepted_only_by_option) {
   EXPECT_EQ(refusal("[1,\n NaN]"), "d.json:2:2: NaN is no finite number; JSON has none");
   EXPECT_EQ(refusal("[1 2, NaN]"), "d.json:1:4: this is no JSON");
   EXPECT_EQ(refusal("[-1e400]"), "d.json:1:2: -1e400 is no finite number; JSON has none");
-  const nlohmann::json found = parse_json(
+  const nlohmann::json result = parse_json(
       R"({"a": [NaN, Infinity, -Infinity, 1e400, -1e999, 1e300, "NaN"], "b": {"c": Infinity}})",
       "d.json", {.non_finite = true});
-  EXPECT_TRUE(std::isnan(found["a"][0].get<double>()));
+  EXPECT_TRUE(std::isnan(result["a"][0].get<double>()));
   for (const auto& [place, value] :
        {std::pair{1, INFINITY}, {2, -INFINITY}, {3, INFINITY}, {4, -INFINITY}})
-    EXPECT_EQ(found["a"][static_cast<std::size_t>(place)].get<double>(), value) << place;
-  EXPECT_EQ(found["a"][5], 1e300);
-  EXPECT_EQ(found["a"][6], "NaN");
-  EXPECT_EQ(shown(found["b"]["c"]), "Infinity");
+    EXPECT_EQ(result["a"][static_cast<std::size_t>(place)].get<double>(), value) << place;
+  EXPECT_EQ(result["a"][5], 1e300);
+  EXPECT_EQ(result["a"][6], "NaN");
+  EXPECT_EQ(shown(result["b"]["c"]), "Infinity");
   for (const char* wrong : {"[infinity]", "[+Infinity]", "[-NaN]", "[Infinity Infinity]", "[1NaN]"})
     EXPECT_NE(refusal(wrong, {.non_finite = true}).find("this is no JSON"), std::string::npos)
         << wrong;

@@ -114,11 +114,11 @@ bool trial::struck() const {
 }
 
 std::string trial::texts() const {
-  std::string all;
+  std::string text;
   for (const rank_end& r : ranks) {
-    if (r.failed) all += fmt::format("[{}] {}\n", name_of(r.code), r.text);
+    if (r.failed) text += fmt::format("[{}] {}\n", name_of(r.code), r.text);
   }
-  return all;
+  return text;
 }
 
 trial run_trial(const faulty_case& c, const fault& f, std::chrono::milliseconds wait_limit,
@@ -182,13 +182,14 @@ void for_sampled_sites(const std::string& what, std::size_t samples, bool signal
   samples = number_in_environment("UNTAX_FAULT_SAMPLES", samples);
   const std::uint64_t seed = number_in_environment("UNTAX_FAULT_SEED", 1);
   const std::vector<faulty_case> cases = all_cases({2, 3});
-  std::size_t of = 0;
+  std::size_t count = 0;
   std::vector<std::pair<const faulty_case*, fault_site>> chosen;
   for (const faulty_case& c : cases) {
     std::vector<fault_site> sites = sites_of(c);
     if (signals) sites = signals_among(sites);
-    of += sites.size();
-    for (const fault_site& site : sample(sites, samples, seed + of)) chosen.emplace_back(&c, site);
+    count += sites.size();
+    for (const fault_site& site : sample(sites, samples, seed + count))
+      chosen.emplace_back(&c, site);
   }
   std::atomic<std::size_t> next = 0;
   {
@@ -207,7 +208,7 @@ void for_sampled_sites(const std::string& what, std::size_t samples, bool signal
                 static_cast<unsigned long long>(seed));
     return;
   }
-  std::printf("%s: %zu of %zu %s\n", what.c_str(), chosen.size(), of,
+  std::printf("%s: %zu of %zu %s\n", what.c_str(), chosen.size(), count,
               signals ? "signals" : "sites");
 }
 

@@ -33,8 +33,8 @@ using untax::norm_results;
 /// N(0, 1) or so, as it stands in an element: what a rank adds (0, 1, ...), the residual (-1), the
 /// weight (-2).
 template <class T>
-std::vector<T> part(int of, std::uint64_t seed, std::int64_t count) {
-  std::mt19937_64 random(seed * 64 + static_cast<std::uint64_t>(of + 2));
+std::vector<T> part(int number, std::uint64_t seed, std::int64_t count) {
+  std::mt19937_64 random(seed * 64 + static_cast<std::uint64_t>(number + 2));
   std::vector<T> values;
   for (std::int64_t i = 0; i < count; ++i) {
     // The sum of four evenly distributed ones.
@@ -357,8 +357,8 @@ TEST(gpu_all_reduce_norm, refuses_impossible_problems) {
   std::vector<world> alone = world::local_gpus(1, roomy_world());
   world& w = alone[0];
   w.use_device();
-  const auto refusal = [&](const all_reduce_norm_problem& p, const operator_options& by) {
-    return error_of([&] { all_reduce_norm(w, p, by); });
+  const auto refusal = [&](const all_reduce_norm_problem& p, const operator_options& options) {
+    return error_of([&] { all_reduce_norm(w, p, options); });
   };
   expect_error(refusal({.tokens = 1, .hidden = 12}, {}), untax::errc::invalid_argument,
                {"rank 0: all_reduce_norm", "hidden is 12", "multiple of 8"});

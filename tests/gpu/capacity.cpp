@@ -45,7 +45,7 @@ void check_rows(const operator_entry& entry, const gemm_problem& most) {
               [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
                 std::size_t free_before = 0;
                 std::size_t free_after = 0;
-                std::size_t all = 0;
+                std::size_t total = 0;
                 for (int i = 0; i < runs; ++i) {
                   const row_inputs& now = inputs[random() % inputs.size()];
                   now.launch(op, s);
@@ -54,7 +54,7 @@ void check_rows(const operator_entry& entry, const gemm_problem& most) {
                   w.check();
                   now.expect_right(s);
                   if (::testing::Test::HasFailure()) return;
-                  ok(cudaMemGetInfo(free_before == 0 ? &free_before : &free_after, &all));
+                  ok(cudaMemGetInfo(free_before == 0 ? &free_before : &free_after, &total));
                 }
                 // Ranks that share a GPU check at different times, with memory of their own.
                 if (sharing() == 1 && runs > 7) {
@@ -160,12 +160,12 @@ TEST(gpu_capacity, a_graph_has_the_rows_that_it_was_captured_with) {
     random_rows(entry, any_rows(gather_axis::rows),
                 [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
                   std::deque<cudaGraphExec_t> graphs;
-                  for (const row_inputs& one : inputs) {
-                    one.launch(op, s);
+                  for (const row_inputs& input : inputs) {
+                    input.launch(op, s);
                     ASSERT_TRUE(s.done());
                     cudaGraph_t graph = nullptr;
                     ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
-                    one.launch(op, s);
+                    input.launch(op, s);
                     ok(cudaStreamEndCapture(s.get(), &graph));
                     ok(cudaGraphInstantiate(&graphs.emplace_back(), graph, 0));
                     ok(cudaGraphUpload(graphs.back(), s.get()));

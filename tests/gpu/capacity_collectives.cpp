@@ -96,18 +96,20 @@ TYPED_TEST(gpu_capacity_of, collectives_has_any_count) {
       [&](world& w) {
         std::mt19937_64 random(seed);
         const stream s;
-        for (const way& by : ways) {
+        for (const way& tried : ways) {
           for (const int phases : {0, 1, 2}) {
             constexpr bool has_phases = std::is_same_v<TypeParam, untax::all_reduce> ||
                                         std::is_same_v<TypeParam, untax::broadcast>;
             if (phases > 0 && !has_phases) continue;
-            any_count<TypeParam> op(
-                w, by.capacity,
-                {.phases = phases, .wire = by.wire, .varying_count = true, .direct = by.direct});
+            any_count<TypeParam> op(w, tried.capacity,
+                                    {.phases = phases,
+                                     .wire = tried.wire,
+                                     .varying_count = true,
+                                     .direct = tried.direct});
             SCOPED_TRACE(
                 fmt::format("seed {}, rank {} of {}: {}", seed, w.rank(), w.size(), op.text()));
             for (std::uint64_t run = 1; run <= runs_of_each; ++run) {
-              const auto most = static_cast<std::uint64_t>(run % 3 == 0 ? 20 : by.capacity);
+              const auto most = static_cast<std::uint64_t>(run % 3 == 0 ? 20 : tried.capacity);
               const auto count = static_cast<std::int64_t>(1 + random() % most);
               stall(s, static_cast<std::int64_t>(random() % 50) * w.rank());
               op.run(count, run, s);

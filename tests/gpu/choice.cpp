@@ -42,9 +42,9 @@ void each_automatic(bool varying_rows, const Check& check) {
       untax::run_gpus(
           gpus(),
           [&](world& w) {
-            const operator_options by{.varying_rows = varying_rows};
-            SCOPED_TRACE(fmt::format("rank {}: {}", w.rank(), text_of(entry, p, by)));
-            workload load(w, entry, p, by, 3);
+            const operator_options options{.varying_rows = varying_rows};
+            SCOPED_TRACE(fmt::format("rank {}: {}", w.rank(), text_of(entry, p, options)));
+            workload load(w, entry, p, options, 3);
             load.run();
             EXPECT_LE(load.relative_error(), tolerance_of(entry, p));
             w.agree("the choice", load.explain());

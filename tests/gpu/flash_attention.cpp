@@ -118,10 +118,10 @@ void expect_right(flash_shape shape, const sequences& lengths, attention_order h
                                 .values_stride = v.stride(),
                                 .out_stride = out.stride()};
   std::vector<std::uint16_t> first;
-  for (const flash_runner* one : {&op, &op, &queued, &queued}) {
+  for (const flash_runner* runner : {&op, &op, &queued, &queued}) {
     out.poison();
     ok(cudaMemsetAsync(log_sums.data(), 0xff, sums * sizeof(float), on.get()));
-    one->run(operands, on.get());
+    runner->run(operands, on.get());
     ok(cudaStreamSynchronize(on.get()));
     out.fetch();
     if (first.empty()) first = out.bits();
@@ -149,13 +149,13 @@ void expect_right(flash_shape shape, const sequences& lengths, attention_order h
         const std::int64_t sees = untax::seen_keys(row, queries, keys, shape.causal);
         const untax::attended_row right =
             on_host.attend(q.part(query + row, 1, head * width, width), sees);
-        const const_matrix found = out.part(query + row, 1, head * width, width);
+        const const_matrix matrix = out.part(query + row, 1, head * width, width);
         if (sees == 0) {
-          const auto* bits = static_cast<const std::uint16_t*>(found.data);
+          const auto* bits = static_cast<const std::uint16_t*>(matrix.data);
           bad_zeros += static_cast<int>(
-              std::count_if(bits, bits + width, [](std::uint16_t one) { return one != 0; }));
+              std::count_if(bits, bits + width, [](std::uint16_t entry) { return entry != 0; }));
         }
-        elements.add_row(std::span<const double>(untax::widened(found.data, width, shape.type)),
+        elements.add_row(std::span<const double>(untax::widened(matrix.data, width, shape.type)),
                          right.out, 6 * tolerance_of(shape.type),
                          0.1 / static_cast<double>(std::max<std::int64_t>(sees, 1)));
         const auto sum = static_cast<double>(sums_found[static_cast<std::size_t>(query + row) *
@@ -349,16 +349,17 @@ TEST(gpu_flash_attention, equals_the_host) {
         untax::flash_attention(w, p).run(given);
         out.fetch();
         const std::vector<float> found_sums = values(sums.data(), right_sums.size(), on);
-        std::vector<std::uint16_t> all[] = {q.bits(), k.bits(), v.bits(), out.bits()};
+        std::vector<std::uint16_t> inputs[] = {q.bits(), k.bits(), v.bits(), out.bits()};
         untax::run_threads(1, [&](untax::world& host) {
-          auto expected = operands(all[0].data(), all[1].data(), all[2].data(), all[3].data(), 8);
+          auto expected =
+              operands(inputs[0].data(), inputs[1].data(), inputs[2].data(), inputs[3].data(), 8);
           expected.log_sums = right_sums.data();
           untax::flash_attention(host, p).run(expected);
         });
         // Both are rounded.
         untax::deviation elements(tolerance_of(p.type));
-        for (std::size_t i = 0; i < all[3].size(); i += 264) {
-          const std::vector<double> right = untax::widened(&all[3][i], 256, p.type);
+        for (std::size_t i = 0; i < inputs[3].size(); i += 264) {
+          const std::vector<double> right = untax::widened(&inputs[3][i], 256, p.type);
           elements.add_row(std::span<const double>(untax::widened(&out.bits()[i], 256, p.type)),
                            right, 6 * tolerance_of(p.type), 0);
         }

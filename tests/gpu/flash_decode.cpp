@@ -24,10 +24,10 @@ using untax::world;
 
 /// NCCL takes GPUs of their own.
 std::vector<pattern> patterns() {
-  std::vector<pattern> all = {pattern::fused_sequential, pattern::bulk_synchronous,
-                              pattern::producer_consumer};
-  if (sharing() == 1) all.push_back(pattern::bulk_library);
-  return all;
+  std::vector<pattern> entries = {pattern::fused_sequential, pattern::bulk_synchronous,
+                                  pattern::producer_consumer};
+  if (sharing() == 1) entries.push_back(pattern::bulk_library);
+  return entries;
 }
 
 untax::world_options roomy_world(std::chrono::milliseconds limit = 20s) {
@@ -66,8 +66,9 @@ attention_case random_case(std::uint64_t seed) {
   if (between(0, 2) == 0) p.partials = dtype::bf16;
   if (between(0, 3) == 0) p.logit_cap = 2.0F;
   c.work.uneven = between(0, 3) > 0;
-  const std::vector<pattern> all = patterns();
-  c.options.how = all[static_cast<std::size_t>(between(0, static_cast<int>(all.size()) - 1))];
+  const std::vector<pattern> known_patterns = patterns();
+  c.options.how = known_patterns[static_cast<std::size_t>(
+      between(0, static_cast<int>(known_patterns.size()) - 1))];
   return c;
 }
 

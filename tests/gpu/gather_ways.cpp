@@ -34,8 +34,8 @@ TEST(gpu_gather_ways, every_way_of_sending_is_right) {
                                    {127, 520, 4104},   {256, 3000, 4104},
                                    {512, 3000, 4104},  {999, 9000, 520},
                                    {2040, 9000, 2056}, {128 * gpus() - 3, 8200, 2056}};
-  const auto all = static_cast<int>(std::size(sizes));
-  const int taken = std::min(gpu_test::cases(all), all);
+  const auto size_count = static_cast<int>(std::size(sizes));
+  const int taken = std::min(gpu_test::cases(size_count), size_count);
   untax::run_gpus(
       gpus(),
       [&](world& w) {
@@ -48,16 +48,16 @@ TEST(gpu_gather_ways, every_way_of_sending_is_right) {
             const auto& [m, n, k] = sizes[size];
             for (const pattern how : ways) {
               const gemm_problem p{.m = m, .n = n, .k = k, .type = dtype::bf16, .gather = gather};
-              const operator_options by{.how = how, .constant_weights = true};
+              const operator_options options{.how = how, .constant_weights = true};
               SCOPED_TRACE(fmt::format("seed {}, rank {} of {}: {}", seed, w.rank(), gpus(),
-                                       text_of(entry, p, by)));
-              workload load(w, entry, p, by, seed);
+                                       text_of(entry, p, options)));
+              workload load(w, entry, p, options, seed);
               plans += load.explain() + "\n";
               expect_right(w, s, load, tolerance_of(entry, p), seed, stalls);
             }
           }
         }
-        if (taken < all) return;
+        if (taken < size_count) return;
         for (const char* way : {"packets", " to a tile", "warps that store move", "all blocks move",
                                 "a warp in each", "A collected"})
           EXPECT_NE(plans.find(way), std::string::npos) << "no plan has: " << way;
@@ -84,10 +84,10 @@ TEST(gpu_gather_ways, a_rank_without_a_part_is_not_overtaken) {
                                  .k = 8L * (w.size() - 1),
                                  .type = dtype::bf16,
                                  .gather = gather_axis::k};
-            const operator_options by{.how = how};
+            const operator_options options{.how = how};
             SCOPED_TRACE(fmt::format("seed {}, rank {} of {}: {}", seed, w.rank(), w.size(),
-                                     text_of(entry, p, by)));
-            workload load(w, entry, p, by, seed);
+                                     text_of(entry, p, options)));
+            workload load(w, entry, p, options, seed);
             for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
               load.refresh(seed + epoch);
               load.poison_result();

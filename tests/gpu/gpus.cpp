@@ -31,15 +31,15 @@ int sharing() {
 }
 
 int gpus() {
-  int found = 0;
-  if (cudaGetDeviceCount(&found) == cudaSuccess) return found * sharing();
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count * sharing();
   cudaGetLastError();
   return 0;
 }
 
 std::string missing(int needed) {
-  int found = 0;
-  const cudaError_t result = cudaGetDeviceCount(&found);
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
   if (result != cudaSuccess) {
     cudaGetLastError();
     int driver = 0;
@@ -47,8 +47,8 @@ std::string missing(int needed) {
     return fmt::format("needs {} or more GPUs: {}", needed,
                        no_driver ? "there is no NVIDIA driver" : cudaGetErrorString(result));
   }
-  if (found * sharing() >= needed) return "";
-  return fmt::format("needs {} or more GPUs, here {}", needed, found);
+  if (count * sharing() >= needed) return "";
+  return fmt::format("needs {} or more GPUs, here {}", needed, count);
 }
 
 std::string watched(const std::string& reason) {

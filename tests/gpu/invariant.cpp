@@ -51,8 +51,9 @@ struct both {
 
 /// A run of a batch at one rank; how many rows have other bits than before.
 int differing(world& w, const operator_entry& entry, const gemm_problem& p,
-              const operator_options& by, const batch& rows, seen_rows& seen, const stream& s) {
-  const auto op = entry.make(w, p, by);
+              const operator_options& options, const batch& rows, seen_rows& seen,
+              const stream& s) {
+  const auto op = entry.make(w, p, options);
   const untax::gemm_share share = entry.share(p, w.size(), w.rank());
   both a(p.type, share.a_rows.size, share.a_cols.size);
   both b(p.type, share.b_rows.size, share.b_cols.size);
@@ -93,12 +94,12 @@ void check(const operator_entry& entry, const gemm_problem& most) {
           for (const std::int64_t rows : numbers) {
             gemm_problem p = most;
             p.m = rows;
-            const operator_options by{.how = how, .invariant = true};
+            const operator_options options{.how = how, .invariant = true};
             SCOPED_TRACE(
-                fmt::format("seed {}, rank {}: {}", seed, w.rank(), text_of(entry, p, by)));
-            const batch all = untax_test::random_batch(random, rows);
+                fmt::format("seed {}, rank {}: {}", seed, w.rank(), text_of(entry, p, options)));
+            const batch whole = untax_test::random_batch(random, rows);
             try {
-              EXPECT_EQ(differing(w, entry, p, by, all, seen, s), 0);
+              EXPECT_EQ(differing(w, entry, p, options, whole, seen, s), 0);
             } catch (const untax::error& e) {
               if (e.code() != untax::errc::unsupported) throw;
               if (w.rank() == 0) std::cout << "left out: " << e.what() << "\n";

@@ -268,8 +268,8 @@ TEST(gpu_merge_partial_attention, ends_with_nan_inputs) {
                  {out.local(), type, 24, 64}, {logs.local() + 24, dtype::f32, 6, 4}, {s.get()});
           EXPECT_TRUE(s.done());
           w.check();
-          const auto found = values(out.local(), bytes, s);
-          for (const double element : untax::widened(found.data(), 24 * 64, type))
+          const auto actual = values(out.local(), bytes, s);
+          for (const double element : untax::widened(actual.data(), 24 * 64, type))
             ASSERT_TRUE(std::isnan(element));
           w.barrier();
         }
@@ -306,8 +306,8 @@ TEST(gpu_merge_partial_attention, refuses_impossible_problems) {
   world& w = alone[0];
   w.use_device();
   const auto refusal = [&](const merge_partial_attention_problem& p,
-                           const merge_partial_attention_options& by) {
-    return error_of([&] { merge_partial_attention(w, p, by); });
+                           const merge_partial_attention_options& options) {
+    return error_of([&] { merge_partial_attention(w, p, options); });
   };
   expect_error(
       refusal({.head_dim = 12}, {}), untax::errc::invalid_argument,

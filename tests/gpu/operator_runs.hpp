@@ -32,11 +32,11 @@ inline untax::world_options roomy_world() {
 
 /// A case, for messages.
 inline std::string text_of(const operator_entry& entry, const gemm_problem& p,
-                           const operator_options& by) {
+                           const operator_options& options) {
   return fmt::format(
       "{}, m {}, n {}, k {}, {}{}, {}, {}{}", entry.name, p.m, p.n, p.k, name_of(p.type),
-      entry.gathers ? fmt::format(", gather {}", name_of(p.gather)) : "", name_of(by.how),
-      name_of(by.move), by.constant_weights ? ", constant weights" : "");
+      entry.gathers ? fmt::format(", gather {}", name_of(p.gather)) : "", name_of(options.how),
+      name_of(options.move), options.constant_weights ? ", constant weights" : "");
 }
 
 /// Holds a stream still for so many microseconds.

@@ -85,16 +85,17 @@ void check_cases(const operator_entry& entry, int cases) {
           for (int i = 0; i < cases; ++i) {
             const gemm_problem p = maker.make(entry);
             for (const pattern how : untax::all_patterns) {
-              operator_options by{.how = how};
+              operator_options options{.how = how};
               // Where a pattern has no choice, it pushes.
-              by.move = maker.between(0, 1) == 0 ? direction::push : direction::pull;
-              by.constant_weights = maker.between(0, 1) == 0;
+              options.move = maker.between(0, 1) == 0 ? direction::push : direction::pull;
+              options.constant_weights = maker.between(0, 1) == 0;
               // All operands at all ranks take much memory.
-              if (entry.phases && p.m <= 300) by.phases = static_cast<int>(maker.between(0, 2));
+              if (entry.phases && p.m <= 300)
+                options.phases = static_cast<int>(maker.between(0, 2));
               SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, case {}: {}", first_seed, w.rank(),
-                                       ranks, i, text_of(entry, p, by)));
+                                       ranks, i, text_of(entry, p, options)));
               std::string refusal;
-              const auto load = made(w, entry, p, by, first_seed, refusal);
+              const auto load = made(w, entry, p, options, first_seed, refusal);
               if (!load) {
                 if (w.rank() == 0) ++refusals[std::string(name_of(how))];
                 continue;
@@ -136,11 +137,11 @@ void check_replays(const operator_entry& entry, const gemm_problem& p, int repla
     untax::run_gpus(
         gpus(),
         [&](world& w) {
-          const operator_options by{.how = how, .move = move, .constant_weights = true};
-          SCOPED_TRACE(fmt::format("rank {}: {}", w.rank(), text_of(entry, p, by)));
+          const operator_options options{.how = how, .move = move, .constant_weights = true};
+          SCOPED_TRACE(fmt::format("rank {}: {}", w.rank(), text_of(entry, p, options)));
           const stream s;
           std::string refusal;
-          const auto load = made(w, entry, p, by, 5, refusal);
+          const auto load = made(w, entry, p, options, 5, refusal);
           if (!load) {
             if (w.rank() == 0) std::cout << "left out: " << refusal << "\n";
             return;
@@ -309,18 +310,18 @@ TEST(gpu_operators, refuse_impossible_problems) {
       }),
       errc::unsupported, {"rank 0: gemm_reduce_scatter", "no copy_engine", "fused_specialized"});
 
-  const auto there = w.allocate<untax::bf16>(1024, "elements");
+  const auto memory = w.allocate<untax::bf16>(1024, "elements");
   std::vector<untax::bf16> host(64);
   untax::all_gather_gemm op(w, {.m = 8, .n = 8, .k = 8}, {.how = pattern::bulk_library});
-  const untax::matrix right(there.local(), 8, 8);
-  const untax::matrix c(there.local(512), 8, 8);
+  const untax::matrix right(memory.local(), 8, 8);
+  const untax::matrix c(memory.local(512), 8, 8);
   const auto run = [&](const untax::matrix& a) {
     return error_of([&] { op.run(as_const(a), as_const(right), c); });
   };
   expect_error(run({host.data(), 8, 8}), errc::invalid_argument,
                {"rank 0: all_gather_gemm: a lies at", "memory of the host"});
-  expect_error(run({there.local(65), 8, 8}), errc::invalid_argument, {"a lies at", "16 bytes"});
-  expect_error(run({there.local(), 8, 8, 16}), errc::invalid_argument, {"row stride of 16"});
+  expect_error(run({memory.local(65), 8, 8}), errc::invalid_argument, {"a lies at", "16 bytes"});
+  expect_error(run({memory.local(), 8, 8, 16}), errc::invalid_argument, {"row stride of 16"});
   untax::gemm_all_scatter scatter(w, {.m = 8, .n = 8, .k = 8}, {.how = pattern::bulk_library});
   void* private_memory = nullptr;
   ok(cudaMalloc(&private_memory, 128));

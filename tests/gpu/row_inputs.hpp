@@ -88,13 +88,13 @@ void each_pattern(std::span<const untax::pattern> patterns, const operator_entry
     untax::run_gpus(
         gpus(),
         [&](world& w) {
-          const operator_options by{.how = how, .varying_rows = true};
+          const operator_options options{.how = how, .varying_rows = true};
           SCOPED_TRACE(
-              fmt::format("seed {}, rank {}: {}", seed, w.rank(), text_of(entry, most, by)));
+              fmt::format("seed {}, rank {}: {}", seed, w.rank(), text_of(entry, most, options)));
           const stream s;
           std::unique_ptr<untax::runnable> op;
           try {
-            op = entry.make(w, most, by);
+            op = entry.make(w, most, options);
           } catch (const untax::error& e) {
             if (e.code() != untax::errc::unsupported) throw;
             if (w.rank() == 0) std::cout << "left out: " << e.what() << "\n";

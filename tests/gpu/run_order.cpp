@@ -45,9 +45,9 @@ T* filled(world& w, const std::vector<T>& values) {
   const stream s;
   // An allocation has one size at all ranks, and shards have not.
   constexpr std::size_t most = 3U << 19U;
-  T* const there = w.allocate<T>(std::max(values.size(), most), "values").local();
-  copy(there, values.data(), values.size(), s);
-  return there;
+  T* const target = w.allocate<T>(std::max(values.size(), most), "values").local();
+  copy(target, values.data(), values.size(), s);
+  return target;
 }
 
 /// Random numbers from -1 to 1, others at each rank, twice.

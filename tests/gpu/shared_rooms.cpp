@@ -46,20 +46,20 @@ bits bits_of(const matrix& c, const stream& s) {
 }
 
 /// Runs all cases, again and again. `graphs`: from graphs, too.
-void run_in_any_order(world& w, std::deque<rows_case>& all, std::uint64_t seed, bool graphs,
-                      const stream& s) {
+void run_in_any_order(world& w, std::deque<rows_case>& worlds_cases, std::uint64_t seed,
+                      bool graphs, const stream& s) {
   // All ranks choose the same cases, and other stalls.
   std::mt19937_64 random(seed);
   std::mt19937_64 stalls(seed + static_cast<std::uint64_t>(w.rank()));
   std::vector<cudaGraphExec_t> captured;
-  for (rows_case& one : all) {
-    one.launch(s);
-    one.first = one.result(s);
+  for (rows_case& c : worlds_cases) {
+    c.launch(s);
+    c.first = c.result(s);
     if (!graphs) continue;
     cudaGraph_t graph = nullptr;
     ok(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeThreadLocal));
-    one.launch(s);
-    one.launch(s);
+    c.launch(s);
+    c.launch(s);
     ok(cudaStreamEndCapture(s.get(), &graph));
     ok(cudaGraphInstantiate(&captured.emplace_back(), graph, 0));
     ok(cudaGraphDestroy(graph));
@@ -67,19 +67,19 @@ void run_in_any_order(world& w, std::deque<rows_case>& all, std::uint64_t seed, 
   w.barrier();
   const int times = cases(1000);
   for (int i = 0; i < times && !::testing::Test::HasFailure(); ++i) {
-    const std::size_t at = random() % all.size();
+    const std::size_t at = random() % worlds_cases.size();
     const bool replays = graphs && random() % 2 == 0;
     if (stalls() % 4 == 0) stall(s, static_cast<std::int64_t>(stalls() % 200));
     if (replays) {
       ok(cudaGraphLaunch(captured[at], s.get()));
     } else {
-      all[at].launch(s);
+      worlds_cases[at].launch(s);
     }
     if (i % 7 != 0 && i + 1 < times) continue;
     ASSERT_TRUE(s.done());
     w.check();
-    EXPECT_TRUE(all[at].result(s) == all[at].first)
-        << "run " << i << " of " << all[at].rows << " rows, "
+    EXPECT_TRUE(worlds_cases[at].result(s) == worlds_cases[at].first)
+        << "run " << i << " of " << worlds_cases[at].rows << " rows, "
         << (replays ? "replayed" : "launched");
   }
   EXPECT_TRUE(s.done());
@@ -97,18 +97,18 @@ void check_gemm(const operator_entry& entry, const gemm_problem& most) {
   };
   each_pattern(own, entry, most, rows,
                [&](world& w, untax::runnable& op, auto& inputs, auto& random, const stream& s) {
-                 std::deque<rows_case> all;
+                 std::deque<rows_case> cases;
                  for (const row_inputs& now : inputs) {
                    now.launch(op, s);
                    EXPECT_TRUE(s.done());
                    w.check();
                    now.expect_right(s);
-                   all.push_back({now.result().rows,
-                                  [&](const stream& on) { now.launch(op, on); },
-                                  [&](const stream& on) { return bits_of(now.result(), on); },
-                                  {}});
+                   cases.push_back({now.result().rows,
+                                    [&](const stream& on) { now.launch(op, on); },
+                                    [&](const stream& on) { return bits_of(now.result(), on); },
+                                    {}});
                  }
-                 run_in_any_order(w, all, random(), sharing() == 1, s);
+                 run_in_any_order(w, cases, random(), sharing() == 1, s);
                });
 }
 
@@ -156,23 +156,23 @@ TEST(gpu_shared_rooms, of_a_norm_are_handed_over) {
             b = static_cast<std::uint16_t>(0x3f80U | (random() & 0x807fU));
           copy(static_cast<std::uint16_t*>(memory->data()), some.data(), some.size(), s);
         }
-        std::deque<rows_case> all;
+        std::deque<rows_case> cases;
         for (const std::int64_t rows : {most, most / 2, most / 2 - 5, most / 3, std::int64_t{700},
                                         std::int64_t{65}, std::int64_t{1}}) {
           const matrix result(out.data(), dtype::bf16, rows, hidden);
-          all.push_back({rows,
-                         [&, rows, result](const stream& on) {
-                           untax::gpu::fill_nan(result.data, result.span_bytes(), on.get());
-                           op.run({{in.data(), dtype::bf16, rows, hidden},
-                                   {residual.data(), dtype::bf16, rows, hidden},
-                                   weight.data()},
-                                  {x.data(), out.data()}, on.get());
-                         },
-                         [result](const stream& on) { return bits_of(result, on); },
-                         {}});
+          cases.push_back({rows,
+                           [&, rows, result](const stream& on) {
+                             untax::gpu::fill_nan(result.data, result.span_bytes(), on.get());
+                             op.run({{in.data(), dtype::bf16, rows, hidden},
+                                     {residual.data(), dtype::bf16, rows, hidden},
+                                     weight.data()},
+                                    {x.data(), out.data()}, on.get());
+                           },
+                           [result](const stream& on) { return bits_of(result, on); },
+                           {}});
         }
         w.barrier();
-        run_in_any_order(w, all, seed, sharing() == 1, s);
+        run_in_any_order(w, cases, seed, sharing() == 1, s);
       },
       roomy_world());
 }
@@ -190,25 +190,26 @@ TEST(gpu_shared_rooms, of_an_all_reduce_are_handed_over) {
         const scratch in(most * 2), out(most * 2);
         const bits ones(most, static_cast<std::uint16_t>(0x3f80U + w.rank()));
         copy(static_cast<std::uint16_t*>(in.data()), ones.data(), ones.size(), s);
-        std::deque<rows_case> all;
+        std::deque<rows_case> cases;
         // Packets of both kinds, with memory of their own and not, and rooms in turn.
         for (const std::int64_t count :
              {most, most / 2, most / 3, std::int64_t{1} << 20, std::int64_t{700000},
               std::int64_t{500000}, std::int64_t{1000}, std::int64_t{1}}) {
           const matrix result(out.data(), dtype::bf16, 1, count);
-          all.push_back({count,
-                         [&, count, result](const stream& on) {
-                           untax::gpu::fill_nan(result.data, result.span_bytes(), on.get());
-                           op.run({in.data(), dtype::bf16, count}, {out.data(), dtype::bf16, count},
-                                  on.get());
-                         },
-                         [result](const stream& on) { return bits_of(result, on); },
-                         {}});
+          cases.push_back({count,
+                           [&, count, result](const stream& on) {
+                             untax::gpu::fill_nan(result.data, result.span_bytes(), on.get());
+                             op.run({in.data(), dtype::bf16, count},
+                                    {out.data(), dtype::bf16, count}, on.get());
+                           },
+                           [result](const stream& on) { return bits_of(result, on); },
+                           {}});
         }
         w.barrier();
-        run_in_any_order(w, all, seed, sharing() == 1, s);
-        for (const rows_case& one : all)
-          EXPECT_EQ(std::count(one.first.begin(), one.first.end(), one.first.front()), one.rows);
+        run_in_any_order(w, cases, seed, sharing() == 1, s);
+        for (const rows_case& entry : cases)
+          EXPECT_EQ(std::count(entry.first.begin(), entry.first.end(), entry.first.front()),
+                    entry.rows);
       },
       roomy_world());
 }

@@ -74,9 +74,9 @@ class product {
 template <class Value, class Offset>
 maker_of<Value, Offset> by_gpu(spmv_kernel kernel) {
   return [=](const csr<Value, Offset>& m) -> product_of<Value> {
-    const auto made = std::make_shared<product<Value, Offset>>(m, kernel);
+    const auto result = std::make_shared<product<Value, Offset>>(m, kernel);
     return [=](Value alpha, const std::vector<Value>& x, Value beta, std::vector<Value>& y) {
-      made->run(alpha, x, beta, y);
+      result->run(alpha, x, beta, y);
     };
   };
 }
@@ -158,11 +158,11 @@ void expect_bits_of_host(std::uint64_t seed) {
   const auto before = random_vector<Value>(m.rows, seed + 1);
   for (const spmv_kernel kernel : all_spmv_kernels) {
     if (way_of(kernel).unit != unit_of_work::row || way_of(kernel).sum != row_sum::lanes) continue;
-    std::vector<Value> here = before;
-    std::vector<Value> there = before;
-    spmv<Value, Offset>(m.view(), kernel, 2).run(1.5, x, 0.75, here);
-    product<Value, Offset>(m, kernel).run(1.5, x, 0.75, there);
-    EXPECT_EQ(here, there) << name_of(kernel) << ", seed " << seed;
+    std::vector<Value> first = before;
+    std::vector<Value> second = before;
+    spmv<Value, Offset>(m.view(), kernel, 2).run(1.5, x, 0.75, first);
+    product<Value, Offset>(m, kernel).run(1.5, x, 0.75, second);
+    EXPECT_EQ(first, second) << name_of(kernel) << ", seed " << seed;
   }
 }
 
@@ -199,11 +199,11 @@ void expect_bounds(const std::vector<std::int64_t>& lengths) {
   const auto m = with_rows<float, Offset>(lengths, 9000, 1);
   const row_profile right = profile_of(std::span<const Offset>(m.offsets), m.cols);
   const auto offsets = on_gpu(m.offsets, s);
-  const row_bounds found = bounds_of_rows(m.rows, offsets.data(), s.get());
-  EXPECT_EQ(static_cast<double>(found.shortest), right.row_min) << m.rows;
-  EXPECT_EQ(static_cast<double>(found.longest), right.row_max) << m.rows;
-  EXPECT_EQ(static_cast<double>(found.padded), right.padded) << m.rows;
-  EXPECT_NEAR(found.variance, right.row_variance, 1e-9 * (1 + right.row_max * right.row_max));
+  const row_bounds bounds = bounds_of_rows(m.rows, offsets.data(), s.get());
+  EXPECT_EQ(static_cast<double>(bounds.shortest), right.row_min) << m.rows;
+  EXPECT_EQ(static_cast<double>(bounds.longest), right.row_max) << m.rows;
+  EXPECT_EQ(static_cast<double>(bounds.padded), right.padded) << m.rows;
+  EXPECT_NEAR(bounds.variance, right.row_variance, 1e-9 * (1 + right.row_max * right.row_max));
 }
 
 template <class Value>

@@ -43,11 +43,11 @@ float element(std::uint64_t what, std::int64_t row, std::int64_t col) {
   return static_cast<float>(static_cast<int>((mixed >> 33U) % 7) - 3);
 }
 std::vector<float> elements(std::uint64_t what, range rows, std::int64_t cols) {
-  std::vector<float> all;
+  std::vector<float> values;
   for (std::int64_t row = rows.begin; row < rows.end(); ++row) {
-    for (std::int64_t col = 0; col < cols; ++col) all.push_back(element(what, row, col));
+    for (std::int64_t col = 0; col < cols; ++col) values.push_back(element(what, row, col));
   }
-  return all;
+  return values;
 }
 float scale_of(int rank) {
   constexpr int powers[] = {0, 9, -7, 13, -3, 6, 11, -9};
@@ -106,10 +106,11 @@ class exact_sum {
       for (std::int64_t col = 0; col < n; ++col) {
         float sum = 0;
         for (int rank = 0; rank < w.size(); ++rank) {
-          const range of = depths.of(rank);
-          const float products = std::inner_product(left.begin() + row * k + of.begin,
-                                                    left.begin() + row * k + of.end(),
-                                                    right.begin() + col * k + of.begin, 0.0F);
+          const range rows_of_rank = depths.of(rank);
+          const float products =
+              std::inner_product(left.begin() + row * k + rows_of_rank.begin,
+                                 left.begin() + row * k + rows_of_rank.end(),
+                                 right.begin() + col * k + rows_of_rank.begin, 0.0F);
           float partial = products * scale_of(rank);
           if (partials == dtype::bf16) partial = static_cast<float>(bf16(partial));
           sum = rank == 0 ? partial : sum + partial;
@@ -120,8 +121,8 @@ class exact_sum {
   }
 
   /// Whether a result is right; says where it is not. Zeros of either sign are.
-  void expect_right(const std::byte* found) const {
-    const auto* const is = reinterpret_cast<const bf16*>(found);
+  void expect_right(const std::byte* actual) const {
+    const auto* const is = reinterpret_cast<const bf16*>(actual);
     for (std::size_t i = 0; i < right_.size(); ++i) {
       if (static_cast<float>(is[i]) == static_cast<float>(right_[i])) continue;
       ADD_FAILURE() << "row " << rows_.begin + static_cast<std::int64_t>(i) / n_ << ", column "
@@ -231,19 +232,19 @@ class sums_of_16_bits {
         all_rows_(w, shape.m, shape.n, shape.k, {0, shape.m}, dtype::bf16) {}
 
   /// `explained`: words of the plan of gemm_reduce_scatter.
-  void expect_right(operator_options by, int count, const stream& s,
+  void expect_right(operator_options options, int count, const stream& s,
                     const std::string& explained = "") const {
     const auto& [m, n, k] = shape_;
     SCOPED_TRACE(fmt::format("rank {} of {}, {} x {} x {}, {}, {} workers", w_.rank(), w_.size(), m,
-                             n, k, name_of(by.how), by.workers));
+                             n, k, name_of(options.how), options.workers));
     untax::gemm_reduce_scatter scatter(
-        w_, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16}, by);
+        w_, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16}, options);
     EXPECT_NE(scatter.explain().find(explained), std::string::npos) << scatter.explain();
     expect_same_bits(w_, scatter, own_rows_, own_rows_.c, count, s);
-    for (by.phases = 1; by.phases <= 2; ++by.phases) {
-      SCOPED_TRACE(fmt::format("all reduced in {} phases", by.phases));
+    for (options.phases = 1; options.phases <= 2; ++options.phases) {
+      SCOPED_TRACE(fmt::format("all reduced in {} phases", options.phases));
       untax::gemm_all_reduce reduce(
-          w_, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16}, by);
+          w_, {.m = m, .n = n, .k = k, .type = dtype::bf16, .partials = dtype::bf16}, options);
       expect_same_bits(w_, reduce, all_rows_, reduce.result(), count, s);
       expect_same_bits(w_, reduce, all_rows_, all_rows_.c, 2, s);
     }
@@ -272,11 +273,11 @@ void each_sum_of_16_bits(const Shapes& shapes_of, const Check& check) {
 /// Sent as rows, by parts of tiles that may be of several owners.
 TEST(gpu_sums, sent_as_rows_are_added_in_rank_order) {
   NEEDS_GPUS(1);
-  std::vector<sum_shape> all = {{521, 264, 200}, {390, 1032, 136}, {700, 72, 64}};
-  all.insert(all.end(), std::begin(shapes), std::end(shapes));
+  std::vector<sum_shape> problems = {{521, 264, 200}, {390, 1032, 136}, {700, 72, 64}};
+  problems.insert(problems.end(), std::begin(shapes), std::end(shapes));
   const int count = runs(10 * cases(10));
   each_sum_of_16_bits(
-      [&](int /*ranks*/) { return all; },
+      [&](int /*ranks*/) { return problems; },
       [&](const sums_of_16_bits& sums, const stream& s) {
         for (const int workers : {0, 4})
           sums.expect_right({.how = pattern::fused_warp_specialized, .workers = workers}, count, s);

@@ -18,7 +18,7 @@ using untax::layer_operation;
 using untax::tax_row;
 
 const std::vector<layer_operation>& operations() {
-  static const std::vector<layer_operation> all = {
+  static const std::vector<layer_operation> layer_operations = {
       {.name = "qkv", .operator_name = "all_gather_gemm", .m = 40, .n = 512, .k = 1024},
       {.name = "by_k",
        .operator_name = "all_gather_gemm",
@@ -41,7 +41,7 @@ const std::vector<layer_operation>& operations() {
        .n = 512,
        .k = 512,
        .type = dtype::f32}};
-  return all;
+  return layer_operations;
 }
 
 void expect_sound(const untax::tax_report& report, const tax_row& row) {

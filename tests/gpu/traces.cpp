@@ -52,14 +52,15 @@ struct traced_case {
   pattern how;
 };
 const std::vector<traced_case>& traced_cases() {
-  static const std::vector<traced_case> all = {{"all_gather_gemm", pattern::bulk_synchronous},
-                                               {"all_gather_gemm", pattern::producer_consumer},
-                                               {"all_gather_gemm", pattern::fused_specialized},
-                                               {"gemm_all_scatter", pattern::producer_consumer},
-                                               {"gemm_all_scatter", pattern::fused_sequential},
-                                               {"gemm_reduce_scatter", pattern::fused_specialized},
-                                               {"gemm_all_reduce", pattern::fused_sequential}};
-  return all;
+  static const std::vector<traced_case> cases = {
+      {"all_gather_gemm", pattern::bulk_synchronous},
+      {"all_gather_gemm", pattern::producer_consumer},
+      {"all_gather_gemm", pattern::fused_specialized},
+      {"gemm_all_scatter", pattern::producer_consumer},
+      {"gemm_all_scatter", pattern::fused_sequential},
+      {"gemm_reduce_scatter", pattern::fused_specialized},
+      {"gemm_all_reduce", pattern::fused_sequential}};
+  return cases;
 }
 
 /// Some runs behind each other; `before` comes in front of each rank's call. Empty where the
@@ -180,9 +181,9 @@ TEST(gpu_traces, a_launch_that_is_held_up_is_named) {
 class slow_link {
  public:
   slow_link() {
-    void* made = nullptr;
-    ok(cudaHostAlloc(&made, sizeof(memory), cudaHostAllocPortable));
-    memory_ = new (made) memory;
+    void* graph = nullptr;
+    ok(cudaHostAlloc(&graph, sizeof(memory), cudaHostAllocPortable));
+    memory_ = new (graph) memory;
   }
   slow_link(const slow_link&) = delete;
   slow_link& operator=(const slow_link&) = delete;

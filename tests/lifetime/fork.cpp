@@ -85,11 +85,11 @@ TEST(forked_world, refuses_collective_calls_in_the_child) {
                         return e.code() == errc::unsupported &&
                                std::string(e.what()).find("forked") != std::string::npos;
                       };
-                      const bool all = refused([&] { w.barrier(); }) &&
-                                       refused([&] { (void)w.allocate<int>(1, "x"); }) &&
-                                       refused([&] { sample<all_reduce>::run(op); });
+                      const bool complete = refused([&] { w.barrier(); }) &&
+                                            refused([&] { (void)w.allocate<int>(1, "x"); }) &&
+                                            refused([&] { sample<all_reduce>::run(op); });
                       w.fail(errc::internal, "only the child has failed");
-                      return all ? 0 : 3;
+                      return complete ? 0 : 3;
                     }),
                     0);
         }

@@ -15,20 +15,20 @@ using policies = testing::Types<model_memory, basic_model_memory<weakening::rela
 TYPED_TEST_SUITE(coherence_model, policies, );
 
 TYPED_TEST(coherence_model, a_counter_is_never_seen_to_fall) {
-  const auto found = explore_all<corr<TypeParam>>();
-  EXPECT_TRUE(found.ok) << found.failure;
-  EXPECT_TRUE(found.complete);
+  const auto result = explore_all<corr<TypeParam>>();
+  EXPECT_TRUE(result.ok) << result.failure;
+  EXPECT_TRUE(result.complete);
 }
 
 TYPED_TEST(coherence_model, not_even_by_a_late_signal) {
-  const auto found = explore_all<late_signal<TypeParam>>();
-  EXPECT_TRUE(found.ok) << found.failure;
-  EXPECT_TRUE(found.complete);
+  const auto result = explore_all<late_signal<TypeParam>>();
+  EXPECT_TRUE(result.ok) << result.failure;
+  EXPECT_TRUE(result.complete);
 }
 
 TEST(late_signal_model, needs_raising_to_be_a_maximum) {
-  const auto found = explore_all<late_signal<basic_model_memory<weakening::plain_raise>>>();
-  EXPECT_NE(found.failure.find("forbidden outcome 2 1"), std::string::npos) << found.failure;
+  const auto result = explore_all<late_signal<basic_model_memory<weakening::plain_raise>>>();
+  EXPECT_NE(result.failure.find("forbidden outcome 2 1"), std::string::npos) << result.failure;
 }
 
 }  // namespace

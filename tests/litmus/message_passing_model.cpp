@@ -11,9 +11,9 @@ using relaxed_raise = basic_model_memory<weakening::relaxed_raise>;
 using relaxed_load = basic_model_memory<weakening::relaxed_load>;
 
 TEST(message_passing_model, a_thread_that_sees_the_flag_sees_the_data) {
-  const auto found = explore_all<message_passing<model_memory>>();
-  EXPECT_TRUE(found.ok) << found.failure;
-  EXPECT_TRUE(found.complete);
+  const auto result = explore_all<message_passing<model_memory>>();
+  EXPECT_TRUE(result.ok) << result.failure;
+  EXPECT_TRUE(result.complete);
 }
 
 TEST(message_passing_model, needs_release_and_acquire) {
@@ -22,9 +22,9 @@ TEST(message_passing_model, needs_release_and_acquire) {
 }
 
 TEST(isa2_model, order_passes_through_a_third_rank) {
-  const auto found = explore_bounded<isa2<model_memory>>(5);
-  EXPECT_TRUE(found.ok) << found.failure;
-  EXPECT_TRUE(found.complete);
+  const auto result = explore_bounded<isa2<model_memory>>(5);
+  EXPECT_TRUE(result.ok) << result.failure;
+  EXPECT_TRUE(result.complete);
 }
 
 TEST(isa2_model, needs_release_and_acquire) {
@@ -33,9 +33,9 @@ TEST(isa2_model, needs_release_and_acquire) {
 }
 
 TEST(wrc_model, a_flag_seen_by_one_rank_is_seen_by_ranks_that_acquire_from_it) {
-  const auto found = explore_all<wrc<model_memory>>();
-  EXPECT_TRUE(found.ok) << found.failure;
-  EXPECT_TRUE(found.complete);
+  const auto result = explore_all<wrc<model_memory>>();
+  EXPECT_TRUE(result.ok) << result.failure;
+  EXPECT_TRUE(result.complete);
 }
 
 TEST(wrc_model, needs_release_and_acquire) {

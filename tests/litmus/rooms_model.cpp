@@ -12,14 +12,14 @@ using relaxed_load = basic_model_memory<weakening::relaxed_load>;
 
 template <class Body>
 void expect_caught(const char* what) {
-  const auto found = explore_some<Body>();
-  EXPECT_FALSE(found.ok) << what << " survived " << found.executions << " executions";
+  const auto result = explore_some<Body>();
+  EXPECT_FALSE(result.ok) << what << " survived " << result.executions << " executions";
 }
 
 TEST(credit_return_model, a_room_is_filled_again_only_after_it_was_read) {
-  const auto found = explore_bounded<credit_return<model_memory>>(4);
-  EXPECT_TRUE(found.ok) << found.failure;
-  EXPECT_TRUE(found.complete);
+  const auto result = explore_bounded<credit_return<model_memory>>(4);
+  EXPECT_TRUE(result.ok) << result.failure;
+  EXPECT_TRUE(result.complete);
   EXPECT_TRUE(explore_some<credit_return<model_memory>>().ok);
 }
 
@@ -36,9 +36,9 @@ TEST(credit_return_model, needs_release_and_acquire) {
 }
 
 TEST(epoch_reuse_model, two_sets_are_used_in_turn) {
-  const auto found = explore_bounded<epoch_reuse<model_memory>>(4);
-  EXPECT_TRUE(found.ok) << found.failure;
-  EXPECT_TRUE(found.complete);
+  const auto result = explore_bounded<epoch_reuse<model_memory>>(4);
+  EXPECT_TRUE(result.ok) << result.failure;
+  EXPECT_TRUE(result.complete);
   EXPECT_TRUE(explore_some<epoch_reuse<model_memory>>().ok);
 }
 

@@ -121,8 +121,8 @@ TEST(certificates, are_close_to_the_results_of_the_search) {
       options.keep = 3;
       options.touches = 2e5;
       options.drifting_steps = 2e5;
-      const search_result found = search(k, d, options);
-      const double distance = found.limit.limit - found.most_hits.found.all.rate();
+      const search_result best = search(k, d, options);
+      const double distance = best.limit.limit - best.most_hits.found.all.rate();
       EXPECT_GE(distance, -1e-9) << name << ": " << k.title();
       EXPECT_LE(distance, 0.08) << name << ": " << k.title();
     }
@@ -131,22 +131,22 @@ TEST(certificates, are_close_to_the_results_of_the_search) {
 
 TEST(certificates, say_when_no_order_gains_anything) {
   for (const char* name : {"mi300x", "h200"}) {
-    const search_result found =
+    const search_result best =
         search(kernel_named("black_scholes", {{"n", 1 << 22}}), device_named(name));
-    EXPECT_FALSE(found.is_worth_it);
-    EXPECT_NE(found.why_not.find("asked for once"), std::string::npos) << found.why_not;
+    EXPECT_FALSE(best.is_worth_it);
+    EXPECT_NE(best.why_not.find("asked for once"), std::string::npos) << best.why_not;
   }
 }
 
 TEST(certificates, do_not_depend_on_threads) {
   const kernel k = kernel_named("gemm", {{"m", 2048}, {"n", 3072}, {"k", 1024}});
   const device d = device_named("mi355x");
-  search_options one;
-  one.threads = 1;
-  one.keep = 3;
-  search_options three = one;
+  search_options options;
+  options.threads = 1;
+  options.keep = 3;
+  search_options three = options;
   three.threads = 3;
-  const search_result a = search(k, d, one);
+  const search_result a = search(k, d, options);
   const search_result b = search(k, d, three);
   ASSERT_EQ(a.best.size(), b.best.size());
   for (std::size_t i = 0; i < a.best.size(); ++i) {

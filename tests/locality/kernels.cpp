@@ -69,9 +69,9 @@ TEST(kernels, whose_texts_are_damaged_are_read_or_refused_in_one_line) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
-  for (const named_text& one : built_in_kernels()) {
+  for (const named_text& text : built_in_kernels()) {
     for (int i = 0; i < 60; ++i) {
-      std::string damaged = one.text;
+      std::string damaged = text.text;
       for (std::uint64_t edits = random() % 4 + 1; edits > 0; --edits) {
         const std::size_t at = random() % damaged.size();
         const std::uint64_t kind = random() % 4;
@@ -91,14 +91,14 @@ TEST(kernels, whose_texts_are_damaged_are_read_or_refused_in_one_line) {
 
 TEST(kernels, that_are_built_in_can_be_simulated_in_any_order) {
   std::mt19937_64 random(7);
-  for (const named_text& one : built_in_kernels()) {
-    SCOPED_TRACE(one.name);
+  for (const named_text& text : built_in_kernels()) {
+    SCOPED_TRACE(text.name);
     kernel::sizes small_ones;
-    const kernel large = kernel_named(one.name, {});
+    const kernel large = kernel_named(text.name, {});
     for (const auto& [name, value] : large.all_sizes()) {
       if (value > 2048) small_ones[name] = 2048;
     }
-    const kernel k = kernel_named(one.name, small_ones);
+    const kernel k = kernel_named(text.name, small_ones);
     const device d = device_named("mi300x");
     const outcome o = simulate(k, d, {shuffled(k.blocks(), random), {}});
     EXPECT_GT(o.all.requested, 0);
@@ -257,8 +257,8 @@ TEST(kernels, operands_whose_bytes_cannot_be_counted_are_refused) {
 TEST(devices, refuse_impossible_descriptions) {
   const std::string good = built_in_devices().front().text;
   EXPECT_EQ(refusal([&] { (void)read_device(good, "d"); }), "");
-  const auto with = [&](const std::string& what, const std::string& by) {
-    return refusal_of_device(good, what, by);
+  const auto with = [&](const std::string& what, const std::string& replacement) {
+    return refusal_of_device(good, what, replacement);
   };
   EXPECT_NE(with("\"domains\": 1", "\"domains\": 0").find("from 1 to 1024"), std::string::npos);
   EXPECT_NE(with("\"domains\": 1", "\"domains\": 1.5").find("whole"), std::string::npos);

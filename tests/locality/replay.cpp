@@ -59,15 +59,15 @@ TEST(replay, has_a_grid_of_all_kernels_whose_blocks_do_not_wait) {
     EXPECT_LE(replayed_bytes(k), 3e11);
     orders[p.name].push_back(p.order);
   }
-  for (const locality::named_text& one : locality::built_in_kernels()) {
-    SCOPED_TRACE(one.name);
-    if (locality::kernel_named(one.name, {}).has_dependences()) {
-      EXPECT_EQ(orders.count(one.name), 0U);
+  for (const locality::named_text& built_in_kernel : locality::built_in_kernels()) {
+    SCOPED_TRACE(built_in_kernel.name);
+    if (locality::kernel_named(built_in_kernel.name, {}).has_dependences()) {
+      EXPECT_EQ(orders.count(built_in_kernel.name), 0U);
       continue;
     }
-    ASSERT_GE(orders[one.name].size(), 2U);
-    EXPECT_EQ(orders[one.name][0], "as numbered");
-    EXPECT_EQ(orders[one.name][1], "random");
+    ASSERT_GE(orders[built_in_kernel.name].size(), 2U);
+    EXPECT_EQ(orders[built_in_kernel.name][0], "as numbered");
+    EXPECT_EQ(orders[built_in_kernel.name][1], "random");
   }
 }
 

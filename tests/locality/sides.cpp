@@ -76,14 +76,14 @@ TEST_P(sides, memory_gives_two_sectors_at_once) {
   for (const outcome& o : {both, single}) EXPECT_NEAR(o.memory_bytes, 4096 * 64, 4096);
 }
 
-INSTANTIATE_TEST_SUITE_P(kernels, sides, testing::Bool(), [](const auto& of) {
-  return of.param ? "whose_blocks_drift" : "whose_blocks_keep_step";
+INSTANTIATE_TEST_SUITE_P(kernels, sides, testing::Bool(), [](const auto& parameter) {
+  return parameter.param ? "whose_blocks_drift" : "whose_blocks_keep_step";
 });
 
 TEST(sides_of_devices, are_read_or_refused) {
   const std::string good = [] {
-    for (const named_text& one : built_in_devices()) {
-      if (one.name == "h200") return one.text;
+    for (const named_text& built_in_device : built_in_devices()) {
+      if (built_in_device.name == "h200") return built_in_device.text;
     }
     return std::string();
   }();
@@ -92,8 +92,8 @@ TEST(sides_of_devices, are_read_or_refused) {
   EXPECT_EQ(d.sector, 32);
   EXPECT_EQ(d.fetch, 64);
   EXPECT_NEAR(d.cache.far_latency, 120e-9, 1e-12);
-  const auto with = [&](const std::string& what, const std::string& by) {
-    return refusal_of_device(good, what, by);
+  const auto with = [&](const std::string& what, const std::string& replacement) {
+    return refusal_of_device(good, what, replacement);
   };
   EXPECT_NE(with("\"sides\": 2", "\"sides\": 0").find("from 1 to 64"), std::string::npos);
   EXPECT_NE(with("\"sector\": 32", "\"sector\": 256").find("from 16 to 128"), std::string::npos);

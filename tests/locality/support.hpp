@@ -25,10 +25,10 @@ std::string refusal(const Action& action) {
   return {};
 }
 
-/// The refusal of the description of a device in which `by` stands for `what`.
+/// The refusal of the description of a device in which `replacement` stands for `what`.
 inline std::string refusal_of_device(std::string text, const std::string& what,
-                                     const std::string& by) {
-  text.replace(text.find(what), what.size(), by);
+                                     const std::string& replacement) {
+  text.replace(text.find(what), what.size(), replacement);
   return refusal([&] { (void)read_device(text, "d"); });
 }
 

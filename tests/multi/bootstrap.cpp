@@ -150,20 +150,20 @@ TEST_F(bootstrap, ranks_exchange_the_memory_by_which_heaps_grow) {
     untax::share_offer mine{std::make_unique<file_share>(static_cast<std::uint8_t>(rank)), {}};
     files[static_cast<std::size_t>(rank)] = file_behind(mine.memory->descriptor());
     exchange(rank, mine, *offers, state);
-    const untax::share_offers& all = found[static_cast<std::size_t>(rank)];
-    EXPECT_FALSE(all.trouble);
-    ASSERT_EQ(all.shares.size(), 3U);
+    const untax::share_offers& of_ranks = found[static_cast<std::size_t>(rank)];
+    EXPECT_FALSE(of_ranks.trouble);
+    ASSERT_EQ(of_ranks.shares.size(), 3U);
     for (int peer = 0; peer < ranks; ++peer) {
       if (rank == 0 && peer == 0) continue;
       const auto at = static_cast<std::size_t>(peer);
-      EXPECT_EQ(file_behind(all.shares[at].get()), files[at]);
+      EXPECT_EQ(file_behind(of_ranks.shares[at].get()), files[at]);
     }
     // All hear of the trouble of the lowest rank that has one.
     if (rank > 0)
       mine = {nullptr, untax::error(errc::out_of_memory, fmt::format("rank {} is full", rank))};
     exchange(rank, mine, *offers, state);
-    ASSERT_TRUE(all.trouble);
-    expect_error(*all.trouble, errc::out_of_memory, {"rank 1 is full"});
+    ASSERT_TRUE(of_ranks.trouble);
+    expect_error(*of_ranks.trouble, errc::out_of_memory, {"rank 1 is full"});
     if (rank == 0)
       expect_error(error_of([&] { (void)offers->take(0, state, 50ms); }), errc::timeout,
                    {"rank 0: rank 1 did not send its part of a larger heap within 50 ms"});
@@ -187,9 +187,9 @@ TEST_F(bootstrap, a_failing_rank_does_not_wait_longer_than_others) {
 TEST_F(bootstrap, a_rank_alone_reports_that_no_other_rank_came) {
   const untax::settings s = settings_with(50ms);
   const own_share mine = own_share::make(rank_of(1, 2), s);
-  const untax::error found = error_of([&] { (void)join(rank_of(1, 2), s, mine); });
-  expect_error(found, errc::timeout, {"rank 0 did not come"});
-  EXPECT_EQ(std::string(found.what()).find("ranks of another launch"), std::string::npos);
+  const untax::error result = error_of([&] { (void)join(rank_of(1, 2), s, mine); });
+  expect_error(result, errc::timeout, {"rank 0 did not come"});
+  EXPECT_EQ(std::string(result.what()).find("ranks of another launch"), std::string::npos);
 }
 
 /// Runs `body` in a thread with another user id that keeps root's access to files. False if this

@@ -35,7 +35,7 @@ struct temporary_folder {
 /// Writes what this rank has to a file, and reads those of the others of the group `name`.
 untax::byte_exchange by_files(const std::string& name, int rank, int ranks) {
   const std::string place = std::getenv(place_variable);  // NOLINT(concurrency-mt-unsafe)
-  return [=](std::span<const std::byte> mine, std::span<std::byte> all) {
+  return [=](std::span<const std::byte> mine, std::span<std::byte> bytes) {
     const auto path_of = [&](int r) { return fmt::format("{}/{}-{}", place, name, r); };
     const std::string unfinished = path_of(rank) + ".part";
     std::ofstream(unfinished, std::ios::binary)
@@ -44,7 +44,7 @@ untax::byte_exchange by_files(const std::string& name, int rank, int ranks) {
     for (int r = 0; r < ranks; ++r) {
       while (!std::filesystem::exists(path_of(r))) std::this_thread::sleep_for(1ms);
       std::ifstream(path_of(r), std::ios::binary)
-          .read(reinterpret_cast<char*>(all.data() + mine.size() * static_cast<std::size_t>(r)),
+          .read(reinterpret_cast<char*>(bytes.data() + mine.size() * static_cast<std::size_t>(r)),
                 static_cast<long>(mine.size()));
     }
   };
@@ -100,9 +100,9 @@ const rank_body of_two_hosts("exchange_two_hosts", [] {
   // The message of rank 1 is changed on its way, as if it had come from elsewhere.
   const world w = world::from_exchange(
       me, 2,
-      [&](std::span<const std::byte> mine, std::span<std::byte> all) {
-        honest(mine, all);
-        std::fill_n(all.begin() + static_cast<long>(mine.size()), 100, std::byte{'x'});
+      [&](std::span<const std::byte> mine, std::span<std::byte> bytes) {
+        honest(mine, bytes);
+        std::fill_n(bytes.begin() + static_cast<long>(mine.size()), 100, std::byte{'x'});
       },
       small_world());
 });

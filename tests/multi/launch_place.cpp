@@ -69,17 +69,18 @@ TEST_F(runtime, keeps_directories_of_living_launchers) {
   const std::vector<std::string> gone = {
       made(named(dead, start, space) + "12345678"), made(named(me, start + 1, space) + "12345678"),
       made(named(dead, start, space)), made(fmt::format("{}-0-{:x}-x", me, space))};
-  const std::vector<std::string> there = {made(named(me, start, space) + "12345678"),
-                                          made(named(dead, start, space + 1) + "12345678"),
-                                          made(named(dead, start, space) + "12345678-open", 0755),
-                                          made(named(0, start, space) + "12345678"),
-                                          made(named(-5, start, space) + "12345678"),
-                                          made(fmt::format("{}-{:x}-{:x}", dead, start, space)),
-                                          made(fmt::format("{}-{:x}", dead, start)),
-                                          made(fmt::format("{}", dead)),
-                                          made(fmt::format("{}-{:x}-{:x}+1-1", dead, start, space)),
-                                          made(fmt::format("x{}", named(dead, start, space))),
-                                          made("")};
+  const std::vector<std::string> folders = {
+      made(named(me, start, space) + "12345678"),
+      made(named(dead, start, space + 1) + "12345678"),
+      made(named(dead, start, space) + "12345678-open", 0755),
+      made(named(0, start, space) + "12345678"),
+      made(named(-5, start, space) + "12345678"),
+      made(fmt::format("{}-{:x}-{:x}", dead, start, space)),
+      made(fmt::format("{}-{:x}", dead, start)),
+      made(fmt::format("{}", dead)),
+      made(fmt::format("{}-{:x}-{:x}+1-1", dead, start, space)),
+      made(fmt::format("x{}", named(dead, start, space))),
+      made("")};
   const std::string file =
       root_ + "/" + std::string(untax::launch_directory) + named(dead, start, space) + "a-file";
   std::ofstream(file) << "something";
@@ -96,10 +97,10 @@ TEST_F(runtime, keeps_directories_of_living_launchers) {
     EXPECT_TRUE(std::filesystem::exists(place.directory())) << "its launcher lives";
   }
   for (const std::string& path : gone) EXPECT_FALSE(std::filesystem::exists(path)) << path;
-  for (const std::string& path : there) EXPECT_TRUE(std::filesystem::exists(path)) << path;
+  for (const std::string& path : folders) EXPECT_TRUE(std::filesystem::exists(path)) << path;
   EXPECT_TRUE(std::filesystem::exists(file));
   const auto entries = std::filesystem::directory_iterator(root_);
-  EXPECT_EQ(std::distance(begin(entries), end(entries)), std::ssize(there) + 1);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), std::ssize(folders) + 1);
 }
 
 TEST_F(runtime, is_used_where_a_path_in_it_is_short_enough) {

@@ -191,13 +191,13 @@ const rank_body nested("nested launcher", [] {
 std::pair<outcome, std::vector<long>> interrupt_launcher(int number) {
   long launcher = 0;
   std::vector<long> ranks;
-  bool all = false;
+  bool complete = false;
   outcome o = launch("nested launcher", 1, {}, [&](int, const std::string& line) {
     if (line.starts_with("LAUNCHER ")) launcher = std::stol(line.substr(9));
     if (line.starts_with("PROCESS ")) ranks.push_back(std::stol(line.substr(8)));
-    all = all || line == "ALL";
+    complete = complete || line == "ALL";
     // Lines of different ranks overtake each other.
-    if (!all || ranks.size() != 3 || launcher == 0) return;
+    if (!complete || ranks.size() != 3 || launcher == 0) return;
     kill(static_cast<pid_t>(std::exchange(launcher, 0)), number);
   });
   return {std::move(o), ranks};

@@ -108,15 +108,15 @@ TEST_F(listeners, only_one_can_use_a_place) {
     }
     std::vector<std::optional<unix_socket>> found(6);
     std::vector<std::jthread> threads;
-    for (auto& one : found) threads.emplace_back([&] { one = unix_socket::listen(path); });
+    for (auto& socket : found) threads.emplace_back([&] { socket = unix_socket::listen(path); });
     threads.clear();
     int listening = 0;
-    for (const auto& one : found) {
-      if (!one) continue;
+    for (const auto& socket : found) {
+      if (!socket) continue;
       ++listening;
       const auto caller = unix_socket::connect(path);
       EXPECT_TRUE(caller);
-      EXPECT_TRUE(one->wait(20000)) << "it listens, and nobody can find it";
+      EXPECT_TRUE(socket->wait(20000)) << "it listens, and nobody can find it";
     }
     ASSERT_EQ(listening, 1) << "round " << round;
   }
@@ -195,9 +195,9 @@ TEST_F(launcher_places, are_where_the_user_wants_them) {
   EXPECT_EQ(kept.said(0, "MEETS"), directory_);
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
   const std::string fresh = directory_ + "/fresh";
-  const outcome made = launch_with("a launcher of a user", "UNTAX_RENDEZVOUS", fresh);
-  expect_ok(made);
-  EXPECT_EQ(made.said(0, "MEETS"), fresh);
+  const outcome result = launch_with("a launcher of a user", "UNTAX_RENDEZVOUS", fresh);
+  expect_ok(result);
+  EXPECT_EQ(result.said(0, "MEETS"), fresh);
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 

@@ -276,7 +276,7 @@ TEST(unix_sockets, carry_packets_descriptors_and_credentials) {
     ASSERT_TRUE(received);
     EXPECT_EQ(received->bytes, 3U);
     ASSERT_EQ(received->attachments.size(), 2U);
-    for (const auto& one : received->attachments) EXPECT_TRUE(one);
+    for (const auto& attachment : received->attachments) EXPECT_TRUE(attachment);
   }
   EXPECT_FALSE(unix_socket::connect(path)) << "nobody listens any more";
   std::filesystem::remove_all(directory);

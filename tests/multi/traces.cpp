@@ -76,15 +76,15 @@ TEST(traces_of_processes, name_the_rank_and_the_cause) {
     trace_part part;
     int untax::path_piece::*where;
   };
-  const planted all[] = {{"entry", trace_part::entry, &untax::path_piece::rank},
-                         {"link", trace_part::in_flight, &untax::path_piece::peer},
-                         {"launch", trace_part::launch, &untax::path_piece::rank}};
-  for (const planted& one : all) {
-    const untax::trace_record record = traced_processes(one.fault);
-    const diagnosis found = diagnosed(record);
-    EXPECT_EQ(found.worst.part, one.part) << one.fault;
-    EXPECT_EQ(found.worst.*one.where, 1) << one.fault;
-    EXPECT_GE(found.seconds, 0.5e-3 * static_cast<double>(late.count())) << one.fault;
+  const planted plants[] = {{"entry", trace_part::entry, &untax::path_piece::rank},
+                            {"link", trace_part::in_flight, &untax::path_piece::peer},
+                            {"launch", trace_part::launch, &untax::path_piece::rank}};
+  for (const planted& p : plants) {
+    const untax::trace_record record = traced_processes(p.fault);
+    const diagnosis result = diagnosed(record);
+    EXPECT_EQ(result.worst.part, p.part) << p.fault;
+    EXPECT_EQ(result.worst.*p.where, 1) << p.fault;
+    EXPECT_GE(result.seconds, 0.5e-3 * static_cast<double>(late.count())) << p.fault;
     for (const auto& account : untax::accounts_of(record)) {
       EXPECT_EQ(account.runs.size(), epochs);
       for (const untax::run_account& run : account.runs) {

@@ -150,22 +150,22 @@ TEST(meaning, a_divider_divides) {
   const auto drawn = [&] { return static_cast<int>((random() >> 33) >> (random() % 31)); };
   constexpr int most = std::numeric_limits<int>::max();
   for (int i = 0; i < 100'000; ++i) {
-    const int by = std::max(drawn(), 1);
+    const int d = std::max(drawn(), 1);
     const int some = drawn();
-    for (const int of : {some, some / by * by, std::max(some / by * by - 1, 0), most - drawn(), by,
-                         by - 1, most / by * by, most / by * by - 1})
-      ASSERT_EQ(divider(by).quotient(of), of / by) << of << " by " << by;
+    for (const int n : {some, some / d * d, std::max(some / d * d - 1, 0), most - drawn(), d, d - 1,
+                        most / d * d, most / d * d - 1})
+      ASSERT_EQ(divider(d).quotient(n), n / d) << n << " by " << d;
   }
-  for (int by = 1; by < 300; ++by)
-    for (int of = 0; of < 3000; ++of) ASSERT_EQ(divider(by).quotient(of), of / by);
-  for (int by = 1; by < 3000; ++by) {
-    for (const int of : {0, 1, by - 1, by, by + 1, 7 * by - 1, 7 * by, 1000003, most,
-                         most / by * by, most / by * by - 1})
-      ASSERT_EQ(divider(by).quotient(of), of / by) << of << " by " << by;
+  for (int d = 1; d < 300; ++d)
+    for (int n = 0; n < 3000; ++n) ASSERT_EQ(divider(d).quotient(n), n / d);
+  for (int d = 1; d < 3000; ++d) {
+    for (const int n :
+         {0, 1, d - 1, d, d + 1, 7 * d - 1, 7 * d, 1000003, most, most / d * d, most / d * d - 1})
+      ASSERT_EQ(divider(d).quotient(n), n / d) << n << " by " << d;
   }
-  for (const int by : {1 << 20, (1 << 30) - 1, 1 << 30, most}) {
-    for (const int of : {by - 1, by, most})
-      ASSERT_EQ(divider(by).quotient(of), of / by) << of << " by " << by;
+  for (const int d : {1 << 20, (1 << 30) - 1, 1 << 30, most}) {
+    for (const int n : {d - 1, d, most})
+      ASSERT_EQ(divider(d).quotient(n), n / d) << n << " by " << d;
   }
   EXPECT_EQ(divider().quotient(12345), 12345) << "by one";
 }

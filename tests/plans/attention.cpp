@@ -56,13 +56,13 @@ TEST(attention_problem, is_split_if_cores_would_be_idle) {
   flash_decode_problem much = plain;
   much.batch = 1 << 20;
   EXPECT_EQ(usual_splits(much, 2), 1);
-  flash_decode_problem one = plain;
-  one.batch = one.kv_heads = 1;
-  const int all = usual_splits(one, 1);
-  EXPECT_GT(all, 1);
-  one.kv_heads = 2;
-  EXPECT_EQ(usual_splits(one, 1), 1 + (all - 1) / 2);
-  EXPECT_EQ(usual_splits(one, 2), 1 + (all - 1) / 4);
+  flash_decode_problem single = plain;
+  single.batch = single.kv_heads = 1;
+  const int splits = usual_splits(single, 1);
+  EXPECT_GT(splits, 1);
+  single.kv_heads = 2;
+  EXPECT_EQ(usual_splits(single, 1), 1 + (splits - 1) / 2);
+  EXPECT_EQ(usual_splits(single, 2), 1 + (splits - 1) / 4);
   EXPECT_GT(heap_for(plain, 2, 2), heap_for(plain, 2, 1));
 }
 

@@ -55,19 +55,19 @@ TEST(capacity, norm_of_any_number_of_tokens_equals_that_of_a_separate_plan) {
               std::vector<std::byte> out;
               std::vector<float> scales;
             };
-            const auto of = [&](all_reduce_norm& op) {
+            const auto text_of_op = [&](all_reduce_norm& op) {
               results r{std::vector<float>(static_cast<std::size_t>(capacity * hidden)),
                         std::vector<std::byte>(static_cast<std::size_t>(capacity * hidden)),
                         std::vector<float>(static_cast<std::size_t>(capacity))};
               op.run(given, {r.x.data(), r.out.data(), r.scales.data()});
               return r;
             };
-            const results mine = of(any);
+            const results mine = text_of_op(any);
             if (tokens == 0) continue;
             all_reduce_norm_problem fewer = problem;
             fewer.tokens = tokens;
             all_reduce_norm exact(w, fewer, options);
-            const results right = of(exact);
+            const results right = text_of_op(exact);
             EXPECT_EQ(mine.x, right.x) << tokens;
             EXPECT_EQ(mine.out, right.out) << tokens;
             EXPECT_EQ(mine.scales, right.scales) << tokens;

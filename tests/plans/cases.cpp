@@ -36,13 +36,13 @@ std::int64_t some_columns(numbers& number) {
 /// Adds what a world plans: all plans of rank `chooser`. It is refused only if it may take one
 /// block, and there are clusters of two.
 template <class Problem>
-void add_world(std::vector<planned<Problem>>& all, asked<Problem> what, int chooser = 0) {
+void add_world(std::vector<planned<Problem>>& cases, asked<Problem> what, int chooser = 0) {
   try {
     for (what.rank = 0; what.rank < what.world; ++what.rank) {
       const auto plans = what.plans();
       const std::size_t count = what.rank == chooser ? plans.size() : 1;
       for (std::size_t i = 0; i < count; ++i)
-        all.push_back({what, plans[i], {what.problem, plans[i].protocol}, i});
+        cases.push_back({what, plans[i], {what.problem, plans[i].protocol}, i});
     }
   } catch (const error& e) {
     untax_test::expect_error(e, errc::unsupported, {"2 would do"});
@@ -52,7 +52,7 @@ void add_world(std::vector<planned<Problem>>& all, asked<Problem> what, int choo
 }
 
 template <class Problem>
-void add_some(std::vector<planned<Problem>>& all, numbers& number, pattern how) {
+void add_some(std::vector<planned<Problem>>& cases, numbers& number, pattern how) {
   asked<Problem> what;
   what.problem.m = some_rows(number);
   what.problem.n = some_columns(number);
@@ -64,7 +64,7 @@ void add_some(std::vector<planned<Problem>>& all, numbers& number, pattern how) 
   what.world = number.count(1, 8);
   const int chooser = number.count(0, what.world - 1);
   what.sms = number.one_of(sm_counts);
-  add_world(all, what, chooser);
+  add_world(cases, what, chooser);
 }
 
 /// Random ones; then sizes of models, on whole GPUs, as they are planned where nothing is asked
@@ -89,20 +89,20 @@ std::vector<planned<Problem>> all_cases(const AddUsual& add_usual) {
 }  // namespace
 
 const std::vector<planned_gather>& gather_cases() {
-  static const auto all = all_cases<all_gather_gemm_problem>(
+  static const auto known = all_cases<all_gather_gemm_problem>(
       [](auto& cases, std::int64_t m, std::int64_t n, int world, pattern how) {
         for (const gather_axis gather : {gather_axis::rows, gather_axis::k})
           add_world(cases, asked_gather{
                                {.m = m, .n = n, .k = 8192, .gather = gather}, world, {.how = how}});
       });
-  return all;
+  return known;
 }
 const std::vector<planned_scatter>& scatter_cases() {
-  static const auto all = all_cases<gemm_all_scatter_problem>(
+  static const auto known = all_cases<gemm_all_scatter_problem>(
       [](auto& cases, std::int64_t m, std::int64_t n, int world, pattern how) {
         add_world(cases, asked_scatter{{m, 2 * n, 4096}, world, {.how = how}});
       });
-  return all;
+  return known;
 }
 
 }  // namespace plans_test

@@ -55,14 +55,14 @@ class numbers {
 
 /// As many as a test takes, and as UNTAX_PLAN_SEEDS asks for beside.
 [[nodiscard]] inline const std::vector<unsigned>& seeds() {
-  static const std::vector<unsigned> all = [] {
+  static const std::vector<unsigned> numbers_of_runs = [] {
     const char* more = std::getenv("UNTAX_PLAN_SEEDS");
     const auto count = 3U + (more == nullptr ? 0U : static_cast<unsigned>(std::atoi(more)));
     std::vector<unsigned> list;
     for (unsigned seed = 1; seed <= count; ++seed) list.push_back(seed);
     return list;
   }();
-  return all;
+  return numbers_of_runs;
 }
 
 /// Calls `look(number)` so many times for each seed, which is counted from `first` on.

@@ -61,10 +61,10 @@ asked<Problem> small_world(numbers& number, pattern how) {
 template <class Problem, class Check>
 void expect_right(const asked<Problem>& what, const Check& check) {
   SCOPED_TRACE(what.text());
-  const device_findings found = check(what.problem, what.world, what.options, what.sms);
-  ASSERT_EQ(found.refusal, "");
-  ASSERT_TRUE(found.faults.empty()) << found.plan << "\n" << found.faults.front();
-  ASSERT_GT(found.steps, 0U);
+  const device_findings findings = check(what.problem, what.world, what.options, what.sms);
+  ASSERT_EQ(findings.refusal, "");
+  ASSERT_TRUE(findings.faults.empty()) << findings.plan << "\n" << findings.faults.front();
+  ASSERT_GT(findings.steps, 0U);
 }
 
 TEST(checked, schedules_of_gathers_are_right) {

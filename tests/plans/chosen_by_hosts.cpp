@@ -77,9 +77,9 @@ std::string limit_of(const Make& make) {
                      low < high ? refused(high) : "and more", refused(-1));
 }
 
-std::string text_of(const planned_collective& made, dtype type) {
-  return fmt::format("{} | {} | heap {}", made.explanation, fields_of(made.plan),
-                     heap_for(made.plan, type));
+std::string text_of(const planned_collective& collective, dtype type) {
+  return fmt::format("{} | {} | heap {}", collective.explanation, fields_of(collective.plan),
+                     heap_for(collective.plan, type));
 }
 
 /// Calls `visit(need)` for the collectives of so many elements.
@@ -92,11 +92,11 @@ void each_collective(int world, std::int64_t count, dtype type, const Visit& vis
   visit(need_of(broadcast_problem{count, type}, world));
 }
 
-void add_collectives(lines& all) {
+void add_collectives(lines& out) {
   const auto add_all = [&](int world, std::int64_t count, dtype type,
                            const collective_options& options) {
     each_collective(world, count, type, [&](const collective_need& need) {
-      all.push_back(fmt::format("{} ranks: {}", world, text_or_refusal([&] {
+      out.push_back(fmt::format("{} ranks: {}", world, text_or_refusal([&] {
                                   return text_of(plan_collective(world, 0, need, options), type);
                                 })));
     });
@@ -129,14 +129,14 @@ void add_collectives(lines& all) {
 }
 
 /// Between GPUs, some of which two ranks share.
-void add_collectives_of_gpus(lines& all) {
+void add_collectives_of_gpus(lines& out) {
   for (const int world : {1, 2, 3, 4, 8}) {
     for (const std::int64_t count : {1 << 10, 100'000, 1 << 20, 3'000'000, 1 << 24, 100'000'000}) {
       each_collective(world, count, dtype::bf16, [&](const collective_need& need) {
         for (const bool direct : {false, true}) {
           for (int sharing = 1; sharing <= (count == 1 << 20 ? 2 : 1); ++sharing) {
             const collective_options options{.direct = direct};
-            all.push_back(fmt::format(
+            out.push_back(fmt::format(
                 "{} of {}, {} ranks, {} a GPU{}: {}", need.name, count, world, sharing,
                 direct ? ", direct" : "",
                 fields_of(
@@ -148,9 +148,9 @@ void add_collectives_of_gpus(lines& all) {
   }
 }
 
-void add_limits_of_collectives(lines& all) {
+void add_limits_of_collectives(lines& out) {
   const auto add = [&](std::string_view what, auto field) {
-    all.push_back(fmt::format("all_reduce, {}: {}", what, limit_of([&](std::int64_t value) {
+    out.push_back(fmt::format("all_reduce, {}: {}", what, limit_of([&](std::int64_t value) {
                                 collective_options options;
                                 options.workers = 1;
                                 using type = std::remove_reference_t<decltype(options.*field)>;
@@ -165,7 +165,7 @@ void add_limits_of_collectives(lines& all) {
   add("serves", &collective_options::serves);
   add("keepers", &collective_options::keepers);
   add("phases", &collective_options::phases);
-  all.push_back(fmt::format("all_gather, phases: {}", limit_of([](std::int64_t value) {
+  out.push_back(fmt::format("all_gather, phases: {}", limit_of([](std::int64_t value) {
                               collective_options options{.workers = 1};
                               options.phases = static_cast<int>(value);
                               (void)plan_collective(2, 1, need_of(all_gather_problem{100}, 2),
@@ -173,16 +173,16 @@ void add_limits_of_collectives(lines& all) {
                             })));
 }
 
-void add_gemms(lines& all) {
+void add_gemms(lines& out) {
   for (const int ranks : {1, 3}) {
     const world w = a_world(ranks);
     const auto add = [&](const local_gemm& gemm, const operator_options& options) {
-      all.push_back(fmt::format("{} ranks, {} x {} x {}: {}", ranks, gemm.rows, gemm.cols,
+      out.push_back(fmt::format("{} ranks, {} x {} x {}: {}", ranks, gemm.rows, gemm.cols,
                                 gemm.depth, text_or_refusal([&] {
-                                  const made_plan made = make_plan(w, "op", gemm, options);
+                                  const made_plan plan = make_plan(w, "op", gemm, options);
                                   return fmt::format("{} | {} panels of {}, rank {}",
-                                                     made.explanation, name_of(made.plan.move),
-                                                     made.plan.panel_k, made.plan.rank);
+                                                     plan.explanation, name_of(plan.plan.move),
+                                                     plan.plan.panel_k, plan.plan.rank);
                                 })));
     };
     for (const pattern how : all_patterns) {
@@ -204,7 +204,7 @@ void add_gemms(lines& all) {
   }
   const world w = a_world(2);
   const auto limit = [&](std::string_view what, auto field) {
-    all.push_back(fmt::format("GEMM, {}: {}", what, limit_of([&](std::int64_t value) {
+    out.push_back(fmt::format("GEMM, {}: {}", what, limit_of([&](std::int64_t value) {
                                 operator_options options;
                                 options.workers = 1;
                                 using type = std::remove_reference_t<decltype(options.*field)>;
@@ -217,11 +217,11 @@ void add_gemms(lines& all) {
   limit("tile_m", &operator_options::tile_m);
   limit("tile_n", &operator_options::tile_n);
   limit("panel_k", &operator_options::panel_k);
-  all.push_back(fmt::format(
+  out.push_back(fmt::format(
       "GEMM, m: {}", limit_of([](std::int64_t value) { require_size("op", 2, "m", value); })));
 }
 
-void add_attention(lines& all) {
+void add_attention(lines& out) {
   const world w = a_world(2);
   for (const pattern how : all_patterns) {
     for (const std::int64_t keys : {0, 63, 64, 127, 128, 1000, 100'000}) {
@@ -232,17 +232,17 @@ void add_attention(lines& all) {
                                      .head_dim = 96,
                                      .keys = keys,
                                      .type = batch == 1 ? dtype::bf16 : dtype::f32};
-        all.push_back(fmt::format("flash_decode, {}: {}", describe(p), text_or_refusal([&] {
-                                    const auto made = make_plan(w, p, {.how = how, .workers = 16});
-                                    return fmt::format("{} | {} | heap {}", made.explanation,
-                                                       fields_of(made.plan),
-                                                       heap_for(p, 2, made.plan.splits));
-                                  })));
+        out.push_back(fmt::format(
+            "flash_decode, {}: {}", describe(p), text_or_refusal([&] {
+              const auto result = make_plan(w, p, {.how = how, .workers = 16});
+              return fmt::format("{} | {} | heap {}", result.explanation, fields_of(result.plan),
+                                 heap_for(p, 2, result.plan.splits));
+            })));
       }
     }
   }
   const auto option = [&](std::string_view what, auto field) {
-    all.push_back(
+    out.push_back(
         fmt::format("flash_decode, option {}: {}", what, limit_of([&](std::int64_t value) {
                       flash_decode_options options;
                       options.workers = 1;
@@ -254,7 +254,7 @@ void add_attention(lines& all) {
   option("senders", &flash_decode_options::senders);
   option("splits", &flash_decode_options::splits);
   const auto field = [&](std::string_view what, auto member, std::int64_t heads = 1) {
-    all.push_back(
+    out.push_back(
         fmt::format("flash_decode, {} of {}: {}", what, heads, limit_of([&](std::int64_t value) {
                       flash_decode_problem p{.heads = heads, .kv_heads = heads, .keys = 9};
                       p.*member = value;
@@ -274,7 +274,7 @@ void add_attention(lines& all) {
     for (const auto member : {&flash_decode_problem::scale, &flash_decode_problem::logit_cap}) {
       flash_decode_problem p{.keys = 9};
       p.*member = value;
-      all.push_back(fmt::format("flash_decode: {}", text_or_refusal([&] {
+      out.push_back(fmt::format("flash_decode: {}", text_or_refusal([&] {
                                   require_sensible(p, 0);
                                   return describe(p);
                                 })));
@@ -287,7 +287,7 @@ void add_attention(lines& all) {
                                          {.keys = 0, .page_size = 4},
                                          {.keys = 9, .page_size = 4, .pages = 1},
                                          {.keys = 9, .partials = dtype::f16}}) {
-    all.push_back(fmt::format("flash_decode: {}", text_or_refusal([&] {
+    out.push_back(fmt::format("flash_decode: {}", text_or_refusal([&] {
                                 require_sensible(p, 0);
                                 return fmt::format("{} rows, {} pages a sequence",
                                                    cache_extent(p).rows, pages_of_sequence(p));
@@ -296,13 +296,13 @@ void add_attention(lines& all) {
 }
 
 TEST(chosen_by_hosts, equals_the_recorded_plans) {
-  lines all;
-  add_collectives(all);
-  add_collectives_of_gpus(all);
-  add_limits_of_collectives(all);
-  add_gemms(all);
-  add_attention(all);
-  untax_test::expect_wanted_lines(file, all);
+  lines out;
+  add_collectives(out);
+  add_collectives_of_gpus(out);
+  add_limits_of_collectives(out);
+  add_gemms(out);
+  add_attention(out);
+  untax_test::expect_wanted_lines(file, out);
 }
 
 }  // namespace

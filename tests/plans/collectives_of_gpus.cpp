@@ -15,16 +15,17 @@ namespace {
 constexpr std::int64_t kib = 1024;
 constexpr std::int64_t mib = 1024 * kib;
 
-/// fp32, by the bytes of the part that a rank sends another: in one phase `one`, in two `two`.
-collective_need need_of(std::int64_t two, std::int64_t one, bool phases, touched by) {
+/// fp32, by the bytes of the part that a rank sends another: in one phase `one_phase`, in two
+/// `two`.
+collective_need need_of(std::int64_t two, std::int64_t one_phase, bool phases, touched memory) {
   return {.name = "op",
           .type = dtype::f32,
           .largest = two / 4,
-          .largest_one = one / 4,
-          .total = one / 4,
+          .largest_one = one_phase / 4,
+          .total = one_phase / 4,
           .can_have_two_phases = phases,
           .packet_phases = phases ? 2 : 1,
-          .by_peers = by};
+          .by_peers = memory};
 }
 collective_need gather(std::int64_t bytes) { return need_of(bytes, bytes, false, touched::result); }
 collective_need scatter(std::int64_t bytes) { return need_of(bytes, bytes, false, touched::input); }

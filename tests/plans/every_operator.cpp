@@ -27,9 +27,9 @@ TYPED_TEST(every_operator, says_how_it_works) {
       2,
       [](world& w) {
         for (const pattern how : op::patterns()) {
-          const auto made = op::make(w, how, 3);
-          EXPECT_EQ(made.plan().how, how);
-          const std::string& text = made.explain();
+          const auto planned = op::make(w, how, 3);
+          EXPECT_EQ(planned.plan().how, how);
+          const std::string& text = planned.explain();
           EXPECT_NE(text.find(name_of(how)), std::string::npos) << text;
           EXPECT_NE(text.find("3 workers"), std::string::npos) << text;
         }

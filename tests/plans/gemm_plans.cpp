@@ -44,8 +44,8 @@ void expect_sound(const gemm_plan& p, const gemm_shape& s, int sms) {
                                               std::int64_t{order.stream_k_tiles} * order.stages());
   // All blocks of a cluster together read all rows of y that there are, into the room for them.
   // The swizzle repeats after 8 rows.
-  const auto there = static_cast<int>(std::min<std::int64_t>(y, c.block_n));
-  ASSERT_EQ(p.multicast_rows, round_up(ceil_div(there, c.cluster), 8));
+  const auto columns = static_cast<int>(std::min<std::int64_t>(y, c.block_n));
+  ASSERT_EQ(p.multicast_rows, round_up(ceil_div(columns, c.cluster), 8));
   ASSERT_LE(p.multicast_rows * c.cluster, c.block_n);
   // The rows that a block receives for a stage.
   ASSERT_EQ(c.swap_ab ? b_tma_tile_rows(p) : a_tma_tile_rows(p), tile_rows(c));
@@ -153,13 +153,13 @@ TEST(gemm_plans, refuse_impossible_products) {
 TEST(gemm_plans, are_no_wider_than_twice_the_rows) {
   for (std::int64_t m = 1; m <= 300; ++m) {
     std::set<int> widths;
-    std::set<int> all;
+    std::set<int> numbers;
     for (const gemm_plan& p : gemm_plans({m, 3584, 8192}, num_sms))
       if (p.config.swap_ab) widths.insert(p.config.block_n);
     for (const tile_config& c : gemm_kernels)
-      if (c.swap_ab && c.block_n > 128 && 2 * m > c.block_n) all.insert(c.block_n);
-    for (const int width : widths) ASSERT_TRUE(width <= 128 || all.count(width) == 1) << m;
-    for (const int width : all) ASSERT_EQ(widths.count(width), 1U) << width << " for " << m;
+      if (c.swap_ab && c.block_n > 128 && 2 * m > c.block_n) numbers.insert(c.block_n);
+    for (const int width : widths) ASSERT_TRUE(width <= 128 || numbers.count(width) == 1) << m;
+    for (const int width : numbers) ASSERT_EQ(widths.count(width), 1U) << width << " for " << m;
   }
 }
 

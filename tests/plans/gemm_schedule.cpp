@@ -131,8 +131,8 @@ TEST(gemm_schedule, shares_are_equal) {
     s.part_k_blocks = s.k_blocks;
     s.raster_group = number.count(1, 9);
     s.stream_k_tiles = number.count(1, s.tiles());
-    const int all = s.stream_k_tiles * s.stages();
-    s.clusters = number.count(1, all);
+    const int stages = s.stream_k_tiles * s.stages();
+    s.clusters = number.count(1, stages);
     const tile_scheduler order(s);
     for (int cluster = 0; cluster < s.clusters; ++cluster) {
       int share = 0;
@@ -142,8 +142,8 @@ TEST(gemm_schedule, shares_are_equal) {
         cut = w.tile >= s.whole_tiles();
         if (cut) share += s.stages_of(w.end - w.begin);
       }
-      ASSERT_GE(share, all / s.clusters);
-      ASSERT_LE(share, (all + s.clusters - 1) / s.clusters);
+      ASSERT_GE(share, stages / s.clusters);
+      ASSERT_LE(share, (stages + s.clusters - 1) / s.clusters);
     }
     expect_sound(s);
   });
@@ -158,13 +158,13 @@ TEST(gemm_schedule, shares_are_equal_where_numbers_are_large) {
   s.stream_k_tiles = s.tiles();
   s.clusters = 131;
   const tile_scheduler order(s);
-  const int all = s.stream_k_tiles * s.k_blocks;
+  const int k_blocks = s.stream_k_tiles * s.k_blocks;
   for (int cluster = 0; cluster < s.clusters; ++cluster) {
     int share = 0;
     for (work_tile w = order.first(cluster); w.valid(); w = order.next(cluster, w))
       share += w.end - w.begin;
-    ASSERT_GE(share, all / s.clusters);
-    ASSERT_LE(share, all / s.clusters + 1);
+    ASSERT_GE(share, k_blocks / s.clusters);
+    ASSERT_LE(share, k_blocks / s.clusters + 1);
   }
 }
 

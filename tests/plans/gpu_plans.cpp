@@ -114,18 +114,18 @@ struct runs_of {
     }
   }
   [[nodiscard]] std::string text() const {
-    std::string all;
-    for (const std::int64_t m : rows) all += fmt::format(" {}", m);
+    std::string joined;
+    for (const std::int64_t m : rows) joined += fmt::format(" {}", m);
     return fmt::format("up to {} x {} x {}, {}, {} ranks, runs of{} rows: {}", problem.m, problem.n,
-                       problem.k, text_of(problem), ranks.size(), all,
+                       problem.k, text_of(problem), ranks.size(), joined,
                        ranks.front().front().plan.text());
   }
   [[nodiscard]] std::vector<std::string> faults() const {
-    std::vector<std::string> all;
+    std::vector<std::string> names;
     for (const auto& runs : ranks)
       for (const auto& run : runs)
-        for (const std::string& fault : run.faults()) all.push_back(fault);
-    return all;
+        for (const std::string& fault : run.faults()) names.push_back(fault);
+    return names;
   }
   /// The problems that the checker finds after `change(step, epoch)` of every step; a step is left
   /// out if `change` returns false.
@@ -134,18 +134,18 @@ struct runs_of {
     device_schedule lanes;
     std::vector<schedule::rank_plan> plans;
     for (const auto& runs : ranks) {
-      std::vector<schedule::lane_program> all;
+      std::vector<schedule::lane_program> programs;
       std::vector<extent> results;
       schedule::operand_extents operands;
       for (const auto& run : runs) {
-        all.push_back(run.lanes());
+        programs.push_back(run.lanes());
         const auto now = run.operands();
         operands.a = {std::max(operands.a.rows, now.a.rows), now.a.cols};
         operands.b = now.b;
         operands.c = {std::max(operands.c.rows, now.c.rows), now.c.cols};
         results.push_back(now.c);
       }
-      lanes.push_back(schedule::lane_program::in_turn(std::move(all)));
+      lanes.push_back(schedule::lane_program::in_turn(std::move(programs)));
       auto& plan = plans.emplace_back(program(lanes.back()), operands, rows.size(), results);
       for (const auto& stage : plan.stages()) {
         for (const auto who : stage) {
@@ -325,30 +325,30 @@ TEST(gpu_plans, a_reader_that_retires_only_for_senders_is_caught) {
     const gather_runs runs = one_sided(how);
     ASSERT_TRUE(runs.problems().empty()) << runs.text();
     // As a plan for these rows alone would have it: the next run waits for ever.
-    const auto found = runs.problems([&](step& s, std::uint64_t epoch) {
+    const auto result = runs.problems([&](step& s, std::uint64_t epoch) {
       if (s.retire.named() && !has_rows(runs, s.retire.producer, epoch)) s.retire = room{};
     });
-    EXPECT_FALSE(found.empty()) << runs.text();
+    EXPECT_FALSE(result.empty()) << runs.text();
   }
 }
 
 TEST(gpu_plans, a_sender_without_reserve_is_caught) {
   for (const pattern how : {pattern::fused_sequential, pattern::producer_consumer}) {
     const gather_runs runs = one_sided(how);
-    const auto found = runs.problems([](step& s, std::uint64_t) { s.reserve = room{}; });
-    EXPECT_FALSE(found.empty()) << runs.text();
+    const auto result = runs.problems([](step& s, std::uint64_t) { s.reserve = room{}; });
+    EXPECT_FALSE(result.empty()) << runs.text();
   }
 }
 
 TEST(gpu_plans, counters_that_restart_are_caught) {
   const gather_runs runs = one_sided(pattern::producer_consumer);
   // As if each plan that a run changes to forgot what others had used.
-  const auto found = runs.problems([](step& s, std::uint64_t epoch) {
+  const auto result = runs.problems([](step& s, std::uint64_t epoch) {
     for (room step::*verb : {&step::reserve, &step::acquire, &step::publish, &step::retire})
       if ((s.*verb).named() && (s.*verb).producer != (s.*verb).consumer && epoch >= 5)
         (s.*verb).use = 1;
   });
-  EXPECT_FALSE(found.empty()) << runs.text();
+  EXPECT_FALSE(result.empty()) << runs.text();
 }
 
 TEST(gpu_plans, kernel_arguments_are_checked) {

@@ -20,7 +20,7 @@ using untax_test::expect_error;
 
 constexpr std::int64_t kib = 1024;
 
-collective_need need_of(std::int64_t total, bool two_phases, touched by = touched::both,
+collective_need need_of(std::int64_t total, bool two_phases, touched memory = touched::both,
                         dtype type = dtype::f32) {
   return {.name = "op",
           .type = type,
@@ -28,7 +28,7 @@ collective_need need_of(std::int64_t total, bool two_phases, touched by = touche
           .largest_one = total,
           .total = total,
           .can_have_two_phases = two_phases,
-          .by_peers = by};
+          .by_peers = memory};
 }
 
 collective_plan plan_of(int world, const collective_need& need, const collective_options& options) {
@@ -102,26 +102,26 @@ TEST(collective_plans, cut_each_workers_share_into_chunks) {
 }
 
 TEST(collective_plans, know_whether_they_have_rooms) {
-  for (const touched by : {touched::result, touched::input, touched::both}) {
+  for (const touched memory : {touched::result, touched::input, touched::both}) {
     for (const input_path inputs :
          {input_path::automatic, input_path::in_place, input_path::rooms}) {
       for (int phases = 0; phases <= 2; ++phases) {
         for (int world = 1; world <= 3; ++world) {
-          const collective_plan plan = plan_of(world, need_of(4000, true, by),
+          const collective_plan plan = plan_of(world, need_of(4000, true, memory),
                                                {.phases = phases,
                                                 .workers = 2,
                                                 .depth = 3,
                                                 .keepers = 5,
                                                 .direct = true,
                                                 .inputs = inputs});
-          const bool sends = inputs == input_path::rooms && by != touched::result;
-          EXPECT_EQ(plan.pushes, sends && by == touched::both && phases != 1 && world > 1);
+          const bool sends = inputs == input_path::rooms && memory != touched::result;
+          EXPECT_EQ(plan.pushes, sends && memory == touched::both && phases != 1 && world > 1);
           EXPECT_EQ(plan.direct, !sends || plan.pushes);
-          EXPECT_EQ(plan.keepers, plan.direct && by == touched::result ? 5 : 0);
+          EXPECT_EQ(plan.keepers, plan.direct && memory == touched::result ? 5 : 0);
           if (plan.direct && !plan.pushes) {
             EXPECT_EQ(plan.depth, 1);
-            EXPECT_EQ(way_of(plan), by == touched::result ? "direct, without rooms, 5 keepers"
-                                                          : "direct, without rooms");
+            EXPECT_EQ(way_of(plan), memory == touched::result ? "direct, without rooms, 5 keepers"
+                                                              : "direct, without rooms");
           } else {
             EXPECT_GT(plan.depth, 1);
             EXPECT_EQ(way_of(plan), (plan.pushes ? "direct, inputs through " : "") +

@@ -50,26 +50,31 @@ struct kind {
   std::int64_t k = 0;
 };
 
-std::string order_at(const kind& of, std::int64_t m, bool invariant, int sms) {
+std::string order_at(const kind& chosen_kind, std::int64_t m, bool invariant, int sms) {
   operator_options options;
-  options.how = of.how;
+  options.how = chosen_kind.how;
   options.invariant = invariant;
-  if (of.number == 2) {
+  if (chosen_kind.number == 2) {
     const auto target = static_cast<reduce_target>(m % 2);
-    const device_sum sum{"a sum", m, of.n, of.k, dtype::bf16, dtype::f32, target, 2};
-    return order_of(sums_plans(sum, of.ranks, 0, options, {sms}).front().gemm,
-                    sharding{of.k, of.ranks, shard_granularity}.full());
+    const device_sum sum{"a sum",     m,          chosen_kind.n, chosen_kind.k,
+                         dtype::bf16, dtype::f32, target,        2};
+    return order_of(sums_plans(sum, chosen_kind.ranks, 0, options, {sms}).front().gemm,
+                    sharding{chosen_kind.k, chosen_kind.ranks, shard_granularity}.full());
   }
-  if (of.number == 1)
-    return order_of(
-        scatter_plans({m, of.n, of.k, dtype::bf16}, of.ranks, 0, options, {sms}).front().gemm,
-        of.k);
-  const auto axis = of.gathers_k ? gather_axis::k : gather_axis::rows;
-  const gather_plan plan =
-      gather_plans({m, of.n, of.k, dtype::bf16, axis}, of.ranks, 0, options, sms).front();
-  const std::int64_t depth = of.gathers_k ? plan.gemm.schedule.k_blocks * gpu::block_k : of.k;
+  if (chosen_kind.number == 1)
+    return order_of(scatter_plans({m, chosen_kind.n, chosen_kind.k, dtype::bf16}, chosen_kind.ranks,
+                                  0, options, {sms})
+                        .front()
+                        .gemm,
+                    chosen_kind.k);
+  const auto axis = chosen_kind.gathers_k ? gather_axis::k : gather_axis::rows;
+  const gather_plan plan = gather_plans({m, chosen_kind.n, chosen_kind.k, dtype::bf16, axis},
+                                        chosen_kind.ranks, 0, options, sms)
+                               .front();
+  const std::int64_t depth =
+      chosen_kind.gathers_k ? plan.gemm.schedule.k_blocks * gpu::block_k : chosen_kind.k;
   std::string order = order_of(plan.gemm, depth);
-  if (of.gathers_k)
+  if (chosen_kind.gathers_k)
     order += fmt::format(", {} k-blocks of rank {}", plan.segment_k_blocks,
                          fmt::join(plan.sources, ", "));
   return order;
@@ -82,20 +87,20 @@ TEST(invariant_plans, plans_for_any_rows_add_in_the_same_order) {
     constexpr pattern sums[] = {pattern::producer_consumer, pattern::fused_sequential,
                                 pattern::fused_specialized};
     constexpr int places[] = {num_sms, 78, 20};
-    kind of;
-    of.number = i % 3;
-    of.gathers_k = i % 2 == 0;
-    of.ranks = static_cast<int>(random(1, 8));
-    of.n = 8 * random(1, 1000);
-    of.k = 8 * random(1, 1000);
+    kind k;
+    k.number = i % 3;
+    k.gathers_k = i % 2 == 0;
+    k.ranks = static_cast<int>(random(1, 8));
+    k.n = 8 * random(1, 1000);
+    k.k = 8 * random(1, 1000);
     std::set<std::string> orders;
     std::set<std::string> free;
     for (int j = 0; j < 4; ++j) {
       const std::int64_t m = random(1, std::int64_t{1} << random(0, 13));
-      of.how = of.number == 2 ? random.one_of(sums) : random.one_of(plans_test::own_patterns);
+      k.how = k.number == 2 ? random.one_of(sums) : random.one_of(plans_test::own_patterns);
       const int sms = random.one_of(places);
-      orders.insert(order_at(of, m, true, sms));
-      free.insert(order_at(of, m, false, sms));
+      orders.insert(order_at(k, m, true, sms));
+      free.insert(order_at(k, m, false, sms));
     }
     ASSERT_EQ(orders.size(), 1U) << i << ": " << fmt::format("{}", fmt::join(orders, "\n"));
     ASSERT_EQ(orders.begin()->find("(0"), 0U) << *orders.begin();

@@ -83,15 +83,15 @@ std::vector<std::string> problems(const test_case& c, const Change& change) {
     }
     with_protocol_for(with(c.capacity), plan, [&](auto most) {
       using protocol_type = decltype(most);
-      runs_in_turn<protocol_type> all;
+      runs_in_turn<protocol_type> turns;
       for (const std::int64_t count : c.counts) {
         with_protocol_for(with(count), plan, [&](auto protocol) {
           if constexpr (std::is_same_v<decltype(protocol), protocol_type>)
-            all.runs.push_back(protocol);
+            turns.runs.push_back(protocol);
         });
       }
-      EXPECT_EQ(all.runs.size(), c.counts.size());
-      plans.emplace_back(program(all), operands, c.counts.size(), results);
+      EXPECT_EQ(turns.runs.size(), c.counts.size());
+      plans.emplace_back(program(turns), operands, c.counts.size(), results);
     });
   }
   return schedule::check_schedule(plans).problems;
@@ -140,8 +140,8 @@ TYPED_TEST(kernels_of_collectives, run_any_count_one_after_the_other) {
     std::mt19937_64 random(seed);
     const test_case c = random_case<TypeParam>(random);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, c.text()));
-    const auto found = problems<TypeParam>(c);
-    ASSERT_TRUE(found.empty()) << found.front();
+    const auto result = problems<TypeParam>(c);
+    ASSERT_TRUE(result.empty()) << result.front();
   }
 }
 

@@ -25,9 +25,9 @@ struct view {
 
   [[nodiscard]] range shard() const { return sharding{count, world}.of(rank); }
   [[nodiscard]] float sum(std::int64_t at) const {
-    float all = 0;
-    for (int r = 0; r < world; ++r) all += number(run, r, at);
-    return all;
+    float total = 0;
+    for (int r = 0; r < world; ++r) total += number(run, r, at);
+    return total;
   }
 };
 

@@ -32,34 +32,39 @@ void each_step_change(const step_list& steps, std::size_t i, int ranks, const Ch
   };
   const step& s = steps[i];
   if (s.what == action::copy) {
-    change_step("a row above to read", [](step& of) { --of.from.row; });
-    change_step("a row below to read", [](step& of) { ++of.from.row; });
-    change_step("another column to read", [](step& of) { of.from.col += 8; });
-    change_step("a row above to write", [](step& of) { --of.to.row; });
-    change_step("a row below to write", [](step& of) { ++of.to.row; });
-    change_step("another column to write", [](step& of) { of.to.col += 8; });
-    change_step("fewer rows", [](step& of) { --of.rows; });
-    change_step("more columns", [](step& of) { of.cols += 8; });
-    change_step("another rank to write", [=](step& of) { of.to.rank = (of.to.rank + 1) % ranks; });
+    change_step("a row above to read", [](step& changed_step) { --changed_step.from.row; });
+    change_step("a row below to read", [](step& changed_step) { ++changed_step.from.row; });
+    change_step("another column to read", [](step& changed_step) { changed_step.from.col += 8; });
+    change_step("a row above to write", [](step& changed_step) { --changed_step.to.row; });
+    change_step("a row below to write", [](step& changed_step) { ++changed_step.to.row; });
+    change_step("another column to write", [](step& changed_step) { changed_step.to.col += 8; });
+    change_step("fewer rows", [](step& changed_step) { --changed_step.rows; });
+    change_step("more columns", [](step& changed_step) { changed_step.cols += 8; });
+    change_step("another rank to write", [=](step& changed_step) {
+      changed_step.to.rank = (changed_step.to.rank + 1) % ranks;
+    });
   }
   const auto change_verb = [&](const char* name, room step::*verb, int room::*counter) {
     if ((s.*verb).*counter < 0) return;
     change_step(fmt::format("another counter to {}", name),
-                [=](step& of) { ++((of.*verb).*counter); });
-    change_step(fmt::format("no {}", name), [=](step& of) { of.*verb = {}; });
+                [=](step& changed_step) { ++((changed_step.*verb).*counter); });
+    change_step(fmt::format("no {}", name), [=](step& changed_step) { changed_step.*verb = {}; });
   };
   change_verb("reserve", &step::reserve, &room::free);
   change_verb("acquire", &step::acquire, &room::ready);
   change_verb("publish", &step::publish, &room::ready);
   change_verb("retire", &step::retire, &room::free);
-  if (s.reserve.free >= 0) change_step("a use too early", [](step& of) { ++of.reserve.credit; });
+  if (s.reserve.free >= 0)
+    change_step("a use too early", [](step& changed_step) { ++changed_step.reserve.credit; });
   if (s.publish.named())
-    change_step("another rank to signal",
-                [=](step& of) { of.publish.consumer = (of.publish.consumer + 1) % ranks; });
-  const auto what_it_does = [](const step& of) {
-    return std::tuple(of.from.row, of.from.col, of.from.rank, of.to.rank, of.reserve.free,
-                      of.acquire.ready, of.publish.ready, of.publish.consumer, of.retire.free,
-                      of.retire.producer);
+    change_step("another rank to signal", [=](step& changed_step) {
+      changed_step.publish.consumer = (changed_step.publish.consumer + 1) % ranks;
+    });
+  const auto what_it_does = [](const step& changed_step) {
+    return std::tuple(changed_step.from.row, changed_step.from.col, changed_step.from.rank,
+                      changed_step.to.rank, changed_step.reserve.free, changed_step.acquire.ready,
+                      changed_step.publish.ready, changed_step.publish.consumer,
+                      changed_step.retire.free, changed_step.retire.producer);
   };
   if (what_it_does(s) == what_it_does({})) return;
   change("one left out",
@@ -246,36 +251,38 @@ std::vector<std::string> faults_of(const std::vector<Model>& ranks) {
 
 /// Rank `at`, whose plan has been changed.
 template <class Model>
-void expect_noticed(const subject<Model>& one, std::size_t at, const std::string& change,
-                    tally& found) {
-  ++found.all;
+void expect_noticed(const subject<Model>& runs_of_subject, std::size_t at,
+                    const std::string& change, tally& noticed) {
+  ++noticed.all;
   device_findings by_schedule;
-  plan_check::prove(one.ranks, by_schedule);
+  plan_check::prove(runs_of_subject.ranks, by_schedule);
   if (!by_schedule.faults.empty()) {
-    ++found.by_schedule;
-  } else if (faults_of(one.ranks).empty()) {
-    ADD_FAILURE() << "survives: " << one.name << ", rank " << at << ": " << change << ": "
-                  << one.ranks[at].plan.text();
+    ++noticed.by_schedule;
+  } else if (faults_of(runs_of_subject.ranks).empty()) {
+    ADD_FAILURE() << "survives: " << runs_of_subject.name << ", rank " << at << ": " << change
+                  << ": " << runs_of_subject.ranks[at].plan.text();
   }
 }
 
 /// Each change of one step of a sender that can be made of a few steps, one at a time.
 template <class Model>
-void change_steps(subject<Model>& one, std::size_t at, numbers& number, tally& found) {
-  Model& m = one.ranks[at];
+void change_steps(subject<Model>& runs_of_subject, std::size_t at, numbers& number,
+                  tally& noticed) {
+  Model& m = runs_of_subject.ranks[at];
   const comm::sender_program sends = m.does();
-  std::set<std::string> made;
+  std::set<std::string> names;
   for (int attempt = 0; attempt < 8 && sends.count > 0; ++attempt) {
     const int sender = number.count(0, sends.count - 1);
     const step_list steps = plan_check::steps_of(sends, sender, 1);
     if (steps.empty()) continue;
     const std::size_t i = number.below(steps.size());
     each_step_change(steps, i, sends.world, [&](const std::string& name, const auto& make) {
-      if (!made.insert(name).second) return;
+      if (!names.insert(name).second) return;
       m.change = [&](int who, step_list& of_run) {
         if (who == sender) make(of_run);
       };
-      expect_noticed(one, at, fmt::format("{}, step {} of sender {}", name, i, sender), found);
+      expect_noticed(runs_of_subject, at, fmt::format("{}, step {} of sender {}", name, i, sender),
+                     noticed);
       m.change = nullptr;
     });
   }
@@ -284,25 +291,25 @@ void change_steps(subject<Model>& one, std::size_t at, numbers& number, tally& f
 /// `subjects(numbers)` makes some.
 template <class Subjects>
 void expect_none_survives(const Subjects& subjects) {
-  tally found;
+  tally noticed;
   each_round(1, [&](numbers& number) {
-    for (auto& one : subjects(number)) {
-      ASSERT_EQ(faults_of(one.ranks), std::vector<std::string>()) << one.name;
-      const std::size_t at = number.below(one.ranks.size());
-      change_steps(one, at, number, found);
-      const auto before = one.ranks[at];
+    for (auto& subject : subjects(number)) {
+      ASSERT_EQ(faults_of(subject.ranks), std::vector<std::string>()) << subject.name;
+      const std::size_t at = number.below(subject.ranks.size());
+      change_steps(subject, at, number, noticed);
+      const auto before = subject.ranks[at];
       const auto change = [&](const char* name, const auto& make) {
-        make(one.ranks[at]);
-        expect_noticed(one, at, name, found);
-        one.ranks[at] = before;
+        make(subject.ranks[at]);
+        expect_noticed(subject, at, name, noticed);
+        subject.ranks[at] = before;
       };
       each_change(before, change);
       each_plan_change(before, change);
     }
   });
-  fmt::print("{} mutants, {} found by the schedule checker\n", found.all, found.by_schedule);
-  EXPECT_GT(found.all, 400);
-  EXPECT_GT(found.by_schedule, found.all / 2) << "the schedule checker alone sees most of them";
+  fmt::print("{} mutants, {} found by the schedule checker\n", noticed.all, noticed.by_schedule);
+  EXPECT_GT(noticed.all, 400);
+  EXPECT_GT(noticed.by_schedule, noticed.all / 2) << "the schedule checker alone sees most of them";
 }
 
 TEST(planned_mutants, none_of_gathers_survives) { expect_none_survives(some_gathers); }

@@ -67,10 +67,11 @@ TEST(room_bytes, of_a_gather_are_at_most_twice_those_of_a) {
       const auto bytes = [&, &n = n, &k = k](std::int64_t rows) {
         const all_gather_gemm_problem p{
             .m = rows, .n = n, .k = k, .type = dtype::bf16, .gather = axis};
-        const operator_options by{.how = pattern::fused_warp_specialized, .varying_rows = true};
-        const gather_plan plan = gather_plans(p, 2, 0, by, num_sms).front();
-        const gather_bytes all = bytes_of(plan, all_gather_gemm_protocol(p, plan.protocol));
-        return all.inbox + all.outbox;
+        const operator_options options{.how = pattern::fused_warp_specialized,
+                                       .varying_rows = true};
+        const gather_plan plan = gather_plans(p, 2, 0, options, num_sms).front();
+        const gather_bytes total = bytes_of(plan, all_gather_gemm_protocol(p, plan.protocol));
+        return total.inbox + total.outbox;
       };
       EXPECT_LE(taken(row_ends(m), bytes), bound(m, k, 2))
           << fmt::format("{} x {} x {} by {}", m, n, k, name_of(axis));
@@ -86,11 +87,11 @@ TEST(room_bytes, of_sums_are_at_most_twice_those_of_the_result) {
       const auto bytes = [&, &n = n, &k = k](std::int64_t rows) {
         device_sum sum{"sums", rows, n, k, dtype::bf16, dtype::bf16, target};
         sum.phases = everywhere && rows * n * 2 >= std::int64_t{4} << 20 ? 2 : 1;
-        operator_options by{.how = usual_patterns_of(sum, 2).front(), .varying_rows = true};
-        if (by.how != pattern::fused_warp_specialized)
+        operator_options options{.how = usual_patterns_of(sum, 2).front(), .varying_rows = true};
+        if (options.how != pattern::fused_warp_specialized)
           return static_cast<std::size_t>(
-              sums_plans(sum, 2, 0, by, {num_sms}).front().how.inbox_bytes());
-        const row_sums_plan plan = row_sums_plans(sum, 2, 0, by, {num_sms}).front();
+              sums_plans(sum, 2, 0, options, {num_sms}).front().how.inbox_bytes());
+        const row_sums_plan plan = row_sums_plans(sum, 2, 0, options, {num_sms}).front();
         return static_cast<std::size_t>(plan.slab_bytes(n) * plan.world);
       };
       const double result = everywhere ? 2.0 * static_cast<double>(m * n) : 0;

@@ -18,23 +18,23 @@ gpu::gemm_plan plan_of(double cycles, int tiles) {
 
 TEST(copied_row_splits, follow_each_other_as_they_are_multiplied) {
   const gpu::gemm_plan slow = plan_of(1e7, 1);
-  const double one = drain_cycles_of_copies(slow, 1, 2);
-  const double next = drain_cycles_of_copies(slow, 2, 2) - one;
-  EXPECT_GT(one, 1e7);
+  const double single = drain_cycles_of_copies(slow, 1, 2);
+  const double next = drain_cycles_of_copies(slow, 2, 2) - single;
+  EXPECT_GT(single, 1e7);
   EXPECT_GE(next, 1e7);
   EXPECT_LT(next, 1.1e7) << "the copy of one row split goes beside the next one";
   for (int row_splits = 3; row_splits < 9; ++row_splits)
-    EXPECT_NEAR(drain_cycles_of_copies(slow, row_splits, 2), one + (row_splits - 1) * next, 1);
+    EXPECT_NEAR(drain_cycles_of_copies(slow, row_splits, 2), single + (row_splits - 1) * next, 1);
 }
 
 TEST(copied_row_splits, are_limited_by_the_link_if_it_is_slower) {
   const gpu::gemm_plan quick = plan_of(1, 100000);
-  const double one = drain_cycles_of_copies(quick, 1, 2);
-  const double next = drain_cycles_of_copies(quick, 2, 2) - one;
+  const double single = drain_cycles_of_copies(quick, 1, 2);
+  const double next = drain_cycles_of_copies(quick, 2, 2) - single;
   EXPECT_GT(next, 1e5);
-  EXPECT_LT(next, one);
+  EXPECT_LT(next, single);
   for (int row_splits = 3; row_splits < 9; ++row_splits)
-    EXPECT_NEAR(drain_cycles_of_copies(quick, row_splits, 2), one + (row_splits - 1) * next, 1);
+    EXPECT_NEAR(drain_cycles_of_copies(quick, row_splits, 2), single + (row_splits - 1) * next, 1);
   EXPECT_NEAR(drain_cycles_of_copies(plan_of(1, 200000), 2, 2) -
                   drain_cycles_of_copies(plan_of(1, 200000), 1, 2),
               2 * next, 1);

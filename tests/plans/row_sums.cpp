@@ -49,11 +49,11 @@ TEST(row_sums, schedules_are_right) {
         // Of few columns of A some ranks have none.
         const device_sum sum = sum_of(m, number % 3 == 0 ? 520 : 264, number % 5 == 0 ? 8 : 328,
                                       target, std::max(phases, 1));
-        const device_findings found = check_on_gpus(sum, ranks, as_rows, few);
-        ASSERT_EQ(found.refusal, "") << text_of(sum, ranks);
-        ASSERT_TRUE(found.faults.empty()) << text_of(sum, ranks) << ": " << found.plan << "\n"
-                                          << found.faults.front();
-        ASSERT_GT(found.steps, 0U) << text_of(sum, ranks);
+        const device_findings findings = check_on_gpus(sum, ranks, as_rows, few);
+        ASSERT_EQ(findings.refusal, "") << text_of(sum, ranks);
+        ASSERT_TRUE(findings.faults.empty()) << text_of(sum, ranks) << ": " << findings.plan << "\n"
+                                             << findings.faults.front();
+        ASSERT_GT(findings.steps, 0U) << text_of(sum, ranks);
       }
     }
   }
@@ -94,10 +94,10 @@ TEST(row_sums, parts_belong_to_the_owners_of_their_rows) {
           for (int row = begin; row < std::min(begin + part, m); ++row)
             if (owners.empty() || owners.back() != row / owned.owner_rows)
               owners.push_back(row / owned.owner_rows);
-          const auto found = owned.of_part(begin);
-          ASSERT_EQ(static_cast<std::size_t>(found.count), owners.size());
+          const auto rows_owned = owned.of_part(begin);
+          ASSERT_EQ(static_cast<std::size_t>(rows_owned.count), owners.size());
           if (owners.empty()) continue;
-          ASSERT_EQ(found.first, owners.front());
+          ASSERT_EQ(rows_owned.first, owners.front());
           for (const int owner : owners) ASSERT_LE(owned.slab_begin(owner), begin);
         }
       }
@@ -223,16 +223,16 @@ TEST(row_sums, all_multiprocessors_add_if_there_are_enough_rows) {
 /// The findings about the models of all ranks after `change`.
 template <class Change>
 device_findings changed(const device_sum& sum, int ranks, const Change& change) {
-  device_findings found;
+  device_findings findings;
   std::vector<row_sums_model> models;
   for (int rank = 0; rank < ranks; ++rank) {
     row_sums_model& m =
         models.emplace_back(sum, row_sums_plans(sum, ranks, rank, as_rows, {few}).front());
     change(m);
-    for (const std::string& fault : m.faults()) found.faults.push_back(fault);
+    for (const std::string& fault : m.faults()) findings.faults.push_back(fault);
   }
-  if (found.faults.empty()) plan_check::prove(models, found);
-  return found;
+  if (findings.faults.empty()) plan_check::prove(models, findings);
+  return findings;
 }
 
 TEST(row_sums, mutants_of_plans_are_caught) {
@@ -325,9 +325,9 @@ TEST(row_sums, every_signal_is_needed) {
         lanes.push_back(std::move(some));
         operands.push_back(m.operands());
       }
-      device_findings found;
-      add_report(found, lanes, check_lanes(lanes, operands, 2));
-      return found.faults;
+      device_findings findings;
+      add_report(findings, lanes, check_lanes(lanes, operands, 2));
+      return findings.faults;
     };
     const auto between_ranks = [](const room& r) { return r.named() && r.producer != r.consumer; };
     EXPECT_TRUE(problems([](const step&) { return true; }).empty());

@@ -155,8 +155,8 @@ template <class Model>
 void expect_hand_overs(const std::array<std::deque<Model>, 2>& models, bool needed) {
   std::size_t races = 0;
   for (const turns& order : orders) {
-    const auto found = problems(models, order, true);
-    EXPECT_TRUE(found.empty()) << found.front();
+    const auto result = problems(models, order, true);
+    EXPECT_TRUE(result.empty()) << result.front();
     races += problems(models, order, false).size();
   }
   EXPECT_EQ(races > 0, needed);
@@ -192,9 +192,9 @@ TEST(shared_rooms, of_a_gather_need_a_hand_over) {
                                         .k = 192,
                                         .type = dtype::bf16,
                                         .gather = gather_axis::rows};
-        const operator_options by{.how = how, .varying_rows = true};
+        const operator_options options{.how = how, .varying_rows = true};
         for (int rank = 0; rank < ranks; ++rank)
-          models[plan].emplace_back(p, gather_plans(p, ranks, rank, by, num_sms).front());
+          models[plan].emplace_back(p, gather_plans(p, ranks, rank, options, num_sms).front());
       }
       expect_hand_overs(models, true);
     }
@@ -209,9 +209,11 @@ TEST(shared_rooms, of_sums_as_rows_are_opened_and_need_none) {
       for (const std::size_t plan : {0, 1}) {
         device_sum sum{"sums", plan == 0 ? 768 : 300, 256, 512, dtype::bf16, dtype::bf16, target};
         sum.phases = target == reduce_target::owner ? 1 : 2;
-        const operator_options by{.how = pattern::fused_warp_specialized, .varying_rows = true};
+        const operator_options options{.how = pattern::fused_warp_specialized,
+                                       .varying_rows = true};
         for (int rank = 0; rank < ranks; ++rank)
-          models[plan].emplace_back(sum, row_sums_plans(sum, ranks, rank, by, {num_sms}).front());
+          models[plan].emplace_back(sum,
+                                    row_sums_plans(sum, ranks, rank, options, {num_sms}).front());
       }
       expect_hand_overs(models, false);
     }

@@ -22,12 +22,12 @@ using partial_sum = std::vector<int>;
 /// The sums of a block's MMA warpgroups for a read, in the order of additions of mma_consumer:
 /// range by range, and within a stage the first k-block before the second.
 inline std::vector<partial_sum> sums_of(const untax::gpu::gemm_plan& plan,
-                                        const untax::gpu::cta_read& of, int k_blocks) {
+                                        const untax::gpu::cta_read& tile_read, int k_blocks) {
   const untax::gpu::tile_schedule& order = plan.schedule;
   const int each = k_blocks_per_stage(plan.config);
   std::vector<partial_sum> sums;
-  for (int begin = of.begin; begin < of.end;) {
-    const int end = order.sums_end(begin, of.end);
+  for (int begin = tile_read.begin; begin < tile_read.end;) {
+    const int end = order.sums_end(begin, tile_read.end);
     const untax::gpu::stage_order stages = order.stages_from(begin);
     for (int place = 0; place < each; ++place) {
       partial_sum& sum = sums.emplace_back();
@@ -44,8 +44,9 @@ inline std::vector<partial_sum> sums_of(const untax::gpu::gemm_plan& plan,
 inline std::set<std::string> sum_orders(const untax::gpu::gemm_plan& plan, int k_blocks) {
   // Blocks of a cluster that split k are added in their order, clusters from the last one on.
   std::map<int, std::map<std::tuple<int, int, int>, std::vector<partial_sum>>> tiles;
-  each_read(plan, [&](const untax::gpu::cta_read& of) {
-    tiles[of.tile][{-of.cluster, of.split, of.begin}] = sums_of(plan, of, k_blocks);
+  each_read(plan, [&](const untax::gpu::cta_read& tile_read) {
+    tiles[tile_read.tile][{-tile_read.cluster, tile_read.split, tile_read.begin}] =
+        sums_of(plan, tile_read, k_blocks);
   });
   std::set<std::string> orders;
   for (const auto& [tile, parts] : tiles) {

@@ -49,13 +49,13 @@ TEST(sums, schedules_are_right) {
         const auto target = number % 2 == 0 ? reduce_target::owner : reduce_target::everywhere;
         const int phases = 1 + number / 2 % 2;
         const device_sum sum = sum_of(m, n, k, target, phases);
-        const device_findings found = check_on_gpus(sum, ranks, in(how), few);
+        const device_findings findings = check_on_gpus(sum, ranks, in(how), few);
         const std::string what = fmt::format("{} x {} x {}, {} ranks, {}, {} phases", m, n, k,
                                              ranks, name_of(how), phases);
-        ASSERT_EQ(found.refusal, "") << what;
-        ASSERT_TRUE(found.faults.empty()) << what << ": " << found.plan << "\n"
-                                          << found.faults.front();
-        ASSERT_GT(found.steps, 0U) << what;
+        ASSERT_EQ(findings.refusal, "") << what;
+        ASSERT_TRUE(findings.faults.empty()) << what << ": " << findings.plan << "\n"
+                                             << findings.faults.front();
+        ASSERT_GT(findings.steps, 0U) << what;
       }
     }
   }
@@ -125,15 +125,15 @@ TEST(sums, of_fewer_rows_have_owners_of_their_own) {
 /// The findings about the models of all ranks after `change`.
 template <class Change>
 device_findings changed(const device_sum& sum, int ranks, pattern how, const Change& change) {
-  device_findings found;
+  device_findings findings;
   std::vector<sums_model> models;
   for (int rank = 0; rank < ranks; ++rank) {
     sums_model& m = models.emplace_back(sum, sums_plans(sum, ranks, rank, in(how), {few}).front());
     change(m);
-    for (const std::string& fault : m.faults()) found.faults.push_back(fault);
+    for (const std::string& fault : m.faults()) findings.faults.push_back(fault);
   }
-  if (found.faults.empty()) plan_check::prove(models, found);
-  return found;
+  if (findings.faults.empty()) plan_check::prove(models, findings);
+  return findings;
 }
 /// The same where `change` changes the plan.
 template <class Change>
@@ -153,8 +153,8 @@ TEST(sums, ranks_that_receive_from_owners_need_no_reserve) {
       for (const int phases : {0, 1, 2}) {
         const auto target = phases == 0 ? reduce_target::owner : reduce_target::everywhere;
         const device_sum sum = sum_of(m, 72, 200, target, phases);
-        const bool right = changed(sum, ranks, pattern::fused_sequential, [](sums_model& all) {
-                             all.reserves = false;
+        const bool right = changed(sum, ranks, pattern::fused_sequential, [](sums_model& model) {
+                             model.reserves = false;
                            }).faults.empty();
         const bool all_add = (m + ranks - 1) / ranks * (ranks - 1) < m;
         EXPECT_EQ(right, all_add || phases > 0)
@@ -276,12 +276,12 @@ TEST(sums, refuse_patterns_that_gpus_lack) {
   for (const pattern how : {pattern::bulk_synchronous, pattern::copy_engine})
     expect_error(error_of([&] { (void)sums_plans(sum, 2, 1, in(how), {132}); }), errc::unsupported,
                  {"rank 1: a sum", std::string(name_of(how)), "fused_sequential"});
-  const device_findings found = check_on_gpus(sum, 2, in(pattern::copy_engine), 132);
-  EXPECT_NE(found.refusal.find("copy_engine"), std::string::npos);
+  const device_findings findings = check_on_gpus(sum, 2, in(pattern::copy_engine), 132);
+  EXPECT_NE(findings.refusal.find("copy_engine"), std::string::npos);
 }
 
 /// Adds the text of each plan of a sum, and its order of rows; or the reason why there is none.
-void add(std::vector<std::string>& all, const device_sum& sum, int world, int rank,
+void add(std::vector<std::string>& names, const device_sum& sum, int world, int rank,
          const operator_options& options, int places) {
   std::string text;
   try {
@@ -296,7 +296,7 @@ void add(std::vector<std::string>& all, const device_sum& sum, int world, int ra
   } catch (const error& e) {
     text = e.what();
   }
-  all.push_back(fmt::format(
+  names.push_back(fmt::format(
       "sum of {} x {} x {} {}, {} phases, rank {} of {}, {}, {} workers, {} "
       "SMs: {}",
       sum.m, sum.n, sum.k, sum.target == reduce_target::owner ? "at owners" : "everywhere",
@@ -304,7 +304,7 @@ void add(std::vector<std::string>& all, const device_sum& sum, int world, int ra
 }
 TEST(sums, plans_equal_the_recorded_ones) {
   using enum pattern;
-  std::vector<std::string> all;
+  std::vector<std::string> names;
   for (const auto target : {reduce_target::owner, reduce_target::everywhere}) {
     for (const int phases : {1, 2, 3}) {
       const device_sum sum{.operator_name = "a sum",
@@ -318,14 +318,15 @@ TEST(sums, plans_equal_the_recorded_ones) {
       halves.partials = dtype::bf16;
       for (const pattern how : {producer_consumer, fused_sequential, fused_specialized}) {
         for (const int world : {1, 2, 3, 8})
-          add(all, world == 3 ? halves : sum, world, world == 2 ? 0 : world - 1, {.how = how}, 132);
+          add(names, world == 3 ? halves : sum, world, world == 2 ? 0 : world - 1, {.how = how},
+              132);
         if (phases == 3 || target == reduce_target::everywhere) continue;
-        add(all, sum, 2, 0, {.how = how, .workers = 40, .senders = 3}, 132);
-        for (const int places : {1, 2, 3, 4, 5, 14}) add(all, halves, 2, 1, {.how = how}, places);
+        add(names, sum, 2, 0, {.how = how, .workers = 40, .senders = 3}, 132);
+        for (const int places : {1, 2, 3, 4, 5, 14}) add(names, halves, 2, 1, {.how = how}, places);
       }
     }
   }
-  untax_test::expect_wanted_lines("tests/plans/sums.txt", all);
+  untax_test::expect_wanted_lines("tests/plans/sums.txt", names);
 }
 
 }  // namespace

@@ -137,11 +137,12 @@ TEST(slabs, masks_select_the_fragments_inside_c) {
       const int together = static_cast<int>(number(1, 32));
       const unsigned mask = how.mask_of(first, end, f, together);
       for (int i = 0; i < 32; ++i) {
-        gpu::sum_fragment one = f;
-        one.part += i;
-        const bool there = i < together && one.part < how.parts && how.col_of(one) < how.n;
+        gpu::sum_fragment fragment = f;
+        fragment.part += i;
+        const bool present =
+            i < together && fragment.part < how.parts && how.col_of(fragment) < how.n;
         const bool wanted =
-            there && sum_fragments::meet(first, end, how.row_of(one), how.fragment_rows());
+            present && sum_fragments::meet(first, end, how.row_of(fragment), how.fragment_rows());
         ASSERT_EQ((mask >> static_cast<unsigned>(i) & 1U) != 0, wanted)
             << "seed " << seed << ", round " << round << ", fragment " << i;
       }

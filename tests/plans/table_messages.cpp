@@ -76,12 +76,12 @@ std::vector<message_table> tables_of(const Parts& parts, int ranks) {
 /// Steps of a program, as far as peers can see them.
 template <class Protocol>
 std::vector<std::string> program_of(const Protocol& how) {
-  std::vector<std::string> all;
+  std::vector<std::string> texts;
   for (int kernel = 0; kernel < how.kernels(); ++kernel) {
     for (int worker = 0; worker < how.kernel_at(kernel).workers; ++worker) {
       for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
         how.program(kernel, worker, epoch, [&](const step& s) {
-          all.push_back(fmt::format(
+          texts.push_back(fmt::format(
               "{} {} {}: {} {} to {} {} {}; {} {} {}; {} {}; {} {} {}; {} {} {}",
               static_cast<int>(s.what), s.rows, s.cols, s.from.rank, s.from.col, s.to.rank,
               s.to.row, s.to.col, s.reserve.consumer, s.reserve.free, s.reserve.use,
@@ -91,7 +91,7 @@ std::vector<std::string> program_of(const Protocol& how) {
       }
     }
   }
-  return all;
+  return texts;
 }
 
 template <class Parts>

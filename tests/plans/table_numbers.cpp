@@ -64,12 +64,12 @@ TEST(table_numbers, rooms_of_attention) {
     for (const int ranks : {1, 2, 8}) {
       const std::size_t row = static_cast<std::size_t>(width) / 4 + 1;
       const std::size_t rows = 24;
-      const auto all = static_cast<std::size_t>(ranks);
+      const auto count = static_cast<std::size_t>(ranks);
       const auto sent = gpu::attention_room::of(shape, ranks, 5, true, false);
-      EXPECT_EQ(sent.inbox, 2 * rows * all * row) << "two sets";
+      EXPECT_EQ(sent.inbox, 2 * rows * count * row) << "two sets";
       EXPECT_EQ(sent.outbox, 0U);
       EXPECT_EQ(sent.parts, 2U * 5 * 16 * (static_cast<std::size_t>(width) / 2 + 1));
-      EXPECT_EQ(sent.rows, rows * all * (static_cast<std::size_t>(width) + 2));
+      EXPECT_EQ(sent.rows, rows * count * (static_cast<std::size_t>(width) + 2));
       const auto followed = gpu::attention_room::of(shape, ranks, 5, false, true);
       EXPECT_EQ(followed.inbox, sent.inbox);
       EXPECT_EQ(followed.outbox, 2 * rows * row);

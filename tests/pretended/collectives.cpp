@@ -25,9 +25,9 @@ using untax_test::expect_error;
 
 constexpr std::int64_t count = 96;
 
-lines of_kernels(lines all) {
-  std::erase_if(all, [](const std::string& c) { return c.starts_with("allocate"); });
-  return all;
+lines of_kernels(lines calls) {
+  std::erase_if(calls, [](const std::string& c) { return c.starts_with("allocate"); });
+  return calls;
 }
 
 /// The calls that a collective makes when it is planned.
@@ -39,9 +39,9 @@ std::string made(world& w, const Problem& problem, const collective_options& opt
   const lines calls = told(w, from);
   EXPECT_GE(calls.size(), 2U);
   EXPECT_TRUE(calls.back().ends_with(": made")) << calls.back();
-  const lines all = noted();
-  EXPECT_EQ(all.size(), 1U);
-  return all.front();
+  const lines noted_calls = noted();
+  EXPECT_EQ(noted_calls.size(), 1U);
+  return noted_calls.front();
 }
 
 TEST(gpu_collectives_without_kernels, launch_the_kernel_of_their_problem) {
@@ -127,9 +127,9 @@ TEST(gpu_collectives_without_kernels, of_any_count_have_a_runner_for_each_end_of
     const auto run = [&](std::int64_t n, stream_ref stream) {
       op.run(const_array_view(in.data(), dtype::f32, n), array_view(out.data(), dtype::f32, n),
              stream);
-      lines all = noted();
-      std::erase_if(all, [](const std::string& c) { return c.starts_with("ask for"); });
-      return all;
+      lines noted_calls = noted();
+      std::erase_if(noted_calls, [](const std::string& c) { return c.starts_with("ask for"); });
+      return noted_calls;
     };
     const std::string name = asked[1].substr(std::string("make all_reduce: ").size());
     const std::string runs = fmt::format("{} runs {} {}, 0 apart, on a stream", name,
@@ -188,8 +188,8 @@ TEST(gpu_collectives_without_kernels, direct_ones_agree_on_the_offsets_of_memory
     const auto run = [&](stream_ref stream) {
       op.run(const_array_view(in->local(), dtype::f32, count),
              array_view(out->local(), dtype::f32, count), stream);
-      const lines all = noted();
-      return all.empty() ? std::string() : all.back();
+      const lines calls = noted();
+      return calls.empty() ? std::string() : calls.back();
     };
     const auto apart = reinterpret_cast<const std::byte*>(out->at(1)) -
                        reinterpret_cast<const std::byte*>(out->at(0));

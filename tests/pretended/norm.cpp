@@ -53,9 +53,9 @@ std::string run_text(const norm_inputs& in, const norm_results& to, const char* 
                      text_of(to.out), text_of(to.scales), stream);
 }
 
-lines without_questions(lines all) {
-  std::erase_if(all, [](const std::string& line) { return line.starts_with("ask for"); });
-  return all;
+lines without_questions(lines calls) {
+  std::erase_if(calls, [](const std::string& line) { return line.starts_with("ask for"); });
+  return calls;
 }
 
 TEST(gpu_norm_without_kernels, asks_for_its_kernel_and_agrees_on_it) {

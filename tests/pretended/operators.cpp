@@ -157,12 +157,12 @@ TYPED_TEST(gpu_operators_without_kernels, of_any_rows_have_some_for_each_end_of_
     std::uint64_t from = w.state().posted(w.rank());
     const auto run = [&](std::int64_t rows, stream_ref stream) {
       how::run(op, a, b, how::result(op, c, rows), stream);
-      lines all = noted();
-      std::erase_if(all, [](const std::string& line) { return line.starts_with("ask for"); });
-      return all;
+      lines calls = noted();
+      std::erase_if(calls, [](const std::string& line) { return line.starts_with("ask for"); });
+      return calls;
     };
-    const auto runs = [&](int of, const char* stream, std::int64_t rows) {
-      return fmt::format("{} of {} runs {} {} {} on {}", how::kernels, of, text_of(a.data),
+    const auto runs = [&](int count, const char* stream, std::int64_t rows) {
+      return fmt::format("{} of {} runs {} {} {} on {}", how::kernels, count, text_of(a.data),
                          text_of(b.data), text_of(how::result(op, c, rows).data), stream);
     };
     const std::string gets = std::string(how::kernels) + " of 4 gets 4 rows";
@@ -191,13 +191,13 @@ TYPED_TEST(gpu_operators_without_kernels, refuse_what_no_library_has) {
   using how = use<TypeParam>;
   on_gpus(1, [](world& w) {
     operator_options options{.how = pattern::bulk_library};
-    const auto made = [&] { (void)how::make(w, options); };
-    expect_error(error_of(made), errc::unsupported, {"built without"});
+    const auto plan = [&] { (void)how::make(w, options); };
+    expect_error(error_of(plan), errc::unsupported, {"built without"});
     options.invariant = true;
-    expect_error(error_of(made), errc::unsupported, {how::name, "option invariant"});
+    expect_error(error_of(plan), errc::unsupported, {how::name, "option invariant"});
     options.invariant = false;
     options.varying_rows = true;  // which it has, where there are libraries
-    expect_error(error_of(made), errc::unsupported, {"built without"});
+    expect_error(error_of(plan), errc::unsupported, {"built without"});
     EXPECT_EQ(noted(), lines());
   });
 }
@@ -224,15 +224,15 @@ TYPED_TEST(gpu_operators_without_kernels, refuse_what_kernels_cannot_read) {
 
 TEST(gpu_sums_without_kernels, of_one_rank_are_the_gemm_alone_by_default) {
   on_gpus(1, [](world& w) {
-    const auto made = [&](const operator_options& options) {
+    const auto make = [&](const operator_options& options) {
       (void)gemm_reduce_scatter(w, {.m = 6, .n = 64, .k = 128}, options);
       return noted().front();
     };
-    EXPECT_EQ(made({}), "make lonely sum of 6: gemm_reduce_scatter, m 6, n 64, k 128");
+    EXPECT_EQ(make({}), "make lonely sum of 6: gemm_reduce_scatter, m 6, n 64, k 128");
     for (const auto& options :
          {operator_options{.how = pattern::fused_sequential}, operator_options{.invariant = true},
           operator_options{.varying_rows = true}})
-      EXPECT_EQ(made(options).find("make sums of"), 0U);
+      EXPECT_EQ(make(options).find("make sums of"), 0U);
   });
 }
 
@@ -254,9 +254,9 @@ TEST(gpu_sums_without_kernels, have_the_phases_of_the_option) {
     operator_options options{.how = pattern::fused_sequential, .varying_rows = true};
     // Two GPUs add everything twice below 16 MiB.
     const gemm_all_reduce op(w, {.m = 32768, .n = 256, .k = 128}, options);
-    const lines all = noted();
-    EXPECT_NE(all.front().find("phases 2,"), std::string::npos) << all.front();
-    EXPECT_NE(all.back().find("phases 1,"), std::string::npos) << all.back();
+    const lines calls = noted();
+    EXPECT_NE(calls.front().find("phases 2,"), std::string::npos) << calls.front();
+    EXPECT_NE(calls.back().find("phases 1,"), std::string::npos) << calls.back();
     EXPECT_EQ(op.plan().phases, 2);
   });
 }

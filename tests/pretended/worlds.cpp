@@ -180,9 +180,9 @@ TEST(pretended_gpus, all_ranks_report_one_without_memory) {
 TEST(pretended_gpus, are_refused_by_operators_of_the_host) {
   for (world& w : world::local_gpus(1, small())) {
     const schedule::lane_program nothing({});
-    const auto refused = [&](const auto& made) {
+    const auto refused = [&](const auto& make) {
       expect_error(
-          error_of([&] { host::engine(w, made, host::engine_options{.operator_name = "op"}); }),
+          error_of([&] { host::engine(w, make, host::engine_options{.operator_name = "op"}); }),
           errc::unsupported, {"op computes on the host", "GPU memory"});
     };
     refused(program(nothing));

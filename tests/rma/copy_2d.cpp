@@ -174,11 +174,11 @@ TEST(copy_2d, refuses_tiles_that_share_an_element_and_no_others) {
                                      random.number(cols, 12));
     };
     const auto elements = [&](const tile_view<std::int32_t>& t) {
-      std::set<std::int32_t*> found;
+      std::set<std::int32_t*> addresses;
       for (std::int64_t r = 0; r < rows; ++r) {
-        for (std::int64_t c = 0; c < cols; ++c) found.insert(t.at(r, c));
+        for (std::int64_t c = 0; c < cols; ++c) addresses.insert(t.at(r, c));
       }
-      return found;
+      return addresses;
     };
     const auto to = tile();
     const auto from = tile();

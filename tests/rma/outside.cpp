@@ -69,21 +69,21 @@ TEST(outside, puts_and_gets_past_the_end_are_refused_where_guards_are_on) {
   in_a_world(true, [](world& w) {
     memory m(w);
     const block me(w);
-    float* const there = m.landing.at(m.peer);
-    put(me, there, m.own.data(), count);
-    get(me, m.own.data(), there, count);
+    float* const landing = m.landing.at(m.peer);
+    put(me, landing, m.own.data(), count);
+    get(me, m.own.data(), landing, count);
     put(me, m.landing.at(m.peer, 1), m.own.data(), count - 1);
     put(me, m.landing.at(m.peer, count), m.own.data(), 0);
     const std::vector<std::string> past = {"reaches 4 bytes past the end of \"landing\" of rank " +
                                            std::to_string(m.peer) + " (400 bytes)"};
-    expect_error(error_of([&] { put(me, there, m.own.data(), count + 1); }), errc::invalid_argument,
-                 past);
-    expect_error(error_of([&] { get(me, m.own.data(), there, count + 1); }), errc::invalid_argument,
-                 past);
-    expect_error(error_of([&] { copy(me, m.own.data(), there + 1, count); }),
+    expect_error(error_of([&] { put(me, landing, m.own.data(), count + 1); }),
                  errc::invalid_argument, past);
-    expect_error(error_of([&] { put(me, there - 1, m.own.data(), count); }), errc::invalid_argument,
-                 {"destination", "where nothing is allocated"});
+    expect_error(error_of([&] { get(me, m.own.data(), landing, count + 1); }),
+                 errc::invalid_argument, past);
+    expect_error(error_of([&] { copy(me, m.own.data(), landing + 1, count); }),
+                 errc::invalid_argument, past);
+    expect_error(error_of([&] { put(me, landing - 1, m.own.data(), count); }),
+                 errc::invalid_argument, {"destination", "where nothing is allocated"});
     expect_error(error_of([&] { put(me, m.landing.local() + count, m.own.data(), 1); }),
                  errc::invalid_argument, {"4 bytes past the end", std::to_string(w.rank())});
     w.barrier();

@@ -22,10 +22,10 @@ using schedule::rank_plan;
 using touched = std::tuple<operand, std::int64_t, std::int64_t, bool>;  // rows, columns, written
 
 std::vector<touched> accesses_of(const step& s) {
-  std::vector<touched> all;
+  std::vector<touched> toucheds;
   schedule::each_access(
-      s, [&](const access& a) { all.emplace_back(a.at.of, a.rows, a.cols, a.writes); });
-  return all;
+      s, [&](const access& a) { toucheds.emplace_back(a.at.of, a.rows, a.cols, a.writes); });
+  return toucheds;
 }
 
 TEST(accesses, of_each_action) {
@@ -36,9 +36,9 @@ TEST(accesses, of_each_action) {
                .weights = {operand::b, 0},
                .to = {operand::outbox, 0}};
   const auto doing = [&](action what) {
-    step one = s;
-    one.what = what;
-    return accesses_of(one);
+    step changed = s;
+    changed.what = what;
+    return accesses_of(changed);
   };
   using list = std::vector<touched>;
   constexpr auto statistics = attention_statistics;

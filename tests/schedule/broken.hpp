@@ -33,16 +33,16 @@ inline void expect_problem(const std::vector<schedule::rank_plan>& plans,
                            const std::vector<std::string>& words) {
   const auto report = schedule::check_schedule(plans);
   EXPECT_FALSE(report.ok());
-  std::string all;
+  std::string joined;
   for (const std::string& text : report.problems) {
     std::size_t at = 0;
     for (const std::string& word : words) {
       if (at != std::string::npos) at = text.find(word, at);
     }
     if (at != std::string::npos) return;
-    all += text + "\n";
+    joined += text + "\n";
   }
-  ADD_FAILURE() << "no problem says \"" << words.front() << "\", but:\n" << all;
+  ADD_FAILURE() << "no problem says \"" << words.front() << "\", but:\n" << joined;
 }
 
 }  // namespace untax::test

@@ -49,11 +49,11 @@ class exchange {
 
   /// The rows of A that this rank multiplies, in the order of the rows of its c.
   [[nodiscard]] std::vector<int> sources() const {
-    std::vector<int> all;
+    std::vector<int> ranks;
     for (int source = 0; source < world_; ++source) {
-      if (source < senders_ || source == rank_) all.push_back(source);
+      if (source < senders_ || source == rank_) ranks.push_back(source);
     }
-    return all;
+    return ranks;
   }
   [[nodiscard]] schedule::operand_extents operands() const {
     return {{1, depth}, {columns, depth}, {static_cast<std::int64_t>(sources().size()), columns}};
@@ -92,9 +92,9 @@ class exchange {
 
   template <class Emit>
   void compute(std::uint64_t epoch, Emit&& emit) const {
-    const auto all = sources();
-    for (std::size_t row = 0; row < all.size(); ++row) {
-      const int source = all[row];
+    const auto sources_of_rank = sources();
+    for (std::size_t row = 0; row < sources_of_rank.size(); ++row) {
+      const int source = sources_of_rank[row];
       const bool own = source == rank_;
       const room r = own ? room{} : room_at(source, rank_, epoch);
       for (std::int64_t k = 0; k < depth; ++k) {

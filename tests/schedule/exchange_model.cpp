@@ -41,20 +41,20 @@ scenario exchange_scenario(int world, int senders, int sets, layout how) {
 TEST(explore, finds_nothing_wrong_with_a_right_protocol) {
   for (const layout how : {layout::one_worker, layout::two_workers, layout::two_stages}) {
     for (int world = 1; world <= 3; ++world) {
-      const auto found =
+      const auto result =
           model::explore(exchange_scenario(world, world, 2, how), {.executions = 2000});
-      EXPECT_TRUE(found.ok) << found.failure;
-      EXPECT_EQ(found.executions, 2000U);
+      EXPECT_TRUE(result.ok) << result.failure;
+      EXPECT_EQ(result.executions, 2000U);
     }
   }
 }
 
 TEST(explore, completes_the_bounded_tree_of_two_threads) {
-  const auto found =
+  const auto result =
       model::explore(exchange_scenario(2, 1, 2, layout::one_worker),
                      {.how = model::strategy::bounded, .executions = 500'000, .switches = 2});
-  EXPECT_TRUE(found.ok) << found.failure;
-  EXPECT_TRUE(found.complete);
+  EXPECT_TRUE(result.ok) << result.failure;
+  EXPECT_TRUE(result.complete);
 }
 
 TEST(explore, kills_every_mutant) {
@@ -71,8 +71,8 @@ TEST(explore, agrees_with_the_schedule_checker_on_mutants) {
   const scenario one_way = exchange_scenario(2, 1, 2, layout::one_worker);
   for (const auto& m : model::mutants_of(both_ways)) {
     for (const scenario* s : {&both_ways, &one_way}) {
-      const auto found = model::explore(*s, m, {.executions = 2000});
-      EXPECT_EQ(found.ok, model::provably_harmless(*s, m))
+      const auto result = model::explore(*s, m, {.executions = 2000});
+      EXPECT_EQ(result.ok, model::provably_harmless(*s, m))
           << s->name << ": " << model::describe(m, *s);
     }
   }
@@ -97,31 +97,31 @@ TEST(explore, finds_the_scenario_that_needs_a_verb) {
 
 TEST(variant_findings, are_clean_if_all_surviving_mutants_are_equivalent) {
   const auto fate = [](const char* name, bool killed, bool harmless, const char* needed_in) {
-    model::mutant_fate made;
-    made.name = name;
-    made.killed = killed;
-    made.harmless = harmless;
-    made.needed_in = needed_in;
-    return made;
+    model::mutant_fate mutant;
+    mutant.name = name;
+    mutant.killed = killed;
+    mutant.harmless = harmless;
+    mutant.needed_in = needed_in;
+    return mutant;
   };
   const model::mutant_fate caught = fate("caught", true, false, "");
   const model::mutant_fate missed = fate("missed", false, false, "");
   const model::mutant_fate needless = fate("needless", false, true, "");
   const model::mutant_fate equal = fate("equal", false, true, "3 ranks");
-  variant_findings found;
-  found.mutants = {caught, equal};
-  EXPECT_TRUE(found.right());
-  EXPECT_EQ(found.hunted(), 1U);
-  EXPECT_TRUE(found.troubles().empty());
-  ASSERT_EQ(found.equivalents().size(), 1U);
-  EXPECT_NE(found.equivalents().front().find("equal"), std::string::npos);
+  variant_findings findings;
+  findings.mutants = {caught, equal};
+  EXPECT_TRUE(findings.right());
+  EXPECT_EQ(findings.hunted(), 1U);
+  EXPECT_TRUE(findings.troubles().empty());
+  ASSERT_EQ(findings.equivalents().size(), 1U);
+  EXPECT_NE(findings.equivalents().front().find("equal"), std::string::npos);
   for (const model::mutant_fate& alive : {missed, needless}) {
-    found.mutants = {caught, equal, alive};
-    EXPECT_FALSE(found.right());
-    EXPECT_EQ(found.hunted(), 2U);
-    ASSERT_EQ(found.troubles().size(), 1U);
-    EXPECT_NE(found.troubles().front().find(alive.name), std::string::npos);
-    EXPECT_EQ(found.equivalents().size(), 1U);
+    findings.mutants = {caught, equal, alive};
+    EXPECT_FALSE(findings.right());
+    EXPECT_EQ(findings.hunted(), 2U);
+    ASSERT_EQ(findings.troubles().size(), 1U);
+    EXPECT_NE(findings.troubles().front().find(alive.name), std::string::npos);
+    EXPECT_EQ(findings.equivalents().size(), 1U);
   }
 }
 
@@ -156,10 +156,11 @@ TEST(explore, agrees_with_the_schedule_checker_on_random_damage) {
     const std::string damage = break_somewhere(s, lot);
     if (damage.empty()) continue;
     const auto proof = schedule::check_schedule(s.plans);
-    const auto found = model::explore(s, {.executions = 400});
+    const auto result = model::explore(s, {.executions = 400});
     ++(proof.ok() ? right : wrong);
-    EXPECT_EQ(found.ok, proof.ok()) << s.name << ", " << sets << " sets, without " << damage << ": "
-                                    << (proof.ok() ? found.failure : proof.problems.front());
+    EXPECT_EQ(result.ok, proof.ok())
+        << s.name << ", " << sets << " sets, without " << damage << ": "
+        << (proof.ok() ? result.failure : proof.problems.front());
   }
   EXPECT_GT(right, 0);
   EXPECT_GT(wrong, 0);
@@ -171,28 +172,28 @@ TEST(explore, says_where_a_result_is_wrong) {
                                     std::int64_t col) {
     return right(rank, epoch, row, col) + (rank == 1 && epoch == 2 && row == 1 && col == 0 ? 1 : 0);
   };
-  const auto found = model::explore(s, {});
-  EXPECT_EQ(found.failure.rfind("after epoch 2 c(1, 0) of rank 1 is ", 0), 0U) << found.failure;
+  const auto result = model::explore(s, {});
+  EXPECT_EQ(result.failure.rfind("after epoch 2 c(1, 0) of rank 1 is ", 0), 0U) << result.failure;
 }
 
 TEST(explore, says_where_threads_are_stuck) {
   scenario s = exchange_scenario(2, 2, 2, layout::one_worker);
   edit_steps(s.plans[1], [](step& st) { st.publish = {}; });
-  const auto found = model::explore(s, {});
-  EXPECT_EQ(found.executions, 1U);
-  EXPECT_NE(found.failure.find("the threads wait for ever"), std::string::npos) << found.failure;
-  EXPECT_NE(found.failure.find(
+  const auto result = model::explore(s, {});
+  EXPECT_EQ(result.executions, 1U);
+  EXPECT_NE(result.failure.find("the threads wait for ever"), std::string::npos) << result.failure;
+  EXPECT_NE(result.failure.find(
                 "rank 0, kernel exchange, worker 0, epoch 1, step 3 (multiply): acquire of room 1"),
             std::string::npos)
-      << found.failure;
+      << result.failure;
 }
 
 TEST(explore, names_the_racing_threads) {
   scenario s = exchange_scenario(2, 1, 1, layout::two_workers);
   edit_steps(s.plans[0], [](step& st) { st.reserve = {}; });
-  const auto found = model::explore(s, {});
-  EXPECT_NE(found.failure.find("race"), std::string::npos) << found.failure;
-  EXPECT_NE(found.failure.find(": reads and writes"), std::string::npos) << found.failure;
+  const auto result = model::explore(s, {});
+  EXPECT_NE(result.failure.find("race"), std::string::npos) << result.failure;
+  EXPECT_NE(result.failure.find(": reads and writes"), std::string::npos) << result.failure;
 }
 
 TEST(explore, refuses_more_threads_than_it_has) {

@@ -32,8 +32,8 @@ struct mistake {
   std::function<bool(step&)> make;  // false: this step cannot have it
 };
 
-bool changed(std::int64_t& number, std::int64_t by) {
-  number += by;
+bool changed(std::int64_t& number, std::int64_t difference) {
+  number += difference;
   return true;
 }
 
@@ -49,7 +49,7 @@ std::function<bool(step&)> in_room(room step::*which, const Change& change) {
 
 std::vector<mistake> mistakes() {
   const auto moves = [](const step& s) { return s.what != action::none && s.rows > 0; };
-  std::vector<mistake> all = {
+  std::vector<mistake> entries = {
       {"reads a row below", [=](step& s) { return moves(s) && changed(s.from.row, 1); }},
       {"reads a column aside", [=](step& s) { return moves(s) && changed(s.from.col, 1); }},
       {"reads rows far away", [=](step& s) { return moves(s) && changed(s.from.row, 100'000); }},
@@ -79,20 +79,20 @@ std::vector<mistake> mistakes() {
   for (const auto& [name, where] :
        {verb{"reserve", &step::reserve}, verb{"acquire", &step::acquire},
         verb{"publish", &step::publish}, verb{"retire", &step::retire}}) {
-    all.push_back({name, in_room(where, [](room& r) { r = {}; })});
-    all.push_back({name, in_room(where, [](room& r) { ++r.use; })});
-    all.push_back({name, in_room(where, [](room& r) { ++r.ready, ++r.free; })});
-    all.push_back({name, in_room(where, [](room& r) { std::swap(r.producer, r.consumer); })});
-    all.push_back({name, in_room(where, [](room& r) { ++r.readers; })});
+    entries.push_back({name, in_room(where, [](room& r) { r = {}; })});
+    entries.push_back({name, in_room(where, [](room& r) { ++r.use; })});
+    entries.push_back({name, in_room(where, [](room& r) { ++r.ready, ++r.free; })});
+    entries.push_back({name, in_room(where, [](room& r) { std::swap(r.producer, r.consumer); })});
+    entries.push_back({name, in_room(where, [](room& r) { ++r.readers; })});
   }
-  return all;
+  return entries;
 }
 
 class findings {
  public:
   void add(const protocol_variant& variant) {
     const auto cases = variant.schedule_cases(2, true);
-    for (const mistake& one : mistakes()) {
+    for (const mistake& m : mistakes()) {
       // Of so many mistakes a variant meets each fifth.
       if (random_() % 5 != 0) continue;
       const schedule_case& c = cases[random_() % cases.size()];
@@ -104,14 +104,14 @@ class findings {
         for (schedule::rank_plan& plan : plans) {
           edit_steps(plan, [&](step& s) {
             step tried = s;
-            if (!one.make(tried)) return;
+            if (!m.make(tried)) return;
             if (round == 0) ++possible;
             if (round == 1 && nth++ == chosen % possible) s = tried;
           });
         }
         if (possible == 0) break;
       }
-      if (possible > 0) lines.push_back(line_of(c.name, one.name, schedule::check_schedule(plans)));
+      if (possible > 0) lines.push_back(line_of(c.name, m.name, schedule::check_schedule(plans)));
     }
     // Mutants in which only one kind of verb orders accesses.
     const auto plans = cases.front().plans();
@@ -145,8 +145,8 @@ class findings {
 TEST(findings, plans_that_do_not_belong_together_are_named) {
   const auto plans =
       variants_of(operators().front()).front().schedule_cases(2, true).front().plans();
-  const auto says = [](const std::vector<schedule::rank_plan>& of, std::string_view text) {
-    const auto report = schedule::check_schedule(of);
+  const auto says = [](const std::vector<schedule::rank_plan>& rank_plans, std::string_view text) {
+    const auto report = schedule::check_schedule(rank_plans);
     ASSERT_FALSE(report.ok());
     EXPECT_EQ(report.problems.front(), text);
   };
@@ -156,11 +156,11 @@ TEST(findings, plans_that_do_not_belong_together_are_named) {
 }
 
 TEST(findings, equal_the_recorded_texts) {
-  findings found;
+  findings f;
   for (const operator_spec& operation : operator_specs())
-    for (const protocol_variant& variant : variants_of(operation)) found.add(variant);
-  for (std::string& line : found.lines) std::ranges::replace(line, '\n', ' ');
-  untax_test::expect_wanted_lines(file, found.lines);
+    for (const protocol_variant& variant : variants_of(operation)) f.add(variant);
+  for (std::string& line : f.lines) std::ranges::replace(line, '\n', ' ');
+  untax_test::expect_wanted_lines(file, f.lines);
 }
 
 }  // namespace

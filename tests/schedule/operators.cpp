@@ -46,7 +46,7 @@ struct change {
 
 const std::vector<change>& changes() {
   const auto moves = [](const step& s) { return s.what != action::none; };
-  static const std::vector<change> all = {
+  static const std::vector<change> entries = {
       {"writes the next row",
        [=](step& s) {
          return moves(s) && s.to.of != operand::product && s.to.of != operand::sum &&
@@ -60,7 +60,7 @@ const std::vector<change>& changes() {
       {"has a row less", [=](step& s) { return moves(s) && s.rows > 0 && --s.rows >= 0; }},
       {"has a column less", [=](step& s) { return moves(s) && s.cols > 0 && --s.cols >= 0; }},
   };
-  return all;
+  return entries;
 }
 
 TEST(schedules, with_a_step_on_other_memory_are_wrong) {
@@ -75,19 +75,19 @@ TEST(schedules, with_a_step_on_other_memory_are_wrong) {
       });
     }
     for (int trial = 0; trial < 24 && moving > 0; ++trial) {
-      const change& one = changes()[random() % changes().size()];
+      const change& drawn = changes()[random() % changes().size()];
       const std::size_t chosen = random() % moving;
       auto wrong = right;
       std::size_t nth = 0;
-      bool made = false;
+      bool changed = false;
       for (schedule::rank_plan& plan : wrong) {
         edit_steps(plan, [&](step& s) {
-          if (s.what != action::none && nth++ == chosen) made = one.make(s);
+          if (s.what != action::none && nth++ == chosen) changed = drawn.make(s);
         });
       }
-      if (!made) continue;
+      if (!changed) continue;
       ++tried;
-      EXPECT_FALSE(schedule::check_schedule(wrong).ok()) << c.name << ": " << one.name;
+      EXPECT_FALSE(schedule::check_schedule(wrong).ok()) << c.name << ": " << drawn.name;
     }
   };
   each_case(operators(), 2, try_some);

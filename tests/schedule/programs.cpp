@@ -52,28 +52,28 @@ class fingerprint {
 
 /// Of the cases of a variant for so many ranks together.
 std::string line_of(const protocol_variant& variant, int ranks) {
-  fingerprint all;
+  fingerprint f;
   std::size_t steps = 0;
   const auto cases = variant.schedule_cases(ranks, true);
   for (const schedule_case& c : cases) {
     for (const schedule::rank_plan& plan : c.plans()) {
-      all.take(plan.rank(), plan.world(), plan.counters(), plan.tile().rows, plan.tile().cols,
-               plan.lanes());
-      for (const operand of : {operand::inbox, operand::outbox})
-        all.take(plan.extent_of(of).rows, plan.extent_of(of).cols);
+      f.take(plan.rank(), plan.world(), plan.counters(), plan.tile().rows, plan.tile().cols,
+             plan.lanes());
+      for (const operand role : {operand::inbox, operand::outbox})
+        f.take(plan.extent_of(role).rows, plan.extent_of(role).cols);
       for (const kernel& k : plan.kernels()) {
-        all.take(k.stage, k.workers);
-        for (const char letter : std::string_view(k.name)) all.take(letter);
+        f.take(k.stage, k.workers);
+        for (const char letter : std::string_view(k.name)) f.take(letter);
       }
       schedule::each_step(plan, [&](const schedule::step_position& at, const step& s) {
-        all.take(at.who.kernel, at.who.worker, at.epoch);
-        all.take_step(s);
+        f.take(at.who.kernel, at.who.worker, at.epoch);
+        f.take_step(s);
         ++steps;
       });
     }
   }
   return fmt::format("{}, {} ranks: {} cases, {} steps, {:016x}", variant.name, ranks, cases.size(),
-                     steps, all.value());
+                     steps, f.value());
 }
 
 TEST(programs, equal_the_recorded_fingerprints) {

@@ -18,15 +18,15 @@ namespace {
 
 /// Each number of rows before and after each other one, in the same set and in the other.
 void each_sequence(const std::function<void(const std::vector<std::int64_t>&)>& visit) {
-  for (std::int64_t one = 0; one <= capacity; ++one) {
+  for (std::int64_t rows = 0; rows <= capacity; ++rows) {
     for (std::int64_t other = 0; other <= capacity; ++other) {
-      visit({one, other, one, one, other, other, one});
+      visit({rows, other, rows, rows, other, other, rows});
     }
   }
 }
 
 std::vector<subject> moves(int world) {
-  std::vector<subject> all;
+  std::vector<subject> subjects;
   for (const collective_entry& entry : collectives()) {
     for (const pattern how : collective_patterns) {
       for (const bool direct : {false, true}) {
@@ -43,24 +43,24 @@ std::vector<subject> moves(int world) {
             options.phases = direct && entry.combines ? 2 : count > 2 ? 2 : 1;
           return entry.program_of(problem(count), entry.plan(problem(count), world, rank, options));
         };
-        all.push_back({fmt::format("{} {}{}, {} ranks", entry.name, name_of(how),
-                                   direct ? ", direct" : "", world),
-                       world, program_of,
-                       [=, &entry](int rank, std::int64_t count) -> schedule::operand_extents {
-                         return {{1, entry.in_count(problem(count), world, rank)},
-                                 {0, 0},
-                                 {1, entry.out_count(problem(count), world, rank)}};
-                       }});
+        subjects.push_back({fmt::format("{} {}{}, {} ranks", entry.name, name_of(how),
+                                        direct ? ", direct" : "", world),
+                            world, program_of,
+                            [=, &entry](int rank, std::int64_t count) -> schedule::operand_extents {
+                              return {{1, entry.in_count(problem(count), world, rank)},
+                                      {0, 0},
+                                      {1, entry.out_count(problem(count), world, rank)}};
+                            }});
       }
     }
   }
-  return all;
+  return subjects;
 }
 
 std::vector<subject> subjects(int world) {
-  auto all = gemms(world);
-  for (subject& s : moves(world)) all.push_back(std::move(s));
-  return all;
+  auto subjects_of_world = gemms(world);
+  for (subject& s : moves(world)) subjects_of_world.push_back(std::move(s));
+  return subjects_of_world;
 }
 
 TEST(schedules_of_rows, are_right_whatever_run_comes_after_which) {
@@ -95,13 +95,13 @@ std::set<std::string> filled_by_peers() {
 }
 
 std::set<std::string> every_operator() {
-  std::set<std::string> all = filled_by_peers();
-  all.insert("gemm_all_scatter");
-  return all;
+  std::set<std::string> names = filled_by_peers();
+  names.insert("gemm_all_scatter");
+  return names;
 }
 
 const std::vector<mistake>& mistakes() {
-  static const std::vector<mistake> all = {
+  static const std::vector<mistake> entries = {
       {"nobody waits for the roll call",
        [](step& s, std::uint64_t, int world, std::int64_t) {
          if (s.acquire.named() && s.acquire.ready < run_sets * world) s.acquire = {};
@@ -127,7 +127,7 @@ const std::vector<mistake>& mistakes() {
        },
        every_operator()},
   };
-  return all;
+  return entries;
 }
 
 // Each mistake is found in every operator that it harms, in some pattern, by some pair of numbers.

@@ -54,14 +54,14 @@ inline std::vector<schedule::rank_plan> plans_of(const subject& s,
       use(protocol_of{s.program_of(rank, m)});
     });
     schedule::operand_extents operands;
-    const auto grow = [](extent& all, const extent& one) {
-      all = {std::max(all.rows, one.rows), std::max(all.cols, one.cols)};
+    const auto grow = [](extent& whole, const extent& part) {
+      whole = {std::max(whole.rows, part.rows), std::max(whole.cols, part.cols)};
     };
     for (std::int64_t m = 1; m <= capacity; ++m) {
-      const auto of = s.operands_of(rank, m);
-      grow(operands.a, of.a);
-      grow(operands.b, of.b);
-      grow(operands.c, of.c);
+      const auto rank_operands = s.operands_of(rank, m);
+      grow(operands.a, rank_operands.a);
+      grow(operands.b, rank_operands.b);
+      grow(operands.c, rank_operands.c);
     }
     std::vector<extent> results;
     for (const std::int64_t m : rows)
@@ -74,7 +74,7 @@ inline std::vector<schedule::rank_plan> plans_of(const subject& s,
 
 /// Every way to carry out the GEMM operators.
 inline std::vector<subject> gemms(int world) {
-  std::vector<subject> all;
+  std::vector<subject> subjects;
   for (const operator_entry& entry : operators()) {
     for (const pattern how : host_patterns) {
       if (how == pattern::automatic) continue;
@@ -103,25 +103,25 @@ inline std::vector<subject> gemms(int world) {
                                .panel_k = rows > 3 ? 8 : 16,
                                .sets = 1};
         };
-        all.push_back({fmt::format("{} {}, {} {}, {} ranks", entry.name, name_of(how),
-                                   name_of(gather), name_of(move), world),
-                       world,
-                       [=, &entry](int rank, std::int64_t rows) {
-                         return entry.protocol(problem(rows), plan(rank, rows));
-                       },
-                       [=, &entry](int rank, std::int64_t rows) -> schedule::operand_extents {
-                         const gemm_share share = entry.share(problem(rows), world, rank);
-                         return {{share.a_rows.size, share.a_cols.size},
-                                 {share.b_rows.size, share.b_cols.size},
-                                 {share.c_rows.size, share.c_cols.size}};
-                       },
-                       [=, &entry](int rank, std::int64_t rows) {
-                         return entry.share(problem(rows), world, rank);
-                       }});
+        subjects.push_back({fmt::format("{} {}, {} {}, {} ranks", entry.name, name_of(how),
+                                        name_of(gather), name_of(move), world),
+                            world,
+                            [=, &entry](int rank, std::int64_t rows) {
+                              return entry.protocol(problem(rows), plan(rank, rows));
+                            },
+                            [=, &entry](int rank, std::int64_t rows) -> schedule::operand_extents {
+                              const gemm_share share = entry.share(problem(rows), world, rank);
+                              return {{share.a_rows.size, share.a_cols.size},
+                                      {share.b_rows.size, share.b_cols.size},
+                                      {share.c_rows.size, share.c_cols.size}};
+                            },
+                            [=, &entry](int rank, std::int64_t rows) {
+                              return entry.share(problem(rows), world, rank);
+                            }});
       }
     }
   }
-  return all;
+  return subjects;
 }
 
 }  // namespace untax::test

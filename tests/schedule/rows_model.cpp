@@ -24,18 +24,18 @@ model::scenario scenario_of(const subject& s, const std::vector<std::int64_t>& r
     const std::size_t run = epoch <= rows.size() ? static_cast<std::size_t>(epoch - 1) : 0;
     return s.share(rank, rows[run]);
   };
-  model::scenario made;
-  made.name = s.name;
-  made.plans = plans_of(s, rows);
-  made.a = [=](int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
+  model::scenario result;
+  result.name = s.name;
+  result.plans = plans_of(s, rows);
+  result.a = [=](int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
     const gemm_share part = share(rank, epoch);
     return whole_a(epoch, part.a_rows.begin + row, part.a_cols.begin + col);
   };
-  made.b = [=](int rank, std::int64_t col, std::int64_t k) {
+  result.b = [=](int rank, std::int64_t col, std::int64_t k) {
     const gemm_share part = share(rank, 1);
     return whole_b(part.b_of_rank, part.b_rows.begin + col, part.b_cols.begin + k);
   };
-  made.expected = [=](int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
+  result.expected = [=](int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col) {
     const gemm_share part = share(rank, epoch);
     std::uint64_t sum = 0;
     for (std::int64_t k = 0; k < depth; ++k) {
@@ -44,15 +44,15 @@ model::scenario scenario_of(const subject& s, const std::vector<std::int64_t>& r
     }
     return sum;
   };
-  return made;
+  return result;
 }
 
 TEST(explore_rows, nothing_goes_wrong_whatever_run_comes_after_which) {
   for (const subject& s : gemms(2)) {
     for (const std::vector<std::int64_t>& rows :
          {std::vector<std::int64_t>{1, 4, 1, 5}, {5, 0, 2, 2}}) {
-      const auto found = model::explore(scenario_of(s, rows), {.executions = 20});
-      EXPECT_TRUE(found.ok) << s.name << ": " << found.failure;
+      const auto result = model::explore(scenario_of(s, rows), {.executions = 20});
+      EXPECT_TRUE(result.ok) << s.name << ": " << result.failure;
     }
   }
 }

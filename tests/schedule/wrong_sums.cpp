@@ -28,7 +28,7 @@ std::vector<rank_plan> gemm_plans(pattern how, reduce_target target = reduce_tar
                                   int phases = 1) {
   const int world = 3;
   const summed_gemm problem{.m = 6, .n = 8, .k = 24, .target = target};
-  std::vector<rank_plan> all;
+  std::vector<rank_plan> plans;
   for (int rank = 0; rank < world; ++rank) {
     const gemm_reduce_protocol p(problem, {.world = world,
                                            .rank = rank,
@@ -40,14 +40,14 @@ std::vector<rank_plan> gemm_plans(pattern how, reduce_target target = reduce_tar
                                            .tile_n = 4});
     const std::int64_t rows =
         target == reduce_target::owner ? sharding{problem.m, world}.of(rank).size : problem.m;
-    all.emplace_back(program(p), operand_extents{{problem.m, 8}, {problem.n, 8}, {rows, problem.n}},
-                     4);
+    plans.emplace_back(program(p),
+                       operand_extents{{problem.m, 8}, {problem.n, 8}, {rows, problem.n}}, 4);
   }
-  return all;
+  return plans;
 }
 
 std::vector<rank_plan> norm_plans(int phases) {
-  std::vector<rank_plan> all;
+  std::vector<rank_plan> plans;
   for (int rank = 0; rank < 2; ++rank) {
     const all_reduce_norm_protocol p({.tokens = 4, .hidden = 3}, {.world = 2,
                                                                   .rank = rank,
@@ -55,20 +55,20 @@ std::vector<rank_plan> norm_plans(int phases) {
                                                                   .workers = 1,
                                                                   .phases = phases,
                                                                   .tile_m = 1});
-    all.emplace_back(program(p), operand_extents{{4, 3}, {}, {4, 6}}, 4);
+    plans.emplace_back(program(p), operand_extents{{4, 3}, {}, {4, 6}}, 4);
   }
-  return all;
+  return plans;
 }
 
 template <class Protocol>
 std::vector<rank_plan> reduce_scatter_plans() {
-  std::vector<rank_plan> all;
+  std::vector<rank_plan> plans;
   for (int rank = 0; rank < 3; ++rank) {
     const Protocol p(9, reduction::sum, reduce_target::owner,
                      {.world = 3, .rank = rank, .chunk = 3});
-    all.emplace_back(program(p), operand_extents{{1, 9}, {}, {1, 3}}, 4);
+    plans.emplace_back(program(p), operand_extents{{1, 9}, {}, {1, 3}}, 4);
   }
-  return all;
+  return plans;
 }
 
 /// Calls `change(steps, i)` for each place where addend `source` of a sum is added; `i` may be

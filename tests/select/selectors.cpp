@@ -41,29 +41,29 @@ selector emitted_selector() {
 
 TEST(selectors, are_compared_with_a_group_of_candidates) {
   const table records = sample(2);
-  const judgement found = evaluate(train(sample(1)), records);
-  for (const evaluation& e : found.ways) {
+  const judgement result = evaluate(train(sample(1)), records);
+  for (const evaluation& e : result.ways) {
     if (e.way != "selector") continue;
     // All candidates together are the oracle.
-    for (const speedup& one : speedups_over("", found, records)) {
-      if (one.iterations != e.iterations) continue;
-      EXPECT_NEAR(one.mean * e.mean_ratio, 1, 1e-9);
-      EXPECT_NEAR(one.least * e.worst_ratio, 1, 1e-9);
-      EXPECT_EQ(one.lowest, e.worst);
+    for (const speedup& gain : speedups_over("", result, records)) {
+      if (gain.iterations != e.iterations) continue;
+      EXPECT_NEAR(gain.mean * e.mean_ratio, 1, 1e-9);
+      EXPECT_NEAR(gain.least * e.worst_ratio, 1, 1e-9);
+      EXPECT_EQ(gain.lowest, e.worst);
     }
     // And one of them is what always takes it.
-    for (const speedup& one : speedups_over("plain", found, records)) {
-      if (one.iterations != e.iterations) continue;
-      for (const evaluation& single : found.ways) {
+    for (const speedup& gain : speedups_over("plain", result, records)) {
+      if (gain.iterations != e.iterations) continue;
+      for (const evaluation& single : result.ways) {
         if (single.way == "always plain" && single.iterations == e.iterations &&
             single.failures == 0) {
-          EXPECT_NEAR(one.mean, single.mean_ratio / e.mean_ratio, 1e-9);
+          EXPECT_NEAR(gain.mean, single.mean_ratio / e.mean_ratio, 1e-9);
         }
       }
     }
   }
   EXPECT_NE(refusal([&] {
-              (void)speedups_over("nothing", found, records);
+              (void)speedups_over("nothing", result, records);
             }).find("no candidate's name begins with nothing"),
             std::string::npos);
 }
@@ -71,9 +71,9 @@ TEST(selectors, are_compared_with_a_group_of_candidates) {
 TEST(selectors, refuse_another_number_of_values_than_there_are_features) {
   const selector s = emitted_selector();
   const std::size_t known = s.features().given_known();
-  const std::size_t all = s.features().given();
-  ASSERT_LT(known, all);
-  for (const std::size_t count : {known - 1, known + 1, all - 1, all + 1}) {
+  const std::size_t feature_count = s.features().given();
+  ASSERT_LT(known, feature_count);
+  for (const std::size_t count : {known - 1, known + 1, feature_count - 1, feature_count + 1}) {
     const std::vector<double> values(count, 1000.0);
     const std::string wrong = std::to_string(count) + " values are given";
     if (count != known) {
@@ -83,10 +83,10 @@ TEST(selectors, refuse_another_number_of_values_than_there_are_features) {
                 }).find(wrong),
                 std::string::npos);
     }
-    if (count != all) {
+    if (count != feature_count) {
       EXPECT_NE(refusal([&] { (void)s.by_gathered(values, 10); }).find(wrong), std::string::npos);
     }
-    if (count != known && count != all) {
+    if (count != known && count != feature_count) {
       EXPECT_NE(refusal([&] { (void)s.explain(values, 10); }).find(wrong), std::string::npos);
     }
   }
@@ -98,10 +98,10 @@ TEST(selectors, refuse_features_that_are_no_finite_numbers) {
   const auto said = [&](double n, double longest, double iterations) {
     const std::vector<double> given = {n, longest};
     const std::string known = refusal([&] { (void)s.by_known({&n, 1}, iterations); });
-    const std::string all = refusal([&] { (void)s.by_gathered(given, iterations); });
-    EXPECT_EQ(refusal([&] { (void)s.explain(given, iterations); }).empty(), all.empty());
-    EXPECT_TRUE(known.empty() || known == all) << known;
-    return all;
+    const std::string text = refusal([&] { (void)s.by_gathered(given, iterations); });
+    EXPECT_EQ(refusal([&] { (void)s.explain(given, iterations); }).empty(), text.empty());
+    EXPECT_TRUE(known.empty() || known == text) << known;
+    return text;
   };
   EXPECT_EQ(said(1000, 5, 10), "");
   EXPECT_EQ(said(nan, 5, 10), "feature n is nan; it has to be a finite number");
@@ -155,9 +155,9 @@ TEST(selectors, learn_the_value_of_gathering_from_records_that_trees_have_not_se
 }
 
 TEST(selectors, come_close_to_the_best_choice) {
-  const judgement found = evaluate(train(sample(1, 2000)), sample(2, 2000));
+  const judgement result = evaluate(train(sample(1, 2000)), sample(2, 2000));
   const auto way = [&](const std::string& name, double iterations) {
-    for (const evaluation& e : found.ways) {
+    for (const evaluation& e : result.ways) {
       if (e.way == name && e.iterations == iterations) return e;
     }
     ADD_FAILURE() << name;
@@ -315,12 +315,12 @@ TEST(public_tables, are_learned_better_than_any_single_kernel) {
     const std::string path = std::string(UNTAX_SOURCE_DIR "/bench/select/") + b.device;
     schema what = read_schema(text_of_file(path + ".json"), path);
     what.iterations = {1000};
-    const table all = read_table(path + ".csv.gz", what);
-    EXPECT_GT(all.records(), 2800U);
-    const judgement found = cross_validate(all, 5, 11);
+    const table records = read_table(path + ".csv.gz", what);
+    EXPECT_GT(records.records(), 2800U);
+    const judgement result = cross_validate(records, 5, 11);
     double single = std::numeric_limits<double>::infinity();
     evaluation gathered;
-    for (const evaluation& e : found.ways) {
+    for (const evaluation& e : result.ways) {
       if (e.way == "gathered for free") gathered = e;
       if (e.way.starts_with("always ")) single = std::min(single, e.seconds);
     }

@@ -192,8 +192,8 @@ TEST(schemas, that_are_wrong_are_refused) {
 }
 
 TEST(training, needs_records) {
-  const table one = read_csv(head + "x,1,1,1,1,1\n", "t.csv", sample_schema());
-  EXPECT_NE(refusal([&] { (void)train(one); }).find("5 folds of 1 records"), std::string::npos);
+  const table t = read_csv(head + "x,1,1,1,1,1\n", "t.csv", sample_schema());
+  EXPECT_NE(refusal([&] { (void)train(t); }).find("5 folds of 1 records"), std::string::npos);
 }
 
 }  // namespace

@@ -22,12 +22,12 @@ lesson random_lesson(std::uint64_t seed, std::size_t records, std::size_t featur
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<int> few(0, 9);  // so that values occur twice
   std::uniform_real_distribution<double> lost(0, 1);
-  lesson made{grid(records, features), grid(records, choices)};
+  lesson result{grid(records, features), grid(records, choices)};
   for (std::size_t i = 0; i < records; ++i) {
-    for (std::size_t f = 0; f < features; ++f) made.features(i, f) = few(random);
-    for (std::size_t c = 0; c < choices; ++c) made.loss(i, c) = lost(random);
+    for (std::size_t f = 0; f < features; ++f) result.features(i, f) = few(random);
+    for (std::size_t c = 0; c < choices; ++c) result.loss(i, c) = lost(random);
   }
-  return made;
+  return result;
 }
 
 double loss_of(const decision_tree& tree, const lesson& l) {
@@ -48,14 +48,15 @@ double best_stump(const lesson& l, std::size_t least_records) {
     }
     return least;
   };
-  std::vector<std::size_t> all;
-  for (std::size_t i = 0; i < l.features.rows(); ++i) all.push_back(i);
-  double best = least_of(all);
+  std::vector<std::size_t> every_record;
+  for (std::size_t i = 0; i < l.features.rows(); ++i) every_record.push_back(i);
+  double best = least_of(every_record);
   for (std::size_t f = 0; f < l.features.cols(); ++f) {
     for (int threshold = 0; threshold < 9; ++threshold) {
       std::vector<std::size_t> low;
       std::vector<std::size_t> high;
-      for (const std::size_t i : all) (l.features(i, f) <= threshold ? low : high).push_back(i);
+      for (const std::size_t i : every_record)
+        (l.features(i, f) <= threshold ? low : high).push_back(i);
       if (low.size() < least_records || high.size() < least_records) continue;
       best = std::min(best, least_of(low) + least_of(high));
     }
@@ -143,10 +144,10 @@ TEST(trees, refined_lose_no_more) {
     const tree_limits limits{.depth = 6, .leaves = 7, .records = 5, .scatter = 0};
     const decision_tree tree = grow(features, loss, limits);
     const decision_tree better = refined(tree, features, loss, limits);
-    const auto lost = [&](const decision_tree& of) {
+    const auto lost = [&](const decision_tree& subject) {
       double sum = 0;
       for (std::size_t i = 0; i < features.rows(); ++i)
-        sum += loss(i, static_cast<std::size_t>(of.choice(features.row(i))));
+        sum += loss(i, static_cast<std::size_t>(subject.choice(features.row(i))));
       return sum;
     };
     EXPECT_LE(lost(better), lost(tree) * (1 + 1e-12)) << seed;

@@ -17,9 +17,9 @@ maker_of<Value, Offset> by_threads(spmv_kernel kernel, int threads) {
   return [=](const csr<Value, Offset>& m) -> product_of<Value> {
     // Kernels by CSR read the matrix where it lies.
     const auto kept = std::make_shared<const csr<Value, Offset>>(m);
-    const auto made = std::make_shared<spmv<Value, Offset>>(kept->view(), kernel, threads);
-    return [kept, made](Value alpha, const std::vector<Value>& x, Value beta,
-                        std::vector<Value>& y) { made->run(alpha, x, beta, y); };
+    const auto result = std::make_shared<spmv<Value, Offset>>(kept->view(), kernel, threads);
+    return [kept, result](Value alpha, const std::vector<Value>& x, Value beta,
+                          std::vector<Value>& y) { result->run(alpha, x, beta, y); };
   };
 }
 
@@ -88,12 +88,13 @@ TEST(contract, catches_violations) {
   EXPECT_TRUE(seen([&](std::size_t r, double sum, double beta, const matrix&, const vector& x,
                        vector& y) { put(r, sum + 0 * std::reduce(x.begin(), x.end()), beta, y); }));
   // An element is lost, or counts twice.
-  EXPECT_TRUE(seen([&](std::size_t r, double sum, double beta, const matrix& a, const vector& x,
-                       vector& y) {
-    const auto at = static_cast<std::size_t>(a.offsets[r]);
-    const bool one = r == 2;
-    put(r, one ? sum - a.values[at] * x[static_cast<std::size_t>(a.columns[at])] : sum, beta, y);
-  }));
+  EXPECT_TRUE(seen(
+      [&](std::size_t r, double sum, double beta, const matrix& a, const vector& x, vector& y) {
+        const auto at = static_cast<std::size_t>(a.offsets[r]);
+        const bool has_element = r == 2;
+        put(r, has_element ? sum - a.values[at] * x[static_cast<std::size_t>(a.columns[at])] : sum,
+            beta, y);
+      }));
   // Beta counts twice, as when two units write a row.
   EXPECT_TRUE(seen([&](std::size_t r, double sum, double beta, const matrix&, const vector&,
                        vector& y) { put(r, sum, r == 3 ? 2 * beta : beta, y); }));

@@ -23,9 +23,9 @@ constexpr const char* symmetric = "%%MatrixMarket matrix coordinate real symmetr
 
 /// GCC 12 warns of `+` between texts.
 std::string joined(std::initializer_list<std::string_view> parts) {
-  std::string made;
-  for (const std::string_view part : parts) made.append(part);
-  return made;
+  std::string result;
+  for (const std::string_view part : parts) result.append(part);
+  return result;
 }
 
 csr<double, std::int32_t> read(const std::string& text) {
@@ -121,7 +121,7 @@ std::vector<malformed> malformed_files() {
   const std::string_view g = general;
   const std::string_view s = symmetric;
   const std::string_view head = "%%MatrixMarket matrix coordinate ";
-  std::vector<malformed> all = {
+  std::vector<malformed> files = {
       {"", "line 1: a Matrix Market file begins"},
       {"\n", "line 1: a Matrix Market file begins"},
       {joined({"\n", g, "1 1 0\n"}), "line 1: a Matrix Market file begins"},
@@ -195,17 +195,17 @@ std::vector<malformed> malformed_files() {
       {joined({g, "2 2 1\n1 1 \x01\x02\xff\n"}), "the value is \"???\""},
       {joined({g, std::string("2 2 1\n1 1 1\0", 12)}), "the value is \"1?\""},
   };
-  return all;
+  return files;
 }
 
 TEST(matrix_files, that_are_malformed_are_refused_in_one_line) {
-  const std::vector<malformed> all = malformed_files();
-  EXPECT_GE(all.size(), 60U);
-  for (const malformed& one : all) {
-    const std::string text = refusal([&] { (void)read(one.text); });
+  const std::vector<malformed> files = malformed_files();
+  EXPECT_GE(files.size(), 60U);
+  for (const malformed& m : files) {
+    const std::string text = refusal([&] { (void)read(m.text); });
     EXPECT_TRUE(text.starts_with("m.mtx, line ")) << text;
-    EXPECT_NE(text.find(one.says), std::string::npos)
-        << "\"" << text << "\" should say \"" << one.says << "\"";
+    EXPECT_NE(text.find(m.says), std::string::npos)
+        << "\"" << text << "\" should say \"" << m.says << "\"";
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     EXPECT_LT(text.size(), 250U) << text;
   }

@@ -37,8 +37,8 @@ TEST(offsets, merge_path_search_equals_single_steps) {
     for (std::uint64_t r = 0; r < rows; ++r)
       offsets.push_back(offsets.back() +
                         static_cast<std::int32_t>(random() % 3 == 0 ? 0 : random() % 7));
-    const std::int64_t all = static_cast<std::int64_t>(rows) + offsets.back();
-    for (std::int64_t steps = 0; steps <= all; ++steps)
+    const std::int64_t count = static_cast<std::int64_t>(rows) + offsets.back();
+    for (std::int64_t steps = 0; steps <= count; ++steps)
       EXPECT_EQ(merge_path(std::span<const std::int32_t>(offsets), steps), walked(offsets, steps));
   }
 }

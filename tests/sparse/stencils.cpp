@@ -22,18 +22,18 @@ TEST(stencils, have_points_around_each_row) {
 }
 
 TEST(stencils, are_symmetric_and_as_large_as_asked) {
-  for (const stencil& one : all_stencils) {
-    SCOPED_TRACE(one.name);
+  for (const stencil& all_stencil : all_stencils) {
+    SCOPED_TRACE(all_stencil.name);
     const std::int64_t most = 20'000;
-    const auto m = matrix_of(one, most);
+    const auto m = matrix_of(all_stencil, most);
     const row_profile p = profile_of(std::span<const std::int64_t>(m.offsets), m.cols);
-    EXPECT_EQ(p.row_max, static_cast<double>(one.points()));
-    EXPECT_LE(m.rows * one.points(), most);
+    EXPECT_EQ(p.row_max, static_cast<double>(all_stencil.points()));
+    EXPECT_LE(m.rows * all_stencil.points(), most);
     const auto longer = static_cast<std::int64_t>(
-        std::llround(std::pow(static_cast<double>(m.rows), 1.0 / one.dimensions)) + 1);
+        std::llround(std::pow(static_cast<double>(m.rows), 1.0 / all_stencil.dimensions)) + 1);
     std::int64_t rows = 1;
-    for (int axis = 0; axis < one.dimensions; ++axis) rows *= longer;
-    EXPECT_GT(rows * one.points(), most);
+    for (int axis = 0; axis < all_stencil.dimensions; ++axis) rows *= longer;
+    EXPECT_GT(rows * all_stencil.points(), most);
     // The same points reach a row as it reaches: sums of columns are those of rows.
     std::vector<double> of_rows(static_cast<std::size_t>(m.rows));
     std::vector<double> of_columns(static_cast<std::size_t>(m.rows));

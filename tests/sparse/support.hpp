@@ -27,30 +27,30 @@ csr<Value, Offset> with_rows(const std::vector<std::int64_t>& lengths, std::int6
                              std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> value(-1, 1);
-  csr<Value, Offset> made;
-  made.rows = static_cast<std::int64_t>(lengths.size());
-  made.cols = cols;
+  csr<Value, Offset> result;
+  result.rows = static_cast<std::int64_t>(lengths.size());
+  result.cols = cols;
   for (const std::int64_t length : lengths) {
     for (std::int64_t i = 0; i < length; ++i) {
       // Ascending, and all different.
-      made.columns.push_back(static_cast<std::int32_t>(
+      result.columns.push_back(static_cast<std::int32_t>(
           cols * i / length +
           static_cast<std::int64_t>(
               random() % static_cast<std::uint64_t>(std::max<std::int64_t>(cols / length, 1)))));
-      made.values.push_back(static_cast<Value>(value(random)));
+      result.values.push_back(static_cast<Value>(value(random)));
     }
-    made.offsets.push_back(static_cast<Offset>(made.columns.size()));
+    result.offsets.push_back(static_cast<Offset>(result.columns.size()));
   }
-  return made;
+  return result;
 }
 
 template <class Value>
 std::vector<Value> random_vector(std::int64_t size, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> value(-1, 1);
-  std::vector<Value> made;
-  for (std::int64_t i = 0; i < size; ++i) made.push_back(static_cast<Value>(value(random)));
-  return made;
+  std::vector<Value> result;
+  for (std::int64_t i = 0; i < size; ++i) result.push_back(static_cast<Value>(value(random)));
+  return result;
 }
 
 }  // namespace untax::sparse::test

@@ -44,12 +44,12 @@ TEST(profiles, know_rows_of_any_length) {
 }
 
 TEST(twins, are_like_the_matrices_of_a_public_table) {
-  const auto all = read_profiles(UNTAX_SOURCE_DIR "/bench/select/V100.csv.gz");
-  ASSERT_GT(all.size(), 2800U);
-  EXPECT_EQ(all[0].name, "Guettel/TEM152078");
+  const auto profiles = read_profiles(UNTAX_SOURCE_DIR "/bench/select/V100.csv.gz");
+  ASSERT_GT(profiles.size(), 2800U);
+  EXPECT_EQ(profiles[0].name, "Guettel/TEM152078");
   int tried = 0;
   std::vector<double> away;
-  for (const auto& [name, like] : all) {
+  for (const auto& [name, like] : profiles) {
     if (like.nnz > 200'000 || ++tried % 8 != 0) continue;
     const auto m = twin_of(like, 0, 7);
     require_valid(m.view());
@@ -74,20 +74,20 @@ TEST(twins, are_like_the_matrices_of_a_public_table) {
 
 TEST(twins, are_the_same_for_the_same_seed_only) {
   const row_profile like{100, 80, 500, 1, 3, 5, 6, 20, 5, 9};
-  const auto one = twin_of(like, 0, 1);
-  EXPECT_EQ(one.columns, twin_of(like, 0, 1).columns);
-  EXPECT_EQ(one.values, twin_of(like, 0, 1).values);
-  EXPECT_NE(one.columns, twin_of(like, 0, 2).columns);
+  const auto twin = twin_of(like, 0, 1);
+  EXPECT_EQ(twin.columns, twin_of(like, 0, 1).columns);
+  EXPECT_EQ(twin.values, twin_of(like, 0, 1).values);
+  EXPECT_NE(twin.columns, twin_of(like, 0, 2).columns);
 }
 
 TEST(twins, keep_to_their_band) {
   const row_profile like{1000, 1000, 5000, 1, 3, 5, 6, 20, 5, 9};
   EXPECT_GT(band_of(twin_of(like, 0, 1).view()), 500);
   for (const std::int64_t band : {15, 40, 200}) {
-    const std::int64_t found = band_of(twin_of(like, band, 1).view());
+    const std::int64_t result = band_of(twin_of(like, band, 1).view());
     // At the corners the band is moved into the matrix.
-    EXPECT_LE(found, 2 * band + 1);
-    EXPECT_GE(found, band / 2);
+    EXPECT_LE(result, 2 * band + 1);
+    EXPECT_GE(result, band / 2);
   }
   // A row that is longer than the band has its elements anyway.
   EXPECT_EQ(profile(twin_of(like, 1, 1)).row_max, 20);

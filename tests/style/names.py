@@ -10,7 +10,7 @@ import gate
 WORDS = "all|one|found|made|of|by|here|there"
 DECLARATION = re.compile(rf"[\w>\]][\s&*]*[\s&*](?P<name>{WORDS})(?=\s*(?:=[^=]|[;,):{{\[]))")
 STATEMENT = re.compile(r"(?:return|co_return|case|else|throw)\s+[&*]*$")
-MOST = 1545
+MOST = 300
 
 
 def declared(text):

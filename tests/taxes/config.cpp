@@ -37,7 +37,7 @@ std::string refusal_with(const std::string& key, const nlohmann::json& value) {
 }
 
 TEST(model_files, all_parse) {
-  int found = 0;
+  int result = 0;
   for (const auto& entry : std::filesystem::directory_iterator(
            std::filesystem::path(model_file("llama-3.2-1b")).parent_path())) {
     if (entry.path().extension() != ".json") continue;
@@ -46,14 +46,14 @@ TEST(model_files, all_parse) {
     EXPECT_EQ(model.name, entry.path().stem());
     EXPECT_FALSE(model.architecture.empty());
     EXPECT_EQ(model.type, dtype::bf16);
-    ++found;
+    ++result;
   }
-  EXPECT_GE(found, 8);
+  EXPECT_GE(result, 8);
 }
 
 // Of each family one, by the fields that it is published with.
 TEST(model_files, every_family) {
-  const auto of = [](const char* name) {
+  const auto family = [](const char* name) {
     return load_model(std::filesystem::path(UNTAX_SOURCE_DIR) / "tests/taxes/configs" / name);
   };
   std::size_t files = 0;
@@ -68,11 +68,11 @@ TEST(model_files, every_family) {
     }
   }
   EXPECT_GE(files, 14U);
-  EXPECT_EQ(of("gemma-2-9b.json").head_dim, 256);
-  EXPECT_FALSE(of("phi-2.json").gated_mlp);
-  EXPECT_TRUE(of("phi-3-mini.json").gated_mlp);
-  EXPECT_EQ(of("qwen3-8b.json").kv_heads, 8);
-  const model_config routed = of("qwen3-30b-a3b.json");
+  EXPECT_EQ(family("gemma-2-9b.json").head_dim, 256);
+  EXPECT_FALSE(family("phi-2.json").gated_mlp);
+  EXPECT_TRUE(family("phi-3-mini.json").gated_mlp);
+  EXPECT_EQ(family("qwen3-8b.json").kv_heads, 8);
+  const model_config routed = family("qwen3-30b-a3b.json");
   ASSERT_TRUE(routed.moe);
   EXPECT_EQ(routed.dense_layers(), 0);
   // 8 experts of 3 x 2048 x 768 weights, two operations each, and 2 bytes.

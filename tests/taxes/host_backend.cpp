@@ -103,8 +103,8 @@ TEST(host_backend, attention_alone_has_the_workers_and_splits_of_the_fused_patte
     const flash_decode_problem problem{
         .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 8, .keys = 4096};
     const flash_decode fused(w, problem, {.how = pattern::fused_sequential, .workers = 3});
-    std::vector<world> one = world::threads(1);
-    const flash_decode alone(one[0], problem, alone_like(fused.plan(), pattern::bulk_library));
+    std::vector<world> single = world::threads(1);
+    const flash_decode alone(single[0], problem, alone_like(fused.plan(), pattern::bulk_library));
     EXPECT_EQ(alone.plan().workers, 3);
     EXPECT_EQ(alone.plan().splits, fused.plan().splits);
     EXPECT_GT(alone.plan().splits, 1);

@@ -18,10 +18,10 @@ std::vector<layer_operation> operations(const char* model, int ranks, int tokens
 }
 
 std::string notes(const char* model, int ranks) {
-  std::string all;
+  std::string text;
   for (const std::string& note : layer_notes(load_model(model_file(model)), ranks))
-    all += note + "\n";
-  return all;
+    text += note + "\n";
+  return text;
 }
 
 using list = std::vector<layer_operation>;
@@ -58,16 +58,16 @@ TEST(layer_operations, of_ranks_that_all_have_all_tokens) {
 }
 
 TEST(layer_operations, attention_of_decoding_is_between_qkv_and_o) {
-  const auto found = layer_operations(load_model(model_file("llama-3.1-70b")), 8, 16, 1001);
-  ASSERT_EQ(found.size(), 5U);
-  EXPECT_EQ(found[1].name, "attention");
-  EXPECT_EQ(found[1].operator_name, "flash_decode");
-  EXPECT_EQ(found[1].m, 16) << "sequences";
-  EXPECT_EQ(found[1].n, 64 * 128);
-  EXPECT_EQ(found[1].k, 126) << "keys of a rank, rounded up";
-  EXPECT_EQ(found[1].attention, (attention_heads{64, 8, 128})) << "every rank has all heads";
-  EXPECT_EQ(found[1].layers, 80);
-  EXPECT_EQ(found[2].name, "o");
+  const auto operations = layer_operations(load_model(model_file("llama-3.1-70b")), 8, 16, 1001);
+  ASSERT_EQ(operations.size(), 5U);
+  EXPECT_EQ(operations[1].name, "attention");
+  EXPECT_EQ(operations[1].operator_name, "flash_decode");
+  EXPECT_EQ(operations[1].m, 16) << "sequences";
+  EXPECT_EQ(operations[1].n, 64 * 128);
+  EXPECT_EQ(operations[1].k, 126) << "keys of a rank, rounded up";
+  EXPECT_EQ(operations[1].attention, (attention_heads{64, 8, 128})) << "every rank has all heads";
+  EXPECT_EQ(operations[1].layers, 80);
+  EXPECT_EQ(operations[2].name, "o");
   EXPECT_EQ(layer_operations(load_model(model_file("deepseek-v3")), 8, 16, 1001).size(), 6U)
       << "latent attention is another operator";
   const auto said = layer_notes(load_model(model_file("llama-3.1-70b")), 8, 1001);
@@ -123,9 +123,9 @@ TEST(layer_operations, experts_leave_attention) {
 TEST(layer_operations, width_that_the_ranks_do_not_divide) {
   model_config model = load_model(model_file("qwen2.5-72b"));
   model.intermediate = 29569;
-  const auto found = layer_operations(model, 8, 64);
-  EXPECT_EQ(found[2].n, 2 * 3697);
-  EXPECT_EQ(found[3].k, 29569) << "the global reduction dimension";
+  const auto operations = layer_operations(model, 8, 64);
+  EXPECT_EQ(operations[2].n, 2 * 3697);
+  EXPECT_EQ(operations[3].k, 29569) << "the global reduction dimension";
   EXPECT_NE(layer_notes(model, 8)[0].find("do not divide"), std::string::npos);
 }
 
@@ -178,17 +178,18 @@ TEST(layer_operations, nothing_is_lost_between_the_ranks) {
     const int ranks = between(1, 16);
     const bool fits =
         model.heads % ranks == 0 && (model.kv_heads % ranks == 0 || ranks % model.kv_heads == 0);
-    std::vector<layer_operation> found;
+    std::vector<layer_operation> operations;
     const std::string refused =
-        error_text([&] { found = layer_operations(model, ranks, between(1, 500)); });
+        error_text([&] { operations = layer_operations(model, ranks, between(1, 500)); });
     ASSERT_EQ(refused.empty(), fits) << refused;
     if (!fits) continue;
     ++accepted;
-    ASSERT_EQ(found.size(), 4U);
-    EXPECT_GE(found[0].n * ranks, (model.heads + 2 * model.kv_heads) * model.head_dim);
-    EXPECT_GE(found[2].n * ranks, 2 * model.intermediate);
-    EXPECT_LT((found[2].n - 2) * ranks, 2 * model.intermediate);
-    for (const layer_operation& one : found) EXPECT_EQ(one.occurrences(), model.layers);
+    ASSERT_EQ(operations.size(), 4U);
+    EXPECT_GE(operations[0].n * ranks, (model.heads + 2 * model.kv_heads) * model.head_dim);
+    EXPECT_GE(operations[2].n * ranks, 2 * model.intermediate);
+    EXPECT_LT((operations[2].n - 2) * ranks, 2 * model.intermediate);
+    for (const layer_operation& operation : operations)
+      EXPECT_EQ(operation.occurrences(), model.layers);
   }
   EXPECT_GT(accepted, 100);
 }

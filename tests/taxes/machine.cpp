@@ -134,29 +134,29 @@ TEST(own_machine, numbers_are_those_of_the_reports) {
   for (const auto& list : of_verbs) {
     if (!list.is_array()) continue;
     for (const auto& f : list) {
-      bench::rma_figure one;
+      bench::rma_figure figure;
       const auto table = std::find(tables.begin(), tables.end(), f.at("table").get<std::string>());
-      one.table = static_cast<bench::rma_table>(table - tables.begin());
-      one.what = f.at("what");
-      one.method = f.at("method");
-      one.blocks = f.at("blocks");
-      one.bytes = f.at("bytes");
-      one.time = spread_in(f);
-      verbs.figures.push_back(one);
+      figure.table = static_cast<bench::rma_table>(table - tables.begin());
+      figure.what = f.at("what");
+      figure.method = f.at("method");
+      figure.blocks = f.at("blocks");
+      figure.bytes = f.at("bytes");
+      figure.time = spread_in(f);
+      verbs.figures.push_back(figure);
     }
   }
   bench::collective_report collectives;
   const nlohmann::json of_collectives = result("28-collectives.json");
   for (const auto& row : of_collectives.at("collectives")) {
-    bench::collective_row& one = collectives.rows.emplace_back();
+    bench::collective_row& figure_row = collectives.rows.emplace_back();
     for (const bench::collective_kind kind : bench::all_collective_kinds()) {
-      if (row.at("collective") == bench::name_of(kind)) one.kind = kind;
+      if (row.at("collective") == bench::name_of(kind)) figure_row.kind = kind;
     }
-    one.bytes = row.at("bytes");
+    figure_row.bytes = row.at("bytes");
     for (const auto& f : row.at("figures")) {
       if (!f.contains("seconds")) continue;
-      const std::string by = f.at("by");
-      one.figures.push_back({by, by == "NCCL", "", spread_in(f), ""});
+      const std::string way = f.at("by");
+      figure_row.figures.push_back({way, way == "NCCL", "", spread_in(f), ""});
     }
   }
   const timing::machine known = timing::load_machine(UNTAX_SOURCE_DIR "/machines/h200-8.json");

@@ -69,32 +69,33 @@ TEST(memory_need, a_subject_has_its_operands_for_every_pattern) {
   const gemm_problem problem{.m = 128, .n = 256, .k = 512};
   for (const operator_entry& entry : operators()) {
     const trial_subject what = subject_of(entry, problem, {});
-    const memory_need one = what.need(2, {pattern::bulk_library}, false);
+    const memory_need need = what.need(2, {pattern::bulk_library}, false);
     const memory_need two = what.need(2, {pattern::bulk_library, pattern::bulk_library}, false);
-    EXPECT_EQ(two.total(), 2 * one.total()) << entry.name;
-    EXPECT_EQ(two.heap_of_rank, 2 * one.heap_of_rank) << entry.name;
-    EXPECT_GE(one.weights, 4.0 * 256 * 512) << entry.name;
-    EXPECT_GT(what.need(2, {pattern::bulk_library}, true).total(), one.total()) << entry.name;
-    EXPECT_LE(one.heap_of_rank, static_cast<double>(what.heap_bytes(2))) << entry.name;
+    EXPECT_EQ(two.total(), 2 * need.total()) << entry.name;
+    EXPECT_EQ(two.heap_of_rank, 2 * need.heap_of_rank) << entry.name;
+    EXPECT_GE(need.weights, 4.0 * 256 * 512) << entry.name;
+    EXPECT_GT(what.need(2, {pattern::bulk_library}, true).total(), need.total()) << entry.name;
+    EXPECT_LE(need.heap_of_rank, static_cast<double>(what.heap_bytes(2))) << entry.name;
   }
 }
 
 // In 64 bits the products of these sizes would be anything, also zero.
 TEST(memory_need, sizes_that_no_integer_holds_are_still_too_large) {
-  std::vector<trial_subject> all;
+  std::vector<trial_subject> subjects;
   for (const operator_entry& entry : operators()) {
-    all.push_back(subject_of(entry, {.m = most_of_any, .n = most_of_any, .k = most_of_any}, {}));
+    subjects.push_back(
+        subject_of(entry, {.m = most_of_any, .n = most_of_any, .k = most_of_any}, {}));
   }
   attention_work work{{.batch = most_of_any,
                        .heads = most_of_any,
                        .kv_heads = most_of_any,
                        .head_dim = 4096,
                        .keys = most_of_any}};
-  all.push_back(subject_of(work, {}, memory_kind::host));
+  subjects.push_back(subject_of(work, {}, memory_kind::host));
   work.problem.page_size = most_of_any;
   work.problem.pages = most_of_any * (most_of_any / 2);
-  all.push_back(subject_of(work, {}, memory_kind::host));
-  for (const trial_subject& what : all) {
+  subjects.push_back(subject_of(work, {}, memory_kind::host));
+  for (const trial_subject& what : subjects) {
     EXPECT_GT(what.need(64, what.patterns, true).total(), 0x1p60) << what.description;
     bench::pattern_request request;
     request.what = what;
@@ -215,13 +216,13 @@ TEST(taxes_need, weights_of_all_ranks_count_on_the_host_and_of_one_on_a_gpu) {
 }
 
 TEST(taxes_need, the_largest_operation_is_refused_with_a_size_that_fits) {
-  const std::vector<layer_operation> all = {operation("all_gather_gemm", 8, 16, 24),
-                                            operation("gemm_reduce_scatter", 1 << 20, 16384, 53248),
-                                            operation("nobody_knows", 1, 1, 1)};
+  const std::vector<layer_operation> operations = {
+      operation("all_gather_gemm", 8, 16, 24),
+      operation("gemm_reduce_scatter", 1 << 20, 16384, 53248), operation("nobody_knows", 1, 1, 1)};
   const auto refused = [&](const ablation_options& options, double room) {
     return error_text(
         [&] {
-          require_room_for_all(options, all, {room, "here"});
+          require_room_for_all(options, operations, {room, "here"});
         },
         errc::out_of_memory);
   };

@@ -22,15 +22,15 @@ std::string without(std::string text, const std::string& part, const std::string
 }
 
 TEST(public_kernels, are_read_from_text) {
-  const auto all = bench::parse_public_kernels(good);
-  ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].name, "theirs");
-  EXPECT_EQ(all[0].source, "") << "not on record";
+  const auto kernels = bench::parse_public_kernels(good);
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels[0].name, "theirs");
+  EXPECT_EQ(kernels[0].source, "") << "not on record";
   const gemm_problem problem{.m = 16, .n = 32, .k = 64};
-  EXPECT_DOUBLE_EQ(all[0].seconds(problem, 8), 12.5e-6);
-  EXPECT_EQ(all[0].seconds(problem, 4), 0);
-  EXPECT_EQ(all[0].seconds({.m = 16, .n = 32, .k = 64, .gather = gather_axis::k}, 8), 0);
-  EXPECT_EQ(all[0].seconds({.m = 17, .n = 32, .k = 64}, 8), 0);
+  EXPECT_DOUBLE_EQ(kernels[0].seconds(problem, 8), 12.5e-6);
+  EXPECT_EQ(kernels[0].seconds(problem, 4), 0);
+  EXPECT_EQ(kernels[0].seconds({.m = 16, .n = 32, .k = 64, .gather = gather_axis::k}, 8), 0);
+  EXPECT_EQ(kernels[0].seconds({.m = 17, .n = 32, .k = 64}, 8), 0);
 }
 
 TEST(public_kernels, name_their_source_or_none) {
@@ -56,9 +56,9 @@ TEST(public_kernels, of_the_file_give_the_suite_its_shapes) {
       bench::overlap_problems("all_gather_gemm", bench::overlap_shapes::prefill, 4, {});
   for (const bench::public_time& t : known->times) {
     if (t.ranks != 4) continue;
-    const bool there = std::ranges::any_of(
+    const bool present = std::ranges::any_of(
         problems, [&](const gemm_problem& p) { return p.m == t.m && p.n == t.n && p.k == t.k; });
-    EXPECT_TRUE(there) << t.m << " x " << t.n << " x " << t.k;
+    EXPECT_TRUE(present) << t.m << " x " << t.n << " x " << t.k;
   }
 }
 
@@ -72,9 +72,9 @@ TEST(public_kernels, name_the_bar_of_a_report) {
   row.problem = {.m = t.m, .n = t.n, .k = t.k, .type = dtype::bf16};
   row.compute_bound = t.seconds / 4;
   row.tolerance = 1;
-  for (const char* by : {library_eager, library_graph, "fused_sequential"}) {
+  for (const char* way : {library_eager, library_graph, "fused_sequential"}) {
     pattern_figure f;
-    f.by = by;
+    f.by = way;
     f.library = f.by != "fused_sequential";
     f.how = f.library ? pattern::bulk_library : pattern::fused_sequential;
     f.time = exactly(t.seconds / 2);

@@ -155,12 +155,12 @@ TEST(breakdown, of_a_step_that_is_slower_than_the_one_before_it_is_one_figure) {
 
 TEST(breakdown, uncertainty_by_hand) {
   // (p90 - p10) / sqrt(25) = 0.05 for each step, and a sixth more since the runs are few.
-  const double one = 0.05 * 7 / 6;
+  const double step = 0.05 * 7 / 6;
   const tax_breakdown chance = sample_report().rows[0].uncertainty(sample_report());
-  EXPECT_NEAR(chance.launch, std::sqrt(2) * one, 1e-12);
-  EXPECT_NEAR(chance.remainder, one, 1e-12);
+  EXPECT_NEAR(chance.launch, std::sqrt(2) * step, 1e-12);
+  EXPECT_NEAR(chance.remainder, step, 1e-12);
   EXPECT_EQ(chance.bound, 0);
-  EXPECT_NEAR(layer_uncertainty(sample_report()).remainder, one * 1.0 + one * 0.4, 1e-12);
+  EXPECT_NEAR(layer_uncertainty(sample_report()).remainder, step * 1.0 + step * 0.4, 1e-12);
 }
 
 TEST(breakdown, the_bound_has_the_uncertainty_of_its_larger_part) {

@@ -121,10 +121,10 @@ TEST(judge, nan_claims_nothing) {
 }
 
 // The same in all three ways to show a report.
-void expect_everywhere(const tax_report& report, const std::string& part, bool there) {
-  EXPECT_EQ(contains(render_table(report, 4000), part), there) << render_table(report, 4000);
-  EXPECT_EQ(contains(render_html(report), part), there) << "html: " << part;
-  EXPECT_EQ(contains(to_json(report), part), there) << "json: " << part;
+void expect_everywhere(const tax_report& report, const std::string& part, bool present) {
+  EXPECT_EQ(contains(render_table(report, 4000), part), present) << render_table(report, 4000);
+  EXPECT_EQ(contains(render_html(report), part), present) << "html: " << part;
+  EXPECT_EQ(contains(to_json(report), part), present) << "json: " << part;
 }
 
 tax_report beaten_report() {

@@ -61,9 +61,10 @@ using namespace untax;
 /// Every value is `wanted`.
 template <class... T>
 void expect_all(double wanted, T... values) {
-  const std::initializer_list<double> all = {static_cast<double>(values)...};
-  EXPECT_TRUE(std::ranges::all_of(all, [&](double v) { return v == wanted; }))
-      << "number " << std::ranges::find_if(all, [&](double v) { return v != wanted; }) - all.begin()
+  const std::initializer_list<double> numbers = {static_cast<double>(values)...};
+  EXPECT_TRUE(std::ranges::all_of(numbers, [&](double v) { return v == wanted; }))
+      << "number "
+      << std::ranges::find_if(numbers, [&](double v) { return v != wanted; }) - numbers.begin()
       << " is not " << wanted;
 }
 
@@ -235,8 +236,8 @@ TEST(first_values, of_plans) {
   summed_gemm summed;
   expect_all(0, gemm.rows, gemm.cols, gemm.depth, summed.m, summed.n, summed.k,
              argument_check{}.rank);
-  device_findings found;
-  expect_all(0, found.transfers, found.lanes, found.steps, found.waits);
+  device_findings findings;
+  expect_all(0, findings.transfers, findings.lanes, findings.steps, findings.waits);
   memory_need bytes;
   expect_all(0, bytes.weights, bytes.activations, bytes.heaps, bytes.work_space,
              bytes.heap_of_rank);

@@ -16,7 +16,7 @@ struct product_shape {
 std::vector<float> numbers(std::int64_t count, std::mt19937_64& random) {
   std::normal_distribution<float> drawn;
   std::vector<float> all(static_cast<std::size_t>(count));
-  for (float& one : all) one = drawn(random);
+  for (float& value : all) value = drawn(random);
   return all;
 }
 

@@ -147,12 +147,12 @@ TEST(counters, of_all_blocks_are_apart_and_dense) {
 
 TEST(rooms, of_all_sets_are_used_in_turn) {
   for (int sets = 1; sets <= 5; ++sets) {
-    const room_sets all{sets};
+    const room_sets sets_of_rooms{sets};
     std::map<int, std::uint64_t> uses;
     for (std::uint64_t epoch = 1; epoch <= 30; ++epoch) {
-      const int set = all.set_of(epoch);
+      const int set = sets_of_rooms.set_of(epoch);
       EXPECT_EQ(set, static_cast<int>((epoch - 1) % static_cast<std::uint64_t>(sets)));
-      EXPECT_EQ(all.use_of(epoch), ++uses[set]);
+      EXPECT_EQ(sets_of_rooms.use_of(epoch), ++uses[set]);
     }
   }
   EXPECT_EQ(room_sets{}.sets, 2);

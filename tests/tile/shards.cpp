@@ -19,11 +19,11 @@ TEST(shards, follow_each_other_and_are_complete) {
         const sharding shards{extent, parts, step};
         std::int64_t next = 0;
         for (int part = 0; part < parts; ++part) {
-          const range one = shards.of(part);
-          EXPECT_EQ(one.begin, next) << extent << " " << parts << " " << step;
-          EXPECT_TRUE(one.end() % step == 0 || one.end() == extent);
-          EXPECT_LE(one.size, shards.full());
-          next = one.end();
+          const range r = shards.of(part);
+          EXPECT_EQ(r.begin, next) << extent << " " << parts << " " << step;
+          EXPECT_TRUE(r.end() % step == 0 || r.end() == extent);
+          EXPECT_LE(r.size, shards.full());
+          next = r.end();
         }
         EXPECT_EQ(next, extent);
       }

@@ -127,8 +127,8 @@ TEST(tile_math, rounds_as_a_type_does) {
 
 TEST(math_needs, are_exactly_those_of_all_steps) {
   operand_table types;
-  for (const operand of : {operand::a, operand::b, operand::c, operand::inbox, operand::outbox})
-    types[of].type = dtype::f32;
+  for (const operand role : {operand::a, operand::b, operand::c, operand::inbox, operand::outbox})
+    types[role].type = dtype::f32;
   const auto needed = [&](const std::vector<step>& steps) {
     math_need need;
     for (const step& s : steps) need.add(s, types);

@@ -93,22 +93,22 @@ class checker {
     }
     std::map<std::tuple<int, int, std::uint64_t>, std::pair<double, int>> raised;
     each([&](std::size_t worker, std::size_t i, const timing::activity& a) {
-      const auto found = worked.find({worker, i});
+      const auto match = worked.find({worker, i});
       for (std::uint32_t k = 0; k < a.raises; ++k) {
         const timing::signal& s = work_.raises()[a.first_raise + k];
-        const double end = found == worked.end() ? 0 : found->second.second;
+        const double end = match == worked.end() ? 0 : match->second.second;
         raised[{s.rank, s.counter, s.value}] = {end, work_.workers()[worker].rank};
       }
     });
     each([&](std::size_t worker, std::size_t i, const timing::activity& a) {
-      const auto found = worked.find({worker, i});
-      if (found == worked.end()) return;
+      const auto match = worked.find({worker, i});
+      if (match == worked.end()) return;
       for (std::uint32_t k = 0; k < a.waits; ++k) {
         const timing::signal& s = work_.waits()[a.first_wait + k];
         const auto [end, from] = raised.at({s.rank, s.counter, s.value});
         const double flight = from == s.rank ? 0 : std::min(m_.numbers.store, 1e-9);
-        if (found->second.first + slack_ < end + flight)
-          add("worker {} acts at {} on a signal that is sent at {}", worker, found->second.first,
+        if (match->second.first + slack_ < end + flight)
+          add("worker {} acts at {} on a signal that is sent at {}", worker, match->second.first,
               end);
       }
     });

@@ -36,7 +36,7 @@ random_shape shape_of(std::uint64_t seed) {
 
 std::string all_of(const std::vector<std::string>& problems) {
   std::string text;
-  for (const std::string& one : problems) text += one + "\n";
+  for (const std::string& problem : problems) text += problem + "\n";
   return text;
 }
 
@@ -164,26 +164,26 @@ TEST(conservation, planted_faults_are_found) {
   const random_work random({}, 3);
   const simulation right = simulate(random.work, m, {.keeps_spans = true});
   ASSERT_EQ(all_of(checker(random.work, m, right).problems()), "");
-  const auto found = [&](auto&& plant) {
+  const auto finds = [&](auto&& plant) {
     simulation wrong = right;
     plant(wrong);
     return !checker(random.work, m, wrong).problems().empty();
   };
-  EXPECT_TRUE(found([](simulation& s) { s.bookings[5].end -= 1e-7; })) << "more than the rate";
-  EXPECT_TRUE(found([](simulation& s) {
+  EXPECT_TRUE(finds([](simulation& s) { s.bookings[5].end -= 1e-7; })) << "more than the rate";
+  EXPECT_TRUE(finds([](simulation& s) {
     s.bookings[5].begin -= 1e-5;
     s.bookings[5].end -= 1e-5;
   })) << "before it was there";
-  EXPECT_TRUE(found([](simulation& s) { s.bookings.push_back(s.bookings[7]); })) << "two at once";
-  EXPECT_TRUE(found([](simulation& s) { s.seconds *= 0.1; })) << "quicker than the bound";
-  EXPECT_TRUE(found([](simulation& s) { s.workers[0].compute += 1e-6; })) << "parts";
+  EXPECT_TRUE(finds([](simulation& s) { s.bookings.push_back(s.bookings[7]); })) << "two at once";
+  EXPECT_TRUE(finds([](simulation& s) { s.seconds *= 0.1; })) << "quicker than the bound";
+  EXPECT_TRUE(finds([](simulation& s) { s.workers[0].compute += 1e-6; })) << "parts";
   // Every span of work, longer at its front, runs into what its worker did before.
   int longer = 0;
   int seen = 0;
   for (std::size_t i = 0; i < right.spans.size(); ++i) {
     if (right.spans[i].part != &timing::time_parts::compute) continue;
     ++longer;
-    seen += found([i](simulation& s) { s.spans[i].begin -= 2e-5; }) ? 1 : 0;
+    seen += finds([i](simulation& s) { s.spans[i].begin -= 2e-5; }) ? 1 : 0;
   }
   EXPECT_GT(seen, longer / 2);
 }
@@ -191,15 +191,15 @@ TEST(conservation, planted_faults_are_found) {
 TEST(conservation, a_signal_that_is_ignored_is_found) {
   // The machine under test is that of a fault: signals arrive before they are sent.
   const timing::machine m = sample_machine();
-  int found = 0;
+  int result = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const random_work random({.ranks = 4, .workers = 2, .activities = 80}, seed);
     timing::workload deaf = random.work;
     for (timing::activity& a : deaf.activities()) a.waits = 0;
     const simulation run = simulate(deaf, m, {.keeps_spans = true});
-    found += checker(random.work, m, run).problems().empty() ? 0 : 1;
+    result += checker(random.work, m, run).problems().empty() ? 0 : 1;
   }
-  EXPECT_GT(found, seeds * 3 / 4);
+  EXPECT_GT(result, seeds * 3 / 4);
 }
 
 TEST(conservation, the_same_seed_gives_the_same_times) {
@@ -255,14 +255,16 @@ untax::schedule::lane_program lanes_of(const untax::gpu::gemm_plan& plan) {
   untax::plan_check::gemm_lanes gemm;
   gemm.plan = &plan;
   gemm.k = std::int64_t{plan.schedule.k_blocks} * untax::gpu::block_k;
-  gemm.read = [](const untax::gpu::cta_read& of, std::uint64_t, const auto& visit) {
+  gemm.read = [](const untax::gpu::cta_read& tile_read, std::uint64_t, const auto& visit) {
     visit(untax::plan_check::factors{
-        .rows = of.a.count,
-        .cols = of.b.count,
-        .depth = std::int64_t{of.end - of.begin} * untax::gpu::block_k,
-        .a = {operand::a, 0, of.a.begin, std::int64_t{of.begin} * untax::gpu::block_k},
-        .b = {operand::b, 0, of.b.begin, std::int64_t{of.begin} * untax::gpu::block_k},
-        .c = {operand::c, 0, of.a.begin, of.b.begin},
+        .rows = tile_read.a.count,
+        .cols = tile_read.b.count,
+        .depth = std::int64_t{tile_read.end - tile_read.begin} * untax::gpu::block_k,
+        .a = {operand::a, 0, tile_read.a.begin,
+              std::int64_t{tile_read.begin} * untax::gpu::block_k},
+        .b = {operand::b, 0, tile_read.b.begin,
+              std::int64_t{tile_read.begin} * untax::gpu::block_k},
+        .c = {operand::c, 0, tile_read.a.begin, tile_read.b.begin},
         .waits = {}});
   };
   gemm.store = [](const untax::plan_check::cta_work&, const untax::step& tile, std::uint64_t,

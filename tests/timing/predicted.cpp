@@ -37,10 +37,10 @@ std::vector<timed_case> random_cases(std::uint64_t seed) {
   const auto below = [&](std::uint64_t most) { return static_cast<std::int64_t>(random() % most); };
   std::vector<timed_case> cases;
   const int ranks = 2 + static_cast<int>(below(7));
-  for (const char* by : gemm_ways) {
+  for (const char* way : gemm_ways) {
     timed_case c;
     c.ranks = ranks;
-    c.by = by;
+    c.by = way;
     c.m = std::int64_t{1} << below(13);
     c.n = 8 * (64 + below(900));
     c.k = 8 * (64 + below(900));
@@ -50,20 +50,20 @@ std::vector<timed_case> random_cases(std::uint64_t seed) {
     c.op = "gemm_all_scatter";
     cases.push_back(c);
   }
-  for (const char* by : sum_ways) {
+  for (const char* way : sum_ways) {
     timed_case c;
     c.ranks = ranks;
-    c.by = by;
+    c.by = way;
     c.m = 1 + below(1 + below(2) * 4000);
     c.n = 8 * (64 + below(900));
     c.k = 8 * (64 + below(900));
     c.op = below(2) == 0 ? "gemm_reduce_scatter" : "gemm_all_reduce";
     cases.push_back(c);
   }
-  for (const char* by : attention_ways) {
+  for (const char* way : attention_ways) {
     timed_case c;
     c.op = "flash_decode";
-    c.by = by;
+    c.by = way;
     c.ranks = ranks;
     c.m = 1 + below(32);
     c.kv_heads = 1 + below(8);
@@ -73,9 +73,9 @@ std::vector<timed_case> random_cases(std::uint64_t seed) {
     cases.push_back(c);
   }
   for (const char* op : {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast"}) {
-    for (const char* by : {"NCCL", "untax", "untax direct"})
+    for (const char* way : {"NCCL", "untax", "untax direct"})
       cases.push_back({.op = op,
-                       .by = by,
+                       .by = way,
                        .ranks = ranks,
                        .bytes = static_cast<double>(std::int64_t{1024} << below(14))});
   }
@@ -122,22 +122,22 @@ TEST(predicted, links_carry_the_bytes_of_operators) {
   predictor p(m, {});
   constexpr int ranks = 4;
   constexpr double others = ranks - 1;
-  const auto carried = [&](const char* op, const char* by) {
-    const timed_case c{.op = op, .by = by, .ranks = ranks, .m = 4096, .n = 4096, .k = 4096};
+  const auto carried = [&](const char* op, const char* way) {
+    const timed_case c{.op = op, .by = way, .ranks = ranks, .m = 4096, .n = 4096, .k = 4096};
     double bytes = 0;
     for (const timing::lane& l : p.simulate(c).detail.lanes) bytes += l.what == 'o' ? l.bytes : 0;
     return bytes;
   };
   constexpr double matrix = 2.0 * 4096 * 4096;
-  for (const char* by : gemm_ways) {
-    if (std::string(by).starts_with("bulk_library")) continue;
-    EXPECT_NEAR(carried("all_gather_gemm", by), others * matrix, 1) << by;
-    EXPECT_NEAR(carried("gemm_all_scatter", by), others * matrix, 1) << by;
+  for (const char* way : gemm_ways) {
+    if (std::string(way).starts_with("bulk_library")) continue;
+    EXPECT_NEAR(carried("all_gather_gemm", way), others * matrix, 1) << way;
+    EXPECT_NEAR(carried("gemm_all_scatter", way), others * matrix, 1) << way;
   }
-  for (const char* by : sum_ways) {
-    if (std::string(by).starts_with("bulk_library")) continue;
-    EXPECT_NEAR(carried("gemm_reduce_scatter", by), others * matrix, 1) << by;
-    EXPECT_NEAR(carried("gemm_all_reduce", by), 2 * others * matrix, 1) << by;
+  for (const char* way : sum_ways) {
+    if (std::string(way).starts_with("bulk_library")) continue;
+    EXPECT_NEAR(carried("gemm_reduce_scatter", way), others * matrix, 1) << way;
+    EXPECT_NEAR(carried("gemm_all_reduce", way), 2 * others * matrix, 1) << way;
   }
 }
 
@@ -152,9 +152,9 @@ TEST(predicted, a_fit_reproduces_its_figures) {
     factor = factor > 1.5 ? 0.8 : factor + 0.07;
   }
   predictor fitted(m, untax::fit(m, known));
-  const untax::judgement found = untax::judge(fitted, known);
-  EXPECT_LT(found.mean_error, 1e-9);
-  EXPECT_EQ(found.within_quarter > 0.999, true);
+  const untax::judgement result = untax::judge(fitted, known);
+  EXPECT_LT(result.mean_error, 1e-9);
+  EXPECT_EQ(result.within_quarter > 0.999, true);
   // A judge that finds nothing wrong could not tell.
   for (untax::figure& f : known.figures) f.seconds *= 1.5;
   const untax::judgement wrong = untax::judge(fitted, known);

@@ -58,33 +58,33 @@ class random_work {
     std::vector<timing::signal> sent;
     for (int i = 0; i < shape.activities; ++i) {
       const int worker = below(shape.ranks * shape.workers);
-      planned one;
-      one.what.busy = 1e-7 * (1 + below(50));
+      planned p;
+      p.what.busy = 1e-7 * (1 + below(50));
       if (below(2) == 0) {
-        one.what.from = worker / shape.workers;
-        one.what.to = below(shape.ranks);
-        one.what.bytes = 1000.0 * (1 + below(300));
-        one.what.pace = below(2) == 0 ? 0 : 4e10;
-        one.what.detached = below(3) == 0;
+        p.what.from = worker / shape.workers;
+        p.what.to = below(shape.ranks);
+        p.what.bytes = 1000.0 * (1 + below(300));
+        p.what.pace = below(2) == 0 ? 0 : 4e10;
+        p.what.detached = below(3) == 0;
       }
-      one.what.way = below(2) == 0 ? timing::signal_way::released : timing::signal_way::inside;
+      p.what.way = below(2) == 0 ? timing::signal_way::released : timing::signal_way::inside;
       if (!sent.empty() && below(2) == 0)
-        one.wait = sent[static_cast<std::size_t>(below(static_cast<int>(sent.size())))];
+        p.wait = sent[static_cast<std::size_t>(below(static_cast<int>(sent.size())))];
       if (below(2) == 0) {
-        one.raise = {one.what.to >= 0 ? one.what.to : below(shape.ranks), i, 1};
-        sent.push_back(one.raise);
+        p.raise = {p.what.to >= 0 ? p.what.to : below(shape.ranks), i, 1};
+        sent.push_back(p.raise);
       }
-      of_worker[static_cast<std::size_t>(worker)].push_back(one);
+      of_worker[static_cast<std::size_t>(worker)].push_back(p);
     }
     for (int rank = 0; rank < shape.ranks; ++rank) {
       const int kernel = work.add_kernel(rank, 0, "random", 1e-6 * below(3));
       for (int worker = 0; worker < shape.workers; ++worker) {
         work.add_worker(kernel);
-        for (const planned& one :
+        for (const planned& p :
              of_worker[static_cast<std::size_t>(rank * shape.workers + worker)]) {
-          if (one.wait.value > 0) work.wait(one.wait);
-          if (one.raise.value > 0) work.raise(one.raise);
-          work.act(one.what);
+          if (p.wait.value > 0) work.wait(p.wait);
+          if (p.raise.value > 0) work.raise(p.raise);
+          work.act(p.what);
         }
       }
     }

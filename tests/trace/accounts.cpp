@@ -65,14 +65,14 @@ TEST_P(planted_fault, a_rank_that_comes_late_is_named) {
   for (const pattern how : ways()) {
     const operator_options options = traced_way(how);
     const milliseconds late = long_enough(GetParam(), options);
-    const auto found =
+    const auto result =
         diagnosed(traced_runs(GetParam(), options, 2, epochs, [&](int rank, std::uint64_t epoch) {
           if (rank == 1 && epoch == struck_epoch) std::this_thread::sleep_for(late);
         }));
-    EXPECT_EQ(found.worst.part, trace_part::entry) << name_of(how);
-    EXPECT_EQ(found.worst.rank, 1) << name_of(how);
-    EXPECT_GE(found.seconds, 0.9e-3 * static_cast<double>(late.count())) << name_of(how);
-    EXPECT_GT(found.run.ranks.at(0)[trace_part::late_peer], found.seconds / 4) << name_of(how);
+    EXPECT_EQ(result.worst.part, trace_part::entry) << name_of(how);
+    EXPECT_EQ(result.worst.rank, 1) << name_of(how);
+    EXPECT_GE(result.seconds, 0.9e-3 * static_cast<double>(late.count())) << name_of(how);
+    EXPECT_GT(result.run.ranks.at(0)[trace_part::late_peer], result.seconds / 4) << name_of(how);
   }
 }
 
@@ -83,10 +83,10 @@ TEST_P(planted_fault, a_slow_link_is_named) {
     fault late{fault_kind::delay, 1, channel_verb::publish, struck_epoch};
     late.duration = slow;
     options.faults = std::make_shared<fault_plan>(late);
-    const auto found = diagnosed(traced_runs(GetParam(), options, 2, epochs));
-    EXPECT_EQ(found.worst.part, trace_part::in_flight) << name_of(how);
-    EXPECT_EQ(found.worst.peer, 1) << name_of(how);
-    EXPECT_GE(found.seconds, 0.5e-3 * static_cast<double>(slow.count())) << name_of(how);
+    const auto result = diagnosed(traced_runs(GetParam(), options, 2, epochs));
+    EXPECT_EQ(result.worst.part, trace_part::in_flight) << name_of(how);
+    EXPECT_EQ(result.worst.peer, 1) << name_of(how);
+    EXPECT_GE(result.seconds, 0.5e-3 * static_cast<double>(slow.count())) << name_of(how);
   }
 }
 
@@ -95,10 +95,10 @@ TEST_P(planted_fault, a_late_launch_is_named) {
     operator_options options = traced_way(how);
     const milliseconds late = long_enough(GetParam(), options);
     options.faults = std::make_shared<late_launch>(late);
-    const auto found = diagnosed(traced_runs(GetParam(), options, 2, epochs));
-    EXPECT_EQ(found.worst.part, trace_part::launch) << name_of(how);
-    EXPECT_EQ(found.worst.rank, 1) << name_of(how);
-    EXPECT_GE(found.seconds, 0.9e-3 * static_cast<double>(late.count())) << name_of(how);
+    const auto result = diagnosed(traced_runs(GetParam(), options, 2, epochs));
+    EXPECT_EQ(result.worst.part, trace_part::launch) << name_of(how);
+    EXPECT_EQ(result.worst.rank, 1) << name_of(how);
+    EXPECT_GE(result.seconds, 0.9e-3 * static_cast<double>(late.count())) << name_of(how);
   }
 }
 

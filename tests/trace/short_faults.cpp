@@ -76,8 +76,8 @@ void expect_named(trace_part part, int path_piece::*rank,
     const trace_record record = trial();
     if (!is_quiet(record)) continue;
     ++quiet;
-    const diagnosis found = diagnosed(record);
-    if (found.worst.part == part && found.worst.*rank == 1) ++named;
+    const diagnosis d = diagnosed(record);
+    if (d.worst.part == part && d.worst.*rank == 1) ++named;
   }
   printf("%d of %d trials were quiet, and %d of them named rightly\n", quiet, trials, named);
   if (quiet < enough) GTEST_SKIP() << "the machine is busy";

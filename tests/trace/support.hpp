@@ -58,10 +58,10 @@ inline operator_options traced_way(pattern how) {
 }
 
 inline const std::vector<pattern>& traced_patterns() {
-  static const std::vector<pattern> all = {pattern::bulk_library, pattern::bulk_synchronous,
-                                           pattern::producer_consumer, pattern::fused_sequential,
-                                           pattern::fused_specialized};
-  return all;
+  static const std::vector<pattern> patterns = {
+      pattern::bulk_library, pattern::bulk_synchronous, pattern::producer_consumer,
+      pattern::fused_sequential, pattern::fused_specialized};
+  return patterns;
 }
 
 // Faults that are planted in one of several runs, and what a trace says of that run.

@@ -73,9 +73,9 @@ struct devices_of_two {
   arenas_of_the_host* arenas = nullptr;
 
   devices_of_two() {
-    auto made = std::make_unique<arenas_of_the_host>(memory->layout().all_arenas());
-    arenas = made.get();
-    memory->put_arenas(std::move(made));
+    auto result = std::make_unique<arenas_of_the_host>(memory->layout().all_arenas());
+    arenas = result.get();
+    memory->put_arenas(std::move(result));
     for (int rank = 0; rank < ranks; ++rank) state.set_status(rank, rank_status::running);
   }
   [[nodiscard]] bool told(int rank) const {

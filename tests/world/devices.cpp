@@ -201,14 +201,14 @@ TEST(devices, a_stopped_kernel_waits_for_the_reason) {
   const control state(memory->control(), 2);
   untax::device_monitor monitor(memory, {0}, 20s, nullptr);
   host_memory::raise_release(state.kernel_view(0).outcome[1], 1);
-  std::atomic<bool> there = false;
+  std::atomic<bool> started = false;
   std::thread other([&] {
-    there = true;
+    started = true;
     std::this_thread::sleep_for(20ms);
     state.stop({1, 1, errc::aborted, "the other process says why"});
   });
   // A thread may take long to start, and the monitor waits for a second only.
-  while (!there) std::this_thread::yield();
+  while (!started) std::this_thread::yield();
   monitor.settle(0);
   EXPECT_TRUE(state.stopped());
   other.join();

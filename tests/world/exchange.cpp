@@ -61,9 +61,9 @@ TEST(exchange, cuts_messages_without_end) {
   expect_cut(error_of([&] {
     (void)world::from_exchange(
         1, 2,
-        [&](std::span<const std::byte> mine, std::span<std::byte> all) {
+        [&](std::span<const std::byte> mine, std::span<std::byte> bytes) {
           boot = reinterpret_cast<const char*>(mine.data()) + 64;
-          std::ranges::fill(all, std::byte{'x'});
+          std::ranges::fill(bytes, std::byte{'x'});
         },
         small_world());
   }));

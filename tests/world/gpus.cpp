@@ -52,18 +52,18 @@ TEST(gpus, too_many_ranks_are_refused_with_the_reason) {
 
 TEST(gpus, ranks_share_one_by_option_if_possible) {
   using untax::settings;
-  const auto of = [](const std::map<std::string, std::string>& variables) {
+  const auto settings_of = [](const std::map<std::string, std::string>& variables) {
     return settings::of_gpus(small_world(), environment(variables)).ranks_per_gpu;
   };
-  EXPECT_EQ(of({}), 1);
-  EXPECT_EQ(of({{"UNTAX_RANKS_PER_GPU", "4"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}}), 4);
+  EXPECT_EQ(settings_of({}), 1);
+  EXPECT_EQ(settings_of({{"UNTAX_RANKS_PER_GPU", "4"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}}), 4);
   expect_error(error_of([&] {
-                 of({{"UNTAX_RANKS_PER_GPU", "4"}});
+                 settings_of({{"UNTAX_RANKS_PER_GPU", "4"}});
                }),
                errc::invalid_argument,
                {"4 ranks share a GPU", "CUDA_DEVICE_MAX_CONNECTIONS is not set", "has to be 32"});
   expect_error(error_of([&] {
-                 of({{"UNTAX_RANKS_PER_GPU", "2"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "8"}});
+                 settings_of({{"UNTAX_RANKS_PER_GPU", "2"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "8"}});
                }),
                errc::invalid_argument, {"2 ranks share a GPU", "CUDA_DEVICE_MAX_CONNECTIONS is 8"});
   untax::world_options options = small_world();

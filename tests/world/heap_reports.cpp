@@ -56,11 +56,11 @@ TEST(heap_reports, advise_a_sufficient_size) {
       const segment memory = segment::anonymous({1, 0, megabytes << 20U});
       symmetric_heap heap(memory, 0, true);
       (void)heap.allocate<std::byte>(before, "before");
-      const bool there = heap.fits(wanted);
-      if (there) {
+      const bool present = heap.fits(wanted);
+      if (present) {
         EXPECT_TRUE(heap.allocate<std::byte>(wanted, "wanted"));
       }
-      return there;
+      return present;
     };
     const segment memory = segment::anonymous({1, 0, 1 << 20});
     symmetric_heap heap(memory, 0, true);
@@ -108,10 +108,10 @@ TEST(heap_reports, ignore_parts_of_units) {
     expect_error(error_of([&] { (void)heap.allocate<std::byte>(whole + 1, "more"); }),
                  errc::out_of_memory, {"rank 1", "\"more\""});
     if (whole == 0) continue;
-    const auto all = heap.allocate<std::byte>(whole, "all");
-    EXPECT_EQ(all.local(), memory.arena(1));
+    const auto allocation = heap.allocate<std::byte>(whole, "all");
+    EXPECT_EQ(allocation.local(), memory.arena(1));
     EXPECT_FALSE(heap.fits(0));
-    heap.free(all);
+    heap.free(allocation);
     EXPECT_EQ(heap.largest_free(), whole);
   }
 }

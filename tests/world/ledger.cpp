@@ -20,9 +20,9 @@ using world_test::lone_control;
 using calls = std::vector<std::string>;
 
 calls numbered(int count) {
-  calls made;
-  for (int i = 1; i <= count; ++i) made.push_back(fmt::format("call {}", i));
-  return made;
+  calls result;
+  for (int i = 1; i <= count; ++i) result.push_back(fmt::format("call {}", i));
+  return result;
 }
 
 /// Rank `ahead` makes all its calls, then the other one makes its own; returns what that one

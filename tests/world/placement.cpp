@@ -146,15 +146,15 @@ TEST(placement, counts_hosts_and_ranks_from_one_on) {
     expect_error(error_of([&] { place(ranks); }), errc::invalid_argument,
                  {hosts, "from 1 to 1073741824"});
   }
-  variables here = {{"RANK", "0"}, {"WORLD_SIZE", "3"}, {"LOCAL_WORLD_SIZE", "3"}};
-  EXPECT_EQ(place(here).world_size, 3);
+  variables launch = {{"RANK", "0"}, {"WORLD_SIZE", "3"}, {"LOCAL_WORLD_SIZE", "3"}};
+  EXPECT_EQ(place(launch).world_size, 3);
   for (const char* local : {"1", "2", "4", "1073741824"}) {
-    here["LOCAL_WORLD_SIZE"] = local;
-    expect_error(error_of([&] { place(here); }), errc::unsupported, {local, "several hosts"});
+    launch["LOCAL_WORLD_SIZE"] = local;
+    expect_error(error_of([&] { place(launch); }), errc::unsupported, {local, "several hosts"});
   }
   for (const char* local : {"0", "1073741825"}) {
-    here["LOCAL_WORLD_SIZE"] = local;
-    expect_error(error_of([&] { place(here); }), errc::invalid_argument,
+    launch["LOCAL_WORLD_SIZE"] = local;
+    expect_error(error_of([&] { place(launch); }), errc::invalid_argument,
                  {local, "from 1 to 1073741824"});
   }
 }

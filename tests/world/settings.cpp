@@ -22,20 +22,20 @@ using world_test::expect_error;
 
 using variables = std::map<std::string, std::string>;
 
-settings of(const variables& all, const world_options& options = {}) {
-  return settings::of_gpus(options, environment(all));
+settings of(const variables& values, const world_options& options = {}) {
+  return settings::of_gpus(options, environment(values));
 }
 
 /// `name` may be `least` to `most`.
 void expect_limits(const std::string& name, std::int64_t least, std::int64_t most,
                    const variables& with = {}) {
   for (const std::int64_t value : {least - 1, least, most, most + 1}) {
-    variables all = with;
-    all[name] = std::to_string(value);
+    variables values = with;
+    values[name] = std::to_string(value);
     if (value >= least && value <= most) {
-      EXPECT_NO_THROW((void)of(all)) << name << "=" << value;
+      EXPECT_NO_THROW((void)of(values)) << name << "=" << value;
     } else {
-      expect_error(error_of([&] { (void)of(all); }), errc::invalid_argument, {all[name]});
+      expect_error(error_of([&] { (void)of(values); }), errc::invalid_argument, {values[name]});
     }
   }
 }

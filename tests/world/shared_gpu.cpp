@@ -86,13 +86,13 @@ TEST(stream_pool, makes_as_many_as_are_in_use_at_once) {
 
 TEST(stream_pool, keeps_devices_apart) {
   counted c;
-  const auto one = c.pool.take(0);
+  const auto stream = c.pool.take(0);
   EXPECT_EQ(c.pool.made(1), 0);
-  c.pool.give_back(0, one);
-  EXPECT_NE(c.pool.take(1), one);
+  c.pool.give_back(0, stream);
+  EXPECT_NE(c.pool.take(1), stream);
   EXPECT_EQ(c.pool.made(0), 1);
   EXPECT_EQ(c.pool.made(1), 1);
-  EXPECT_EQ(c.pool.take(0), one);
+  EXPECT_EQ(c.pool.take(0), stream);
 }
 
 TEST(stream_pool, is_unchanged_after_a_failure) {

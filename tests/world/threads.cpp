@@ -103,13 +103,14 @@ TEST(world, guards_of_ended_operators_are_checked_before_ranks_meet) {
 TEST(world, impossible_allocations_cause_no_meeting) {
   auto ranks = world::threads(2, small_world(300ms));
   { const auto ended = ranks[0].allocate_owned<double>(100, "ended"); }
-  const std::size_t all = ranks[0].heap().capacity() / sizeof(double);
+  const std::size_t capacity = ranks[0].heap().capacity() / sizeof(double);
   // Rank 1 does not come, so a rank that meets would wait in vain.
   for (const std::size_t count :
-       {all + 1, 2 * all, std::numeric_limits<std::size_t>::max() / 8 + 2})
+       {capacity + 1, 2 * capacity, std::numeric_limits<std::size_t>::max() / 8 + 2})
     EXPECT_EQ(error_of([&] { (void)ranks[0].allocate<double>(count, "more"); }).code(),
               errc::out_of_memory);
-  EXPECT_EQ(error_of([&] { (void)ranks[0].allocate<double>(all, "all"); }).code(), errc::timeout);
+  EXPECT_EQ(error_of([&] { (void)ranks[0].allocate<double>(capacity, "all"); }).code(),
+            errc::timeout);
 }
 
 TEST(world, blocks_know_their_rank) {

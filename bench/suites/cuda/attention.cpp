@@ -48,13 +48,13 @@ class suite {
 
   void measure(attention_row& row) {
     memory_.prepare(row);
-    std::vector<variant> all = plan(row);
-    verify(row, all);
-    time(row, all);
+    std::vector<variant> variants = plan(row);
+    verify(row, variants);
+    time(row, variants);
     // NCCL cannot end a communicator as long as a graph contains its calls.
-    for (variant& v : all) v.graphs.reset();
+    for (variant& v : variants) v.graphs.reset();
     team_.together([&](world& w) {  // operators end together
-      for (auto v = all.rbegin(); v != all.rend(); ++v) {
+      for (auto v = variants.rbegin(); v != variants.rend(); ++v) {
         if (!v->owners.empty()) v->owners[static_cast<std::size_t>(w.rank())].reset();
       }
     });
@@ -64,17 +64,17 @@ class suite {
   [[nodiscard]] const attention_memory::of_rank& of(int rank) const { return memory_.at(rank); }
 
   std::vector<variant> plan(const attention_row& row) {
-    std::vector<variant> all;
-    all.push_back(local(row));
-    if (team_.size() == 1) return all;
-    all.push_back(whole(row, pattern::fused_sequential, false));
+    std::vector<variant> variants;
+    variants.push_back(local(row));
+    if (team_.size() == 1) return variants;
+    variants.push_back(whole(row, pattern::fused_sequential, false));
     if (bulk::nccl().there) {
-      all.push_back(whole(row, pattern::bulk_library, false));
-      all.push_back(whole(row, pattern::bulk_library, true));
+      variants.push_back(whole(row, pattern::bulk_library, false));
+      variants.push_back(whole(row, pattern::bulk_library, true));
     }
-    all.push_back(whole(row, pattern::bulk_synchronous, false));
-    all.push_back(whole(row, pattern::producer_consumer, false));
-    return all;
+    variants.push_back(whole(row, pattern::bulk_synchronous, false));
+    variants.push_back(whole(row, pattern::producer_consumer, false));
+    return variants;
   }
 
   variant local(const attention_row& row) {
@@ -116,9 +116,9 @@ class suite {
     });
     return v;
   }
-  [[nodiscard]] variant named(std::string by, bool eager) const {
+  [[nodiscard]] variant named(std::string way, bool eager) const {
     variant v;
-    v.by = std::move(by);
+    v.by = std::move(way);
     v.eager = eager;
     v.launch.resize(everybody_.size());
     v.owners.resize(everybody_.size());
@@ -126,9 +126,9 @@ class suite {
   }
 
   /// Checks that the first pattern is right, and that the others have the same bits.
-  void verify(const attention_row& row, const std::vector<variant>& all) {
+  void verify(const attention_row& row, const std::vector<variant>& variants) {
     bool first = true;
-    for (const variant& v : all) {
+    for (const variant& v : variants) {
       if (v.by == "local") continue;
       const std::size_t bytes = static_cast<std::size_t>(2 * row.problem.batch * row.problem.heads *
                                                          row.problem.head_dim);
@@ -159,9 +159,9 @@ class suite {
     }
   }
 
-  [[noreturn]] static void fail(const attention_row& row, const std::string& by,
+  [[noreturn]] static void fail(const attention_row& row, const std::string& way,
                                 const std::string& what) {
-    throw error(errc::internal, by + ", " + row.name + ", batch " +
+    throw error(errc::internal, way + ", " + row.name + ", batch " +
                                     std::to_string(row.problem.batch) + ", " +
                                     std::to_string(row.problem.keys) + " keys: " + what);
   }
@@ -198,9 +198,9 @@ class suite {
     for (const auto& of_rank : found) compare(row, of_rank, parts);
   }
   /// Compares a row of a result with the combination of its parts.
-  static void compare(const attention_row& row, const std::vector<bf16>& found,
+  static void compare(const attention_row& row, const std::vector<bf16>& actual,
                       const std::vector<std::vector<float>>& parts) {
-    const std::size_t width = found.size();
+    const std::size_t width = actual.size();
     double most = -HUGE_VAL;
     for (const auto& part : parts) most = std::max(most, static_cast<double>(part[width + 1]));
     std::vector<double> is(width);
@@ -213,7 +213,7 @@ class suite {
         sum += weight * static_cast<double>(part[j]);
         total += weight * static_cast<double>(part[width]);
       }
-      is[j] = static_cast<double>(static_cast<float>(found[j]));
+      is[j] = static_cast<double>(static_cast<float>(actual[j]));
       should[j] = sum / total;
     }
     // As attention_inputs::result explains it.
@@ -227,9 +227,9 @@ class suite {
       fail(row, "fused_sequential", "an error of " + std::to_string(error));
   }
 
-  void time(attention_row& row, std::vector<variant>& all) {
+  void time(attention_row& row, std::vector<variant>& variants) {
     const int times = memory_.runs_of(row);
-    for (variant& v : all) {
+    for (variant& v : variants) {
       if (v.eager) continue;
       v.graphs = std::make_unique<rank_graphs>(team_.size());
       team_.together([&](world& w) {
@@ -238,15 +238,16 @@ class suite {
         v.graphs->capture(w.rank(), stream, times, [&](int i) { launch(i, stream); });
       });
     }
-    std::vector<std::vector<double>> seconds(all.size());
+    std::vector<std::vector<double>> seconds(variants.size());
     for (int repeat = -2; repeat < options_.repeats; ++repeat) {
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        const double longest = all[i].eager ? timed_eagerly(all[i], times) : timed(all[i]);
+      for (std::size_t i = 0; i < variants.size(); ++i) {
+        const double longest =
+            variants[i].eager ? timed_eagerly(variants[i], times) : timed(variants[i]);
         if (repeat >= 0) seconds[i].push_back(longest / times);
       }
     }
-    for (std::size_t i = 0; i < all.size(); ++i)
-      row.figures.push_back({all[i].by, spread_of(seconds[i])});
+    for (std::size_t i = 0; i < variants.size(); ++i)
+      row.figures.push_back({variants[i].by, spread_of(seconds[i])});
   }
   double timed(const variant& v) {
     return team_.timed(everybody_,

@@ -24,8 +24,8 @@ std::int64_t elements_of(const collective_work& work, int ranks) {
 }
 
 std::int64_t result_of(const collective_work& work, int ranks) {
-  const std::int64_t all = elements_of(work, ranks);
-  return work.kind == collective_kind::reduce_scatter ? all / ranks : all;
+  const std::int64_t count = elements_of(work, ranks);
+  return work.kind == collective_kind::reduce_scatter ? count / ranks : count;
 }
 
 planned_run plan_untax(world& w, const collective_work& work, const collective_options& options) {

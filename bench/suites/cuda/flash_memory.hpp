@@ -20,7 +20,8 @@ class flash_memory {
     std::int64_t columns;
     [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(2 * rows * columns); }
   };
-  void fill(const device_buffer& to, const size& of, std::uint64_t seed, cudaStream_t stream) const;
+  void fill(const device_buffer& to, const size& subject, std::uint64_t seed,
+            cudaStream_t stream) const;
 
   flash_problem problem_;
   size of_queries_;

@@ -197,7 +197,7 @@ class suite {
 
   static std::size_t place(const world& w) { return static_cast<std::size_t>(w.rank()); }
 
-  void add(norm_row& row, const char* by, const std::function<rank_run(norm_work&)>& make,
+  void add(norm_row& row, const char* label, const std::function<rank_run(norm_work&)>& make,
            bool eager = false) {
     variant v{std::vector<rank_run>(work_.size()), {}, row.figures.size()};
     team_.together([&](world& w) { v.runs[place(w)] = make(*work_[place(w)]); });
@@ -206,7 +206,7 @@ class suite {
       variants_[at].runs[static_cast<std::size_t>(rank)].run(stream);
     };
     pattern_figure figure;
-    figure.by = by;
+    figure.by = label;
     figure.explanation = v.runs.front().explanation;
     row.figures.push_back(std::move(figure));
     variants_.push_back(std::move(v));
@@ -215,11 +215,11 @@ class suite {
   void time(norm_row& row) {
     const double bytes = static_cast<double>(row.tokens * row.hidden) * size_of(type);
     const int times = bulk::runs_in_graph(bytes / 2e11 + 5e-6);
-    std::vector<benchmark_case*> all;
-    for (variant& v : variants_) all.push_back(&v.it);
-    capture(team_, all, times);
+    std::vector<benchmark_case*> cases;
+    for (variant& v : variants_) cases.push_back(&v.it);
+    capture(team_, cases, times);
     verify(row, times);
-    time_in_turn(team_, all, times, options_.repeats);
+    time_in_turn(team_, cases, times, options_.repeats);
     for (variant& v : variants_) row.figures[v.figure].time = v.it.time();
     verify(row, times);
   }

@@ -94,11 +94,11 @@ struct shared_trial {
 };
 
 /// Times one world, where nothing is recorded unless `recorded`. Returns the chosen plan.
-std::string time_world(const shared_trial& trial, bool recorded, gathered_figure& all) {
+std::string time_world(const shared_trial& trial, bool recorded, gathered_figure& total) {
   const shared_options& options = trial.options;
   const int ranks = trial.ranks;
   std::string explanation;
-  all.begin(options.repeats);
+  total.begin(options.repeats);
   world_options shared;
   shared.memory = memory_kind::cuda;
   shared.ranks_per_gpu = ranks;
@@ -119,7 +119,7 @@ std::string time_world(const shared_trial& trial, bool recorded, gathered_figure
           w.check();
         }
         error = std::max(error, checked_run(load, watch, options.seed + 1));
-        all.add(seconds, error);
+        total.add(seconds, error);
         if (w.rank() == 0) explanation = load.explain();
       },
       shared);
@@ -158,10 +158,10 @@ shared_report run_shared_suite(const shared_options& options) {
                                      pattern::fused_warp_specialized};
   prepare_sharing();
   shared_report report;
-  const device_survey here = survey_devices(false);
-  if (here.devices.empty())
-    throw error(errc::unsupported, "this suite needs a GPU, and there is none: " + here.problem);
-  report.device = here.devices.front().name;
+  const device_survey survey = survey_devices(false);
+  if (survey.devices.empty())
+    throw error(errc::unsupported, "this suite needs a GPU, and there is none: " + survey.problem);
+  report.device = survey.devices.front().name;
   report.seed = options.seed;
   report.traced = options.traced;
   for (const int ranks : options.rank_counts) {

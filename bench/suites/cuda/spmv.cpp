@@ -44,13 +44,13 @@ device_array<T> copied(std::span<const T> from, cudaStream_t stream) {
 void keep_memory() {
   int device = 0;
   cudaMemPool_t pool = nullptr;
-  std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   if (cudaGetDevice(&device) != cudaSuccess) {
     cudaGetLastError();
     throw error(errc::unsupported, "spmv on a GPU needs one, and there is none");
   }
   gpu::require(cudaDeviceGetDefaultMemPool(&pool, device), "a GPU has no pool of memory");
-  gpu::require(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all),
+  gpu::require(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &least),
                "a pool cannot keep memory");
 }
 
@@ -85,12 +85,13 @@ class trial {
     spmv_figure figure;
     figure.kernel = kernel;
     try {
-      const device_csr<Value, Offset> there{matrix_.rows,    matrix_.cols,    matrix_.view().size(),
-                                            offsets_.data(), columns_.data(), values_.data()};
-      const device_spmv<Value, Offset> product(there, kernel, clock_.stream());
+      const device_csr<Value, Offset> on_device{matrix_.rows,          matrix_.cols,
+                                                matrix_.view().size(), offsets_.data(),
+                                                columns_.data(),       values_.data()};
+      const device_spmv<Value, Offset> product(on_device, kernel, clock_.stream());
       // The second conversion is timed, since the first one loads kernels and allocates memory.
       figure.setup_seconds =
-          device_spmv<Value, Offset>(there, kernel, clock_.stream()).setup_seconds();
+          device_spmv<Value, Offset>(on_device, kernel, clock_.stream()).setup_seconds();
       figure.seconds = seconds_of(product);
       if (options_.verify) figure.error = error_of(product);
     } catch (const error& e) {

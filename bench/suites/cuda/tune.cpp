@@ -90,24 +90,25 @@ class tuner {
   }
 
   std::vector<pattern> timed_patterns() const {
-    std::vector<pattern> all = own_patterns();
-    if (options_.automatic) all.push_back(pattern::automatic);
-    return all;
+    std::vector<pattern> patterns = own_patterns();
+    if (options_.automatic) patterns.push_back(pattern::automatic);
+    return patterns;
   }
 
   void measure_into(tune_result& result, const tuned_problem& p) {
-    auto& by = by_operator_[p.operator_name];
-    if (!by) {
-      by = std::make_unique<overlap_measurement>(team_, operator_named(p.operator_name),
-                                                 overlap_settings{.patterns = timed_patterns(),
-                                                                  .repeats = options_.repeats,
-                                                                  .eager = false,
-                                                                  .parts = false,
-                                                                  .check_after = false});
+    auto& operator_tuner = by_operator_[p.operator_name];
+    if (!operator_tuner) {
+      operator_tuner =
+          std::make_unique<overlap_measurement>(team_, operator_named(p.operator_name),
+                                                overlap_settings{.patterns = timed_patterns(),
+                                                                 .repeats = options_.repeats,
+                                                                 .eager = false,
+                                                                 .parts = false,
+                                                                 .check_after = false});
     }
     const double tolerance = tolerance_of(operator_named(p.operator_name), problem_of(p));
     tuning_entry entry{p, {}};
-    for (const pattern_figure& f : by->measure(problem_of(p))) {
+    for (const pattern_figure& f : operator_tuner->measure(problem_of(p))) {
       if (f.asked == pattern::automatic) result.choices.push_back({*f.how, f.explanation});
       if (!f.time || f.asked == pattern::automatic) continue;
       if (!(f.error <= tolerance)) {

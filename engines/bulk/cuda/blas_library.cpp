@@ -16,9 +16,10 @@ namespace untax::bulk {
 namespace {
 
 template <class Function>
-void find(void* library, const char* name, Function& found, std::string& why_not) {
-  found = reinterpret_cast<Function>(dlsym(library, name));
-  if (found == nullptr && why_not.empty()) why_not = fmt::format("libcublasLt.so has no {}", name);
+void find(void* library, const char* name, Function& function, std::string& why_not) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr && why_not.empty())
+    why_not = fmt::format("libcublasLt.so has no {}", name);
 }
 
 blas_library load() {
@@ -75,8 +76,8 @@ cublasLtHandle_t blas_library::handle_here() const {
 }
 
 const availability& blas() {
-  static const availability found = look();
-  return found;
+  static const availability result = look();
+  return result;
 }
 
 }  // namespace untax::bulk

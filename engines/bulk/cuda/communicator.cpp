@@ -73,8 +73,8 @@ ncclUniqueId shared_id(world& w) {
 }  // namespace
 
 const availability& nccl() {
-  static const availability found = look();
-  return found;
+  static const availability result = look();
+  return result;
 }
 
 struct communicator::connection {

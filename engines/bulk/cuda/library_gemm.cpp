@@ -72,9 +72,9 @@ class library_gemm::call {
   }
 
   void run(int way, const void* a, const void* b, void* c, stream_ref stream) const {
-    const float one = 1;
+    const float scale = 1;
     const float beta = product_.adds ? 1.0F : 0.0F;
-    require(library_.matmul(handle_, what_, &one, b, b_, a, a_, &beta, c, c_, c, c_,
+    require(library_.matmul(handle_, what_, &scale, b, b_, a, a_, &beta, c, c_, c, c_,
                             &algorithm(way), workspace_.data(), workspace_bytes,
                             static_cast<cudaStream_t>(stream.handle)),
             "cublasLtMatmul");
@@ -191,14 +191,14 @@ class library_gemm::call {
     require(library_.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                     &workspace_bytes, sizeof workspace_bytes),
             "cublasLtMatmulPreferenceSetAttribute");
-    cublasLtMatmulHeuristicResult_t found[asked_ways] = {};
+    cublasLtMatmulHeuristicResult_t heuristics[asked_ways] = {};
     int number = 0;
     const cublasStatus_t status =
-        library_.heuristic(handle_, what_, b_, a_, c_, c_, preference, most, found, &number);
+        library_.heuristic(handle_, what_, b_, a_, c_, c_, preference, most, heuristics, &number);
     library_.forget_preference(preference);
     std::vector<cublasLtMatmulAlgo_t> ways;
     for (int i = 0; i < number; ++i) {
-      if (found[i].state == CUBLAS_STATUS_SUCCESS) ways.push_back(found[i].algo);
+      if (heuristics[i].state == CUBLAS_STATUS_SUCCESS) ways.push_back(heuristics[i].algo);
     }
     if (status == CUBLAS_STATUS_SUCCESS && !ways.empty()) return ways;
     throw error(errc::unsupported,

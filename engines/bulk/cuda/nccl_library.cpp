@@ -10,9 +10,9 @@ namespace untax::bulk {
 namespace {
 
 template <class Function>
-void find(void* library, const char* name, Function& found, std::string& why_not) {
-  found = reinterpret_cast<Function>(dlsym(library, name));
-  if (found == nullptr && why_not.empty())
+void find(void* library, const char* name, Function& function, std::string& why_not) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr && why_not.empty())
     why_not = fmt::format("libnccl.so.2 has no {}; NCCL 2.18 or later is needed", name);
 }
 

@@ -41,7 +41,7 @@ std::vector<double> seconds_of(
     }
   }
   std::vector<double> medians;
-  for (const auto& all : seconds) medians.push_back(median_of(all));
+  for (const auto& times : seconds) medians.push_back(median_of(times));
   return medians;
 }
 
@@ -105,9 +105,9 @@ std::vector<double> values_of_ranks(world& w, const std::vector<double>& mine) {
 std::vector<double> longest_of_ranks(world& w, const std::vector<double>& seconds) {
   const std::size_t count = seconds.size();
   std::vector<double> longest = seconds;
-  const std::vector<double> all = values_of_ranks(w, seconds);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    longest[i % count] = std::max(longest[i % count], all[i]);
+  const std::vector<double> times_of_ranks = values_of_ranks(w, seconds);
+  for (std::size_t i = 0; i < times_of_ranks.size(); ++i)
+    longest[i % count] = std::max(longest[i % count], times_of_ranks[i]);
   return longest;
 }
 

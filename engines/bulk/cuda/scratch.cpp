@@ -13,8 +13,8 @@
 namespace untax::bulk {
 
 scratch::scratch(std::size_t bytes) {
-  void* found = nullptr;
-  const cudaError_t result = cudaMalloc(&found, bytes == 0 ? 1 : bytes);
+  void* address = nullptr;
+  const cudaError_t result = cudaMalloc(&address, bytes == 0 ? 1 : bytes);
   if (result == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     std::size_t free = 0;
@@ -25,7 +25,7 @@ scratch::scratch(std::size_t bytes) {
                             bytes, free, total));
   }
   gpu::require(result, "cannot allocate memory of the bulk engine");
-  data_ = static_cast<std::byte*>(found);
+  data_ = static_cast<std::byte*>(address);
 }
 scratch::scratch(scratch&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
 scratch& scratch::operator=(scratch&& other) noexcept {

@@ -28,15 +28,15 @@ window::window(const world& w, const communicator& c, std::size_t bytes)
     throw error(errc::out_of_memory, fmt::format("rank {}: ncclMemAlloc of {} bytes: {}", w.rank(),
                                                  bytes, library.error_string(result)));
   }
-  ncclWindow_t made = nullptr;
+  ncclWindow_t handle = nullptr;
   const ncclResult_t result = library.register_window(static_cast<ncclComm_t>(communicator_), data_,
-                                                      bytes, &made, NCCL_WIN_COLL_SYMMETRIC);
-  if (result != ncclSuccess || made == nullptr) {
+                                                      bytes, &handle, NCCL_WIN_COLL_SYMMETRIC);
+  if (result != ncclSuccess || handle == nullptr) {
     (void)library.free(data_);
     refuse(w, result != ncclSuccess ? library.error_string(result)
                                     : "ncclCommWindowRegister gave none on this machine");
   }
-  handle_ = made;
+  handle_ = handle;
 }
 
 window::~window() {

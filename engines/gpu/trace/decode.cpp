@@ -33,16 +33,16 @@ using times_of_run = std::map<launched, launch_times>;
 
 /// Where each stage begins and ends. Kernels that overlap form one stage.
 std::vector<launch_times> stages_of(const times_of_run& run) {
-  std::vector<launch_times> all;
-  for (const auto& [by, times] : run) all.push_back(times);
-  std::ranges::sort(all, {}, &launch_times::begin);
+  std::vector<launch_times> launches;
+  for (const auto& [by, times] : run) launches.push_back(times);
+  std::ranges::sort(launches, {}, &launch_times::begin);
   std::vector<launch_times> stages;
-  for (const launch_times& one : all) {
-    if (stages.empty() || one.begin >= stages.back().end) {
-      stages.push_back(one);
+  for (const launch_times& launch : launches) {
+    if (stages.empty() || launch.begin >= stages.back().end) {
+      stages.push_back(launch);
     } else {
-      stages.back().end = std::max(stages.back().end, one.end);
-      stages.back().parts += one.parts;
+      stages.back().end = std::max(stages.back().end, launch.end);
+      stages.back().parts += launch.parts;
     }
   }
   return stages;
@@ -62,7 +62,7 @@ class run_finder {
 
   [[nodiscard]] std::vector<trace_span> spans(const std::vector<std::uint64_t>& calls) const {
     const bool known = !runs_.empty() && std::ssize(calls) == runs_.rbegin()->first;
-    std::vector<trace_span> all;
+    std::vector<trace_span> trace_spans;
     std::uint64_t last_end = 0;
     for (const auto& [epoch, run] : runs_) {
       const std::vector<launch_times> stages = stages_of(run);
@@ -70,21 +70,21 @@ class run_finder {
         std::uint64_t begin = stages.front().begin;
         if (known && epoch > 0)
           begin = std::min(begin, std::max(calls[static_cast<std::size_t>(epoch - 1)], last_end));
-        add(all, epoch, begin, stages);
+        add(trace_spans, epoch, begin, stages);
       }
       last_end = std::max(last_end, stages.back().end);
     }
-    return all;
+    return trace_spans;
   }
 
  private:
   [[nodiscard]] bool is_whole(const times_of_run& run) const {
     return std::ranges::all_of(most_, [&](const auto& most) {
-      const auto found = run.find(most.first);
-      return found != run.end() && found->second.parts == most.second;
+      const auto match = run.find(most.first);
+      return match != run.end() && match->second.parts == most.second;
     });
   }
-  static void add(std::vector<trace_span>& all, std::int64_t epoch, std::uint64_t begin,
+  static void add(std::vector<trace_span>& spans, std::int64_t epoch, std::uint64_t begin,
                   const std::vector<launch_times>& stages) {
     trace_span call{.kind = trace_kind::run, .begin = begin, .end = stages.back().end};
     call.number = epoch;
@@ -93,10 +93,10 @@ class run_finder {
       trace_span stage{.kind = trace_kind::stage, .begin = begin, .end = stages[i].end};
       stage.number = static_cast<std::int64_t>(i);
       stage.count = stages[i].parts;
-      all.push_back(stage);
+      spans.push_back(stage);
       begin = stages[i].end;
     }
-    all.push_back(call);
+    spans.push_back(call);
   }
 
   std::map<std::int64_t, times_of_run> runs_;  // by epoch
@@ -129,14 +129,14 @@ bool ends_before(const trace_span& a, const trace_span& b) {
 
 /// Counters that reserves of this rank wait for. Readers raise those of the same number everywhere.
 std::set<int> counters_of_readers(const std::vector<warp_events>& warps) {
-  std::set<int> found;
+  std::set<int> numbers;
   for (const warp_events& warp : warps) {
     for (const trace_span& span : warp.others) {
       if (span.kind == trace_kind::wait && span.what == static_cast<int>(channel_verb::reserve))
-        found.insert(span.counter);
+        numbers.insert(span.counter);
     }
   }
-  return found;
+  return numbers;
 }
 
 }  // namespace

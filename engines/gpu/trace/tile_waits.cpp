@@ -14,13 +14,13 @@ bool multiplies(const trace_span& span) {
 
 /// The median time of the multiplications of a tile.
 std::uint64_t usual_time(const std::vector<warp_events>& warps) {
-  std::vector<std::uint64_t> all;
+  std::vector<std::uint64_t> times;
   for (const warp_events& warp : warps) {
     for (const trace_span& span : warp.others)
-      if (multiplies(span)) all.push_back(span.end - span.begin);
+      if (multiplies(span)) times.push_back(span.end - span.begin);
   }
-  std::ranges::sort(all);
-  return all.empty() ? 0 : all[all.size() / 2];
+  std::ranges::sort(times);
+  return times.empty() ? 0 : times[times.size() / 2];
 }
 
 /// The blocks of one cluster of a kernel, which work together: kernel group and cluster number.
@@ -36,17 +36,18 @@ using waits_by_end = std::vector<trace_span>;
 /// The waits of producers and pollers.
 std::map<cluster_place, waits_by_end> waits_of(const std::vector<warp_ring>& rings,
                                                const std::vector<warp_events>& warps) {
-  std::map<cluster_place, waits_by_end> found;
+  std::map<cluster_place, waits_by_end> waits_of_clusters;
   for (std::size_t w = 0; w < warps.size(); ++w) {
     const auto& kernels = warps[w].kernels;
     const warp_role role = kernels.empty() ? warp_role::none : kernels.front().role;
     if (role != warp_role::producer && role != warp_role::poller) continue;
     for (const trace_span& span : warps[w].others) {
-      if (span.kind == trace_kind::wait) found[place_of(rings[w], warps[w])].push_back(span);
+      if (span.kind == trace_kind::wait)
+        waits_of_clusters[place_of(rings[w], warps[w])].push_back(span);
     }
   }
-  for (auto& [place, waits] : found) std::ranges::sort(waits, {}, &trace_span::end);
-  return found;
+  for (auto& [place, waits] : waits_of_clusters) std::ranges::sort(waits, {}, &trace_span::end);
+  return waits_of_clusters;
 }
 
 /// The longest of the waits that end within a tile's span, clipped to that span.
@@ -67,12 +68,12 @@ void share_waits(const std::vector<warp_ring>& rings, std::vector<warp_events>& 
   const std::uint64_t usual = usual_time(warps);
   const std::map<cluster_place, waits_by_end> waits = waits_of(rings, warps);
   for (std::size_t w = 0; w < warps.size(); ++w) {
-    const auto found = waits.find(place_of(rings[w], warps[w]));
-    if (found == waits.end()) continue;
+    const auto match = waits.find(place_of(rings[w], warps[w]));
+    if (match == waits.end()) continue;
     std::vector<trace_span> shared;
     for (const trace_span& tile : warps[w].others) {
       if (!multiplies(tile) || tile.end - tile.begin <= usual) continue;
-      std::optional<trace_span> wait = longest_in(found->second, tile);
+      std::optional<trace_span> wait = longest_in(match->second, tile);
       if (!wait) continue;
       const std::uint64_t longer = tile.end - tile.begin - usual;
       wait->begin = std::max(wait->begin, wait->end - std::min(wait->end, longer));

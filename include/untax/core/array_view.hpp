@@ -33,9 +33,9 @@ struct basic_array_view {
   requires(matrix_element<std::ranges::range_value_t<R>>&&
                std::is_convertible_v<decltype(std::ranges::data(std::declval<R&>())), Pointer>)
       // NOLINTNEXTLINE(*-explicit-*,*-forwarding-*): op.run(in, out) with two vectors
-      basic_array_view(R&& all)
-      : basic_array_view(std::ranges::data(all),
-                         static_cast<std::int64_t>(std::ranges::size(all))) {}
+      basic_array_view(R&& range)
+      : basic_array_view(std::ranges::data(range),
+                         static_cast<std::int64_t>(std::ranges::size(range))) {}
 
   [[nodiscard]] std::size_t size_bytes() const noexcept {
     return static_cast<std::size_t>(count) * size_of(type);

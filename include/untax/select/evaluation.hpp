@@ -41,7 +41,7 @@ struct judgement {
 /// The same by cross-validation: each record is judged by a selector that was trained without the
 /// fold of the record. `folds` and `seed` assign the records to folds; training makes its own
 /// folds. Throws `invalid_argument` for fewer than 2 folds, or more folds than records.
-[[nodiscard]] judgement cross_validate(const table& all, int folds, std::uint64_t seed,
+[[nodiscard]] judgement cross_validate(const table& whole, int folds, std::uint64_t seed,
                                        const training_options& options = {});
 
 /// The speedup of a selector's choice, with gathering, over the best candidate of a group, which an
@@ -56,9 +56,9 @@ struct speedup {
 };
 
 /// The speedups for each number of iterations. The group is all candidates whose names begin with
-/// `group`. Records for which none of them ran are left out. `found` has to be of these records.
+/// `group`. Records for which none of them ran are left out. `judged` has to be of these records.
 /// Throws `invalid_argument` if there is no such candidate.
-[[nodiscard]] std::vector<speedup> speedups_over(std::string_view group, const judgement& found,
+[[nodiscard]] std::vector<speedup> speedups_over(std::string_view group, const judgement& judged,
                                                  const table& records);
 
 /// A table as text, 100 columns wide.

@@ -72,6 +72,6 @@ struct table {
 [[nodiscard]] table read_tables(const std::vector<std::string>& paths, const schema& what);
 
 /// The table of the records with these indices.
-[[nodiscard]] table records_of(const table& all, std::span<const std::size_t> records);
+[[nodiscard]] table records_of(const table& whole, std::span<const std::size_t> records);
 
 }  // namespace untax::select

@@ -32,6 +32,6 @@ inline constexpr std::array<stencil, 6> all_stencils = {
 /// diagonal has the number of other elements of an inner row; the others are -1. Throws
 /// `invalid_argument` for dimensions other than 1 to 3, for a reach below 1, and if not even a grid
 /// of one point fits.
-[[nodiscard]] csr<double, std::int64_t> matrix_of(const stencil& of, std::int64_t most_elements);
+[[nodiscard]] csr<double, std::int64_t> matrix_of(const stencil& grid, std::int64_t most_elements);
 
 }  // namespace untax::sparse

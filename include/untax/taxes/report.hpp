@@ -185,7 +185,7 @@ struct text_style {
 
 /// Two reports side by side: machines, commits, the parts of a layer, and E0 and E4 of each
 /// operation, as text of at most `width` columns.
-[[nodiscard]] std::string render_comparison(const tax_report& here, const tax_report& there,
+[[nodiscard]] std::string render_comparison(const tax_report& first, const tax_report& second,
                                             int width = 100, text_style style = {});
 
 /// The report as JSON, measured and derived values; times in seconds.

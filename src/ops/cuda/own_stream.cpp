@@ -16,9 +16,9 @@ cudaStream_t of(stream_ref stream) { return static_cast<cudaStream_t>(stream.han
 }  // namespace
 
 own_stream::own_stream() {
-  const auto made = gpu::stream_for(gpu::stream_use::own);
-  stream_ = made.get();
-  kept_ = made;
+  const auto result = gpu::stream_for(gpu::stream_use::own);
+  stream_ = result.get();
+  kept_ = result;
 }
 
 stream_ref own_stream::unless(stream_ref given) const {
@@ -34,17 +34,17 @@ void wait_for(stream_ref stream, std::string_view what) {
 bool is_captured(stream_ref stream) { return gpu::captures(of(stream)); }
 
 bool reachable_by_device(const void* p) {
-  cudaPointerAttributes found{};
-  gpu::require(cudaPointerGetAttributes(&found, p), "cannot ask about an address");
-  return found.type != cudaMemoryTypeUnregistered;
+  cudaPointerAttributes result{};
+  gpu::require(cudaPointerGetAttributes(&result, p), "cannot ask about an address");
+  return result.type != cudaMemoryTypeUnregistered;
 }
 
 std::uint64_t allocation_at(const void* p) {
-  std::uint64_t found = 0;
+  std::uint64_t match = 0;
   const CUresult result = gpu::driver().pointer_attribute(
-      &found, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+      &match, CU_POINTER_ATTRIBUTE_BUFFER_ID,
       reinterpret_cast<CUdeviceptr>(p));  // NOLINT(*-reinterpret-cast): an address as CUDA wants it
-  return result == CUDA_SUCCESS ? found : 0;
+  return result == CUDA_SUCCESS ? match : 0;
 }
 
 void wait_for_device(const world& w) noexcept {

@@ -168,9 +168,9 @@ void* arenas::address_on_device(int rank, const void* host) const {
   const seat& s = seat_of(rank);
   const device_scope scope(s.context);
   const std::ptrdiff_t offset = static_cast<const std::byte*>(host) - control_;
-  void* found = nullptr;
-  require(cudaHostGetDevicePointer(&found, control_, 0), place(rank, s.device));
-  return static_cast<std::byte*>(found) + offset;
+  void* address = nullptr;
+  require(cudaHostGetDevicePointer(&address, control_, 0), place(rank, s.device));
+  return static_cast<std::byte*>(address) + offset;
 }
 
 }  // namespace untax::gpu

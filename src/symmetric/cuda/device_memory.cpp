@@ -40,9 +40,9 @@ std::string whereabouts(int device, const device_id& id) {
 }  // namespace
 
 int visible_devices() {
-  int found = 0;
-  const cudaError_t result = cudaGetDeviceCount(&found);
-  if (result == cudaSuccess && found > 0) return found;
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess && count > 0) return count;
   cudaGetLastError();
   int driver = 0;
   const bool no_driver = cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0;
@@ -52,9 +52,9 @@ int visible_devices() {
 }
 
 std::string device_name(int device) {
-  cudaDeviceProp found{};
-  gpu::require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
-  return fmt::format("{} (sm_{}{})", found.name, found.major, found.minor);
+  cudaDeviceProp properties{};
+  gpu::require(cudaGetDeviceProperties(&properties, device), fmt::format("GPU {}", device));
+  return fmt::format("{} (sm_{}{})", properties.name, properties.major, properties.minor);
 }
 
 std::size_t device_page(int device) {
@@ -116,7 +116,7 @@ std::unique_ptr<device_arenas> arenas_of_this_process(const segment& memory,
 
 std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int rank, int device,
                                                    std::unique_ptr<device_share> mine,
-                                                   const device_shares& all) {
+                                                   const device_shares& shares) {
   const auto ranks = static_cast<std::size_t>(memory.ranks());
   const auto self = static_cast<std::size_t>(rank);
   std::vector<int> devices(ranks, -1);
@@ -124,9 +124,10 @@ std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int ra
   std::vector<gpu::allocation> parts;
   std::vector<std::string> where;
   for (std::size_t r = 0; r < ranks; ++r) {
-    where.push_back(whereabouts(device, all.ids[r]));
-    parts.push_back(r == self ? static_cast<cuda_share&>(*mine).take()
-                              : gpu::allocation::import(static_cast<int>(r), all.descriptors[r]));
+    where.push_back(whereabouts(device, shares.ids[r]));
+    parts.push_back(r == self
+                        ? static_cast<cuda_share&>(*mine).take()
+                        : gpu::allocation::import(static_cast<int>(r), shares.descriptors[r]));
   }
   return std::make_unique<gpu::arenas>(memory, devices, parts, where);
 }

@@ -15,17 +15,17 @@ constexpr unsigned asked_version = 12000;
 
 template <class Function>
 void look_up(Function& to, const char* name) {
-  void* found = nullptr;
+  void* function = nullptr;
   cudaDriverEntryPointQueryResult how{};
   const cudaError_t result =
-      cudaGetDriverEntryPointByVersion(name, &found, asked_version, cudaEnableDefault, &how);
-  if (result != cudaSuccess || how != cudaDriverEntryPointSuccess || found == nullptr) {
+      cudaGetDriverEntryPointByVersion(name, &function, asked_version, cudaEnableDefault, &how);
+  if (result != cudaSuccess || how != cudaDriverEntryPointSuccess || function == nullptr) {
     cudaGetLastError();
     throw error(errc::unsupported,
                 fmt::format("the CUDA driver has no {} ({}); GPU worlds need driver 525 or newer",
                             name, text_of(result)));
   }
-  to = reinterpret_cast<Function>(found);
+  to = reinterpret_cast<Function>(function);
 }
 
 driver_calls load() {
@@ -98,10 +98,10 @@ CUcontext context_of(int device) {
   const std::lock_guard lock(mutex);
   const auto known = contexts.find(device);
   if (known != contexts.end()) return known->second;
-  CUcontext made = nullptr;
-  require(driver().retain_context(&made, device), fmt::format("cannot use GPU {}", device));
-  contexts.emplace(device, made);
-  return made;
+  CUcontext context = nullptr;
+  require(driver().retain_context(&context, device), fmt::format("cannot use GPU {}", device));
+  contexts.emplace(device, context);
+  return context;
 }
 
 device_scope::device_scope(CUcontext context) {

@@ -24,9 +24,9 @@ graph::graph(cudaStream_t on, const std::function<void()>& launch) : graph() {
   }
   cudaGraph_t recorded = nullptr;
   require(cudaStreamEndCapture(on, &recorded), "cannot end a capture");
-  const cudaError_t made = cudaGraphInstantiate(&ready_, recorded, 0);
+  const cudaError_t status = cudaGraphInstantiate(&ready_, recorded, 0);
   cudaGraphDestroy(recorded);
-  require(made, "cannot make a graph");
+  require(status, "cannot make a graph");
   require(cudaGraphUpload(ready_, on), "cannot load a graph");
 }
 

@@ -9,11 +9,11 @@
 namespace untax::gpu {
 
 device_id id_of(int device) {
-  cudaDeviceProp found{};
-  require(cudaGetDeviceProperties(&found, device), fmt::format("GPU {}", device));
+  cudaDeviceProp properties{};
+  require(cudaGetDeviceProperties(&properties, device), fmt::format("GPU {}", device));
   device_id id{};
-  static_assert(sizeof id == sizeof found.uuid);
-  std::memcpy(id.data(), &found.uuid, sizeof id);
+  static_assert(sizeof id == sizeof properties.uuid);
+  std::memcpy(id.data(), &properties.uuid, sizeof id);
   return id;
 }
 

@@ -13,15 +13,15 @@ namespace {
 std::atomic<bool> sharing{false};
 
 cudaStream_t make_stream() {
-  cudaStream_t made = nullptr;
-  require(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "no stream");
-  return made;
+  cudaStream_t stream = nullptr;
+  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "no stream");
+  return stream;
 }
 
 /// Never destroyed: at the end of the process, CUDA may be gone before static objects are.
 stream_pool& pool() {
-  static auto* const all = new stream_pool([](int) { return make_stream(); });
-  return *all;
+  static auto* const streams = new stream_pool([](int) { return make_stream(); });
+  return *streams;
 }
 
 using held = std::array<std::weak_ptr<CUstream_st>, static_cast<std::size_t>(stream_use::kinds)>;
@@ -36,13 +36,13 @@ std::shared_ptr<CUstream_st> stream_for(stream_use use) {
   int device = 0;
   require(cudaGetDevice(&device), "there is no device for a stream");
   std::weak_ptr<CUstream_st>& known = mine[device][static_cast<std::size_t>(use)];
-  std::shared_ptr<CUstream_st> found = known.lock();
-  if (!found) {
-    found = {static_cast<cudaStream_t>(pool().take(device)),
-             [device](cudaStream_t s) { pool().give_back(device, s); }};
-    known = found;
+  std::shared_ptr<CUstream_st> stream = known.lock();
+  if (!stream) {
+    stream = {static_cast<cudaStream_t>(pool().take(device)),
+              [device](cudaStream_t s) { pool().give_back(device, s); }};
+    known = stream;
   }
-  return found;
+  return stream;
 }
 
 int shared_streams(int device) { return pool().made(device); }

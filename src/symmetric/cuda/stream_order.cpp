@@ -42,15 +42,15 @@ struct stream_capture {
 stream_capture capture_of(cudaStream_t stream) {
   // The default stream is never captured, and cannot be asked while a blocking stream is.
   if (stream == cudaStreamLegacy) return {};
-  stream_capture found;
+  stream_capture capture;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaGraphEdgeData* edges = nullptr;
-  gpu::require(capture_info(stream, &status, &found.id, &found.graph, &found.frontier, &edges,
-                            &found.frontier_size),
+  gpu::require(capture_info(stream, &status, &capture.id, &capture.graph, &capture.frontier, &edges,
+                            &capture.frontier_size),
                "cannot ask about a capture");
   if (status == cudaStreamCaptureStatusInvalidated)
     gpu::require(cudaErrorStreamCaptureInvalidated, "a run cannot be captured");
-  return status == cudaStreamCaptureStatusActive ? found : stream_capture{};
+  return status == cudaStreamCaptureStatusActive ? capture : stream_capture{};
 }
 
 unsigned long long id_of(cudaStream_t stream) {

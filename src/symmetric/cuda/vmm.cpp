@@ -24,32 +24,32 @@ CUmemAllocationProp properties(int device, bool shared) {
 
 allocation allocation::make(int rank, int device, std::size_t bytes, bool shared) {
   const CUmemAllocationProp how = properties(device, shared);
-  CUmemGenericAllocationHandle made = 0;
-  const CUresult result = driver().create(&made, bytes, &how, 0);
-  if (result == CUDA_SUCCESS) return allocation(made);
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult result = driver().create(&handle, bytes, &how, 0);
+  if (result == CUDA_SUCCESS) return allocation(handle);
   if (result != CUDA_ERROR_OUT_OF_MEMORY) {
     require(result,
             fmt::format("rank {}: cannot make {} on GPU {}", rank, format_bytes(bytes), device));
   }
   const device_scope scope(context_of(device));
   std::size_t available = 0;
-  std::size_t all = 0;
-  require(cudaMemGetInfo(&available, &all), fmt::format("rank {}: GPU {}", rank, device));
+  std::size_t total = 0;
+  require(cudaMemGetInfo(&available, &total), fmt::format("rank {}: GPU {}", rank, device));
   throw error(
       errc::out_of_memory,
       fmt::format("rank {}: no room for {} of a symmetric heap on GPU {}, {}: {} of {} are free; "
                   "free more of it, or take a smaller heap ({}, or the world's option)",
                   rank, format_bytes(bytes), device, device_name(device), format_bytes(available),
-                  format_bytes(all), variable::heap_bytes.name));
+                  format_bytes(total), variable::heap_bytes.name));
 }
 
 allocation allocation::import(int rank, int descriptor) {
-  CUmemGenericAllocationHandle made = 0;
+  CUmemGenericAllocationHandle handle = 0;
   void* const how =
       reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));  // as CUDA wants it
-  require(driver().import_handle(&made, how, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+  require(driver().import_handle(&handle, how, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
           fmt::format("cannot take over the symmetric heap of rank {}", rank));
-  return allocation(made);
+  return allocation(handle);
 }
 
 allocation::allocation(allocation&& other) noexcept : handle_(std::exchange(other.handle_, 0)) {}
@@ -73,7 +73,7 @@ address_range::address_range(int parts, std::size_t part_bytes, std::size_t page
 }
 
 address_range::~address_range() {
-  for (const mapping& one : mapped_) driver().unmap(one.at, one.bytes);
+  for (const mapping& m : mapped_) driver().unmap(m.at, m.bytes);
   driver().free_addresses(base_, bytes_);
 }
 
@@ -87,15 +87,15 @@ void address_range::map(int part, std::size_t offset, std::size_t bytes, const a
 
 CUresult address_range::allow(int part, std::size_t offset, std::size_t bytes,
                               const std::vector<int>& devices) const {
-  std::vector<CUmemAccessDesc> all;
+  std::vector<CUmemAccessDesc> rights;
   for (const int device : devices) {
-    CUmemAccessDesc one{};
-    one.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    one.location.id = device;
-    one.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    all.push_back(one);
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    rights.push_back(access);
   }
-  return driver().set_access(at(part) + offset, bytes, all.data(), all.size());
+  return driver().set_access(at(part) + offset, bytes, rights.data(), rights.size());
 }
 
 }  // namespace untax::gpu

@@ -157,23 +157,23 @@ class attention_benchmark {
   }
 
   void measure_into(tax_row& row, int repeats) {
-    std::vector<pattern_case> all;
-    all.push_back({"E0", "bulk_library, eager", {of(0), true}});
-    all.push_back({"E1", "bulk_library, graph", {of(0)}});
+    std::vector<pattern_case> cases;
+    cases.push_back({"E0", "bulk_library, eager", {of(0), true}});
+    cases.push_back({"E1", "bulk_library, graph", {of(0)}});
     for (std::size_t i = 0; i < std::size(own_patterns); ++i) {
-      all.push_back({step_of(own_patterns[i]),
-                     fmt::format("{}, graph", name_of(own_patterns[i])),
-                     {of(i + 1)}});
+      cases.push_back({step_of(own_patterns[i]),
+                       fmt::format("{}, graph", name_of(own_patterns[i])),
+                       {of(i + 1)}});
     }
     benchmark_case alone{[this](int rank, int i, cudaStream_t s) { at(rank)->run_alone(i, s); }};
     std::vector<benchmark_case*> in_turn = {&alone};
-    for (pattern_case& one : all) in_turn.push_back(&one.it);
+    for (pattern_case& c : cases) in_turn.push_back(&c.it);
     const double read = 2 * static_cast<double>(cache_bytes(problem_));
     const int times = bulk::runs_in_graph(read / 4e12 + 5e-6);
-    verify(all);
+    verify(cases);
     capture(team_, in_turn, times);
     time_in_turn(team_, in_turn, times, repeats);
-    for (const pattern_case& one : all) add_step(row, one.step, one.name, one.it.time());
+    for (const pattern_case& c : cases) add_step(row, c.step, c.name, c.it.time());
     row.compute = alone.time();
   }
 
@@ -184,14 +184,14 @@ class attention_benchmark {
   }
 
   /// Checks the results, which have to be equal: all patterns combine in the same order.
-  void verify(const std::vector<pattern_case>& all) {
+  void verify(const std::vector<pattern_case>& cases) {
     std::vector<std::uint16_t> right;
-    for (const pattern_case& one : all) {
+    for (const pattern_case& c : cases) {
       std::vector<std::vector<std::uint16_t>> found(work_.size());
       team_.together([&](world& w) {
         cudaStream_t stream = team_.stream_of(w.rank());
         at(w.rank())->poison(stream);
-        one.it.run(w.rank(), 0, stream);
+        c.it.run(w.rank(), 0, stream);
         found[static_cast<std::size_t>(w.rank())] = at(w.rank())->result(stream);
         w.check();
       });
@@ -202,7 +202,7 @@ class attention_benchmark {
         continue;
       throw error(errc::internal,
                   fmt::format("flash_decode, {}: {} has another result than bulk_library",
-                              describe(problem_), one.name));
+                              describe(problem_), c.name));
     }
   }
 

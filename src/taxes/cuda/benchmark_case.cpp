@@ -18,29 +18,30 @@ void benchmark_case::launch(int times, int rank, cudaStream_t stream) const {
 
 spread benchmark_case::time() const { return spread_of(seconds); }
 
-void capture(gpu_team& team, const std::vector<benchmark_case*>& all, int times) {
-  for (benchmark_case* one : all) {
-    if (one->eager) continue;
+void capture(gpu_team& team, const std::vector<benchmark_case*>& cases, int times) {
+  for (benchmark_case* c : cases) {
+    if (c->eager) continue;
     // One run before the capture, for what only a first run does.
-    team.together([&](world& w) { one->run(w.rank(), 0, team.stream_of(w.rank())); });
+    team.together([&](world& w) { c->run(w.rank(), 0, team.stream_of(w.rank())); });
     team.finish();
-    one->graphs.emplace(team.size());
+    c->graphs.emplace(team.size());
     team.together([&](world& w) {
       cudaStream_t stream = team.stream_of(w.rank());
-      one->graphs->capture(w.rank(), stream, times,
-                           [&](int i) { one->run(w.rank(), times - 1 - i, stream); });
+      c->graphs->capture(w.rank(), stream, times,
+                         [&](int i) { c->run(w.rank(), times - 1 - i, stream); });
     });
   }
 }
 
-void time_in_turn(gpu_team& team, const std::vector<benchmark_case*>& all, int times, int repeats) {
+void time_in_turn(gpu_team& team, const std::vector<benchmark_case*>& cases, int times,
+                  int repeats) {
   std::vector<int> everybody;
   for (int rank = 0; rank < team.size(); ++rank) everybody.push_back(rank);
   for (int repeat = -warmups; repeat < repeats; ++repeat) {
-    for (benchmark_case* one : all) {
-      const auto start = [&](int rank, cudaStream_t stream) { one->launch(times, rank, stream); };
-      const double longest = one->eager ? team.timed_eagerly(start) : team.timed(everybody, start);
-      if (repeat >= 0) one->seconds.push_back(longest / times);
+    for (benchmark_case* c : cases) {
+      const auto start = [&](int rank, cudaStream_t stream) { c->launch(times, rank, stream); };
+      const double longest = c->eager ? team.timed_eagerly(start) : team.timed(everybody, start);
+      if (repeat >= 0) c->seconds.push_back(longest / times);
     }
   }
 }

@@ -25,10 +25,11 @@ struct benchmark_case {
 };
 
 /// Captures a graph of `times` runs of each case that is not eager, after one run of it.
-void capture(gpu_team& team, const std::vector<benchmark_case*>& all, int times);
+void capture(gpu_team& team, const std::vector<benchmark_case*>& cases, int times);
 
 /// Times the cases in turn (A, B, C, A, B, C, ...), so that a disturbance affects all of them. Adds
 /// `repeats` times to each.
-void time_in_turn(gpu_team& team, const std::vector<benchmark_case*>& all, int times, int repeats);
+void time_in_turn(gpu_team& team, const std::vector<benchmark_case*>& cases, int times,
+                  int repeats);
 
 }  // namespace untax

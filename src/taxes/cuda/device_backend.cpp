@@ -83,9 +83,9 @@ class device_backend final : public tax_backend {
  private:
   tax_row measure_gemm(const layer_operation& op) {
     const operator_entry& entry = operator_named(op.operator_name);
-    auto& by = by_operator_[op.operator_name];
-    if (!by) {
-      by = std::make_unique<overlap_measurement>(
+    auto& benchmark = by_operator_[op.operator_name];
+    if (!benchmark) {
+      benchmark = std::make_unique<overlap_measurement>(
           team_, entry, overlap_settings{.patterns = own_patterns(), .repeats = options_.repeats});
     }
     const gemm_problem problem = problem_of(op);
@@ -96,7 +96,7 @@ class device_backend final : public tax_backend {
       sent = std::max(sent, entry.bytes_sent(problem, team_.size(), rank));
     }
     row.link = seconds_at(sent, link_rate_);
-    for (const pattern_figure& f : by->measure(problem)) {
+    for (const pattern_figure& f : benchmark->measure(problem)) {
       if (!f.time) continue;
       // The bound is a lower limit, so the faster of the two counts.
       const bool alone = f.by == library_gemm_alone || f.by == own_gemm_alone;

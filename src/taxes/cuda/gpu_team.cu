@@ -22,16 +22,16 @@ __global__ void start_gate(device_world world, device_barrier barrier, std::uint
 }
 
 int usable_ranks(int asked) {
-  int found = 0;
-  const cudaError_t status = cudaGetDeviceCount(&found);
-  if (status != cudaSuccess) found = 0;
+  int result = 0;
+  const cudaError_t status = cudaGetDeviceCount(&result);
+  if (status != cudaSuccess) result = 0;
   const int needed = asked == 1 ? 1 : std::max(asked, 2);
-  if (found >= needed) return asked == 0 ? found : asked;
+  if (result >= needed) return asked == 0 ? result : asked;
   const std::string why =
       status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")";
   throw error(errc::unsupported, "this needs " + std::to_string(needed) +
                                      " GPUs that reach each other's memory, and there are " +
-                                     std::to_string(found) + why);
+                                     std::to_string(result) + why);
 }
 
 world_options with_heap(std::size_t bytes) {

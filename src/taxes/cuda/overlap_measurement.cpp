@@ -48,19 +48,19 @@ std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& pro
     work_[static_cast<std::size_t>(w.rank())] =
         std::make_unique<overlap_work>(w, entry_, problem, team_.stream_of(w.rank()));
   });
-  std::vector<pattern_case> all;
-  plan_all(figures, all);
-  if (settings_.parts) plan_parts(figures, all);
+  std::vector<pattern_case> cases;
+  plan_all(figures, cases);
+  if (settings_.parts) plan_parts(figures, cases);
   std::vector<benchmark_case*> in_turn;
-  for (pattern_case& one : all) in_turn.push_back(&one.it);
+  for (pattern_case& c : cases) in_turn.push_back(&c.it);
   const int times =
       bulk::runs_in_graph(seconds_of(problem.m, entry_.share(problem, team_.size(), 0)));
   capture(team_, in_turn, times);
-  verify(figures, all, times);
+  verify(figures, cases, times);
   time_in_turn(team_, in_turn, times, settings_.repeats);
-  for (const pattern_case& one : all) figures[one.figure].time = one.it.time();
-  if (settings_.check_after) verify(figures, all, times);
-  all.clear();
+  for (const pattern_case& c : cases) figures[c.figure].time = c.it.time();
+  if (settings_.check_after) verify(figures, cases, times);
+  cases.clear();
   team_.together([&](world& w) { work_[static_cast<std::size_t>(w.rank())].reset(); });
   return figures;
 }
@@ -83,18 +83,19 @@ std::size_t overlap_measurement::heap_for_any(const std::vector<gemm_problem>& p
 }
 
 void overlap_measurement::plan_all(std::vector<pattern_figure>& figures,
-                                   std::vector<pattern_case>& all) {
+                                   std::vector<pattern_case>& cases) {
   std::vector<pattern> patterns = {pattern::bulk_library};
   for (const pattern how : settings_.patterns) {
     if (how != pattern::bulk_library) patterns.push_back(how);
   }
-  for (const pattern how : patterns) plan_one(figures, all, how, 0);
+  for (const pattern how : patterns) plan_one(figures, cases, how, 0);
   if (settings_.capacity)
-    plan_one(figures, all, pattern::automatic, capacity_of(at(0).problem().m));
+    plan_one(figures, cases, pattern::automatic, capacity_of(at(0).problem().m));
 }
 
 void overlap_measurement::plan_one(std::vector<pattern_figure>& figures,
-                                   std::vector<pattern_case>& all, pattern how, std::int64_t rows) {
+                                   std::vector<pattern_case>& cases, pattern how,
+                                   std::int64_t rows) {
   const bool library = how == pattern::bulk_library;
   pattern_figure f;
   f.by = library ? library_graph : rows > 0 ? automatic_capacity : std::string(name_of(how));
@@ -107,11 +108,11 @@ void overlap_measurement::plan_one(std::vector<pattern_figure>& figures,
   const auto run = [this, number](int rank, int i, cudaStream_t stream) {
     at(rank).run(number, i, stream);
   };
-  all.push_back({figures.size() - 1, number, {run}});
+  cases.push_back({figures.size() - 1, number, {run}});
   if (!library || !settings_.eager) return;
   f.by = library_eager;
   figures.push_back(f);
-  all.push_back({figures.size() - 1, number, {run, true}});
+  cases.push_back({figures.size() - 1, number, {run, true}});
 }
 
 /// Plans an operator at all ranks, of a capacity if `rows` > 0. Returns its number, or -1 if it
@@ -134,14 +135,14 @@ int overlap_measurement::plan(pattern_figure& figure, pattern how, std::int64_t 
 }
 
 void overlap_measurement::plan_parts(std::vector<pattern_figure>& figures,
-                                     std::vector<pattern_case>& all) {
+                                     std::vector<pattern_case>& cases) {
   team_.together([&](world& w) { at(w.rank()).plan_parts(team_.stream_of(w.rank())); });
-  const auto add = [&](const char* by, bool library, auto run) {
+  const auto add = [&](const char* way, bool library, auto run) {
     pattern_figure f;
-    f.by = by;
+    f.by = way;
     f.library = library;
     figures.push_back(std::move(f));
-    all.push_back({figures.size() - 1, -1, {std::move(run)}});
+    cases.push_back({figures.size() - 1, -1, {std::move(run)}});
   };
   add(own_gemm_alone, false,
       [this](int rank, int i, cudaStream_t stream) { at(rank).run_own_gemm(i, stream); });
@@ -152,18 +153,18 @@ void overlap_measurement::plan_parts(std::vector<pattern_figure>& figures,
 }
 
 void overlap_measurement::verify(std::vector<pattern_figure>& figures,
-                                 const std::vector<pattern_case>& all, int times) {
-  for (const pattern_case& one : all) {
-    if (one.number < 0) continue;
+                                 const std::vector<pattern_case>& cases, int times) {
+  for (const pattern_case& c : cases) {
+    if (c.number < 0) continue;
     std::vector<double> errors(work_.size());
     team_.together([&](world& w) {
       const int rank = w.rank();
       cudaStream_t stream = team_.stream_of(rank);
       errors[static_cast<std::size_t>(rank)] =
-          at(rank).error_of(one.number, stream, [&] { one.it.launch(times, rank, stream); });
+          at(rank).error_of(c.number, stream, [&] { c.it.launch(times, rank, stream); });
       w.check();
     });
-    double& known = figures[one.figure].error;
+    double& known = figures[c.figure].error;
     known = std::max(known, *std::max_element(errors.begin(), errors.end()));
   }
 }

@@ -48,12 +48,12 @@ class overlap_measurement {
   };
 
   [[nodiscard]] overlap_work& at(int rank) { return *work_[static_cast<std::size_t>(rank)]; }
-  void plan_all(std::vector<pattern_figure>& figures, std::vector<pattern_case>& all);
-  void plan_one(std::vector<pattern_figure>& figures, std::vector<pattern_case>& all, pattern how,
+  void plan_all(std::vector<pattern_figure>& figures, std::vector<pattern_case>& cases);
+  void plan_one(std::vector<pattern_figure>& figures, std::vector<pattern_case>& cases, pattern how,
                 std::int64_t rows);
   [[nodiscard]] int plan(pattern_figure& figure, pattern how, std::int64_t rows);
-  void plan_parts(std::vector<pattern_figure>& figures, std::vector<pattern_case>& all);
-  void verify(std::vector<pattern_figure>& figures, const std::vector<pattern_case>& all,
+  void plan_parts(std::vector<pattern_figure>& figures, std::vector<pattern_case>& cases);
+  void verify(std::vector<pattern_figure>& figures, const std::vector<pattern_case>& cases,
               int times);
 
   gpu_team& team_;

@@ -33,11 +33,11 @@ int overlap_work::plan(pattern how, std::int64_t capacity) {
   options.how = how;
   gemm_problem planned_for = problem_;
   if (capacity > 0) planned_for.m = capacity;
-  planned made{entry_.make(*world_, planned_for, options), {}};
-  made.c = made.op->result();
-  made.c.rows = problem_.m;
-  if (made.c.data == nullptr) made.c = operands_.c();
-  ops_.push_back(std::move(made));
+  planned op{entry_.make(*world_, planned_for, options), {}};
+  op.c = op.op->result();
+  op.c.rows = problem_.m;
+  if (op.c.data == nullptr) op.c = operands_.c();
+  ops_.push_back(std::move(op));
   return static_cast<int>(ops_.size()) - 1;
 }
 
@@ -68,9 +68,9 @@ void overlap_work::plan_reduction() {
   const bool everywhere = entry_.sums_to == reduce_target::everywhere;
   const dtype type = partials_type(problem_);
   const std::int64_t own = (everywhere ? problem_.m : rows.full()) * problem_.n;
-  const std::int64_t all = everywhere ? own : own * rows.parts;
+  const std::int64_t row_count = everywhere ? own : own * rows.parts;
   const auto size = static_cast<std::int64_t>(size_of(type));
-  sent_ = bulk::scratch(memory_for(all * size));
+  sent_ = bulk::scratch(memory_for(row_count * size));
   received_ = bulk::scratch(memory_for(own * size));
   ranks_ = bulk::communicator_of(*world_);
   transfer_ = [this, everywhere, own, type](stream_ref stream) {
@@ -96,8 +96,8 @@ void overlap_work::plan_gather() {
 }
 
 void overlap_work::run(int number, int i, stream_ref stream) const {
-  const planned& one = ops_[static_cast<std::size_t>(number)];
-  one.op->run(operands_.a(), operands_.weights(i), one.c, stream);
+  const planned& p = ops_[static_cast<std::size_t>(number)];
+  p.op->run(operands_.a(), operands_.weights(i), p.c, stream);
 }
 void overlap_work::run_own_gemm(int i, stream_ref stream) const {
   if (own_gemm_)
@@ -111,12 +111,12 @@ void overlap_work::run_transfer(stream_ref stream) const { transfer_(stream); }
 
 double overlap_work::error_of(int number, stream_ref stream,
                               const std::function<void()>& launch) const {
-  const planned& one = ops_[static_cast<std::size_t>(number)];
-  gpu::fill_nan(one.c.data, one.c.span_bytes(), stream);
+  const planned& p = ops_[static_cast<std::size_t>(number)];
+  gpu::fill_nan(p.c.data, p.c.span_bytes(), stream);
   wait_for(stream, "poisoning the result failed");
   world_->barrier();
   launch();
-  return right_->error_of(as_const(one.c), stream);
+  return right_->error_of(as_const(p.c), stream);
 }
 
 pattern overlap_work::pattern_of(int number) const {

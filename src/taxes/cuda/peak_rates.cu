@@ -34,9 +34,9 @@ __global__ void read_all(const uint4* from, std::size_t count, std::uint32_t* ne
 }
 
 std::vector<int> everybody(const gpu_team& team) {
-  std::vector<int> all;
-  for (int rank = 0; rank < team.size(); ++rank) all.push_back(rank);
-  return all;
+  std::vector<int> total;
+  for (int rank = 0; rank < team.size(); ++rank) total.push_back(rank);
+  return total;
 }
 
 spread seconds_of(gpu_team& team, const std::function<void(int, cudaStream_t)>& launch) {

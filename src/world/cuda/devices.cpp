@@ -58,56 +58,56 @@ peer_facts between(int device, int other) {
   return f;
 }
 
-void look(device_survey& found) {
+void look(device_survey& survey) {
   const int count = visible_devices();
   std::vector<std::string> buses;
   for (int device = 0; device < count; ++device) {
-    found.devices.push_back(facts_of(device));
-    buses.push_back(found.devices.back().bus);
-    found.peers.emplace_back();
+    survey.devices.push_back(facts_of(device));
+    buses.push_back(survey.devices.back().bus);
+    survey.peers.emplace_back();
     for (int other = 0; other < count; ++other)
-      found.peers.back().push_back(between(device, other));
+      survey.peers.back().push_back(between(device, other));
   }
   const gpu::management_facts more = gpu::ask_management(buses);
-  for (std::size_t i = 0; i < buses.size(); ++i) found.devices[i].links = more.links[i];
+  for (std::size_t i = 0; i < buses.size(); ++i) survey.devices[i].links = more.links[i];
   int driver = 0;
   int runtime = 0;
   gpu::require(cudaDriverGetVersion(&driver), "the driver's version");
   gpu::require(cudaRuntimeGetVersion(&runtime), "the runtime's version");
-  found.driver =
+  survey.driver =
       fmt::format("{}for {}", more.driver.empty() ? "" : more.driver + ", ", cuda_version(driver));
-  found.runtime = cuda_version(runtime);
+  survey.runtime = cuda_version(runtime);
 }
 
 // Whether a world of all these devices can be made and can run our kernels.
-bool measurable(const device_survey& found) {
-  bool all = found.devices.size() > 1;
-  for (std::size_t i = 0; i < found.devices.size(); ++i) {
-    const device_facts& d = found.devices[i];
-    all = all && d.major == 9 && d.minor == 0 && d.virtual_memory;
-    for (std::size_t other = 0; other < found.devices.size(); ++other)
-      all = all && (other == i || found.peers[i][other].access);
+bool measurable(const device_survey& survey) {
+  bool complete = survey.devices.size() > 1;
+  for (std::size_t i = 0; i < survey.devices.size(); ++i) {
+    const device_facts& d = survey.devices[i];
+    complete = complete && d.major == 9 && d.minor == 0 && d.virtual_memory;
+    for (std::size_t other = 0; other < survey.devices.size(); ++other)
+      complete = complete && (other == i || survey.peers[i][other].access);
   }
-  return all;
+  return complete;
 }
 
 }  // namespace
 
 device_survey survey_devices(bool measure) {
-  device_survey found;
+  device_survey survey;
   try {
-    look(found);
+    look(survey);
   } catch (const error& e) {
-    found.problem = e.what();
-    return found;
+    survey.problem = e.what();
+    return survey;
   }
-  if (!measure || !measurable(found)) return found;
+  if (!measure || !measurable(survey)) return survey;
   try {
-    gpu::measure_links(found.peers);
+    gpu::measure_links(survey.peers);
   } catch (const error& e) {
-    found.measuring_problem = e.what();
+    survey.measuring_problem = e.what();
   }
-  return found;
+  return survey;
 }
 
 }  // namespace untax

@@ -12,9 +12,9 @@ class energy_meter::driver {
  public:
   driver() {
     std::array<char, 32> bus{};
-    int here = 0;
-    if (cudaGetDevice(&here) != cudaSuccess ||
-        cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), here) != cudaSuccess) {
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device) != cudaSuccess) {
       cudaGetLastError();
       return;
     }
@@ -25,9 +25,9 @@ class energy_meter::driver {
   template <class Value>
   [[nodiscard]] std::optional<double> ask(const char* function) const {
     auto* const call = nvml_.find<int(nvml_library::device, Value*)>(function);
-    Value found = 0;
-    if (device_ == nullptr || call == nullptr || call(device_, &found) != 0) return std::nullopt;
-    return 1e-3 * static_cast<double>(found);
+    Value value = 0;
+    if (device_ == nullptr || call == nullptr || call(device_, &value) != 0) return std::nullopt;
+    return 1e-3 * static_cast<double>(value);
   }
 
  private:

@@ -35,9 +35,9 @@ class nvml_library {
   /// The GPU at a PCI bus address; null if there is none.
   [[nodiscard]] device at(const char* bus) const {
     auto* const by_bus = find<int(const char*, device*)>("nvmlDeviceGetHandleByPciBusId_v2");
-    device found = nullptr;
-    if (!works() || by_bus == nullptr || by_bus(bus, &found) != 0) return nullptr;
-    return found;
+    device handle = nullptr;
+    if (!works() || by_bus == nullptr || by_bus(bus, &handle) != 0) return nullptr;
+    return handle;
   }
 
  private:

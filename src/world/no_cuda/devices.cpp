@@ -32,13 +32,13 @@ std::string compiler_for_gpus() {
 }  // namespace
 
 device_survey survey_devices(bool /*measure*/) {
-  device_survey found;
-  found.problem = "this untax was built without CUDA";
+  device_survey survey;
+  survey.problem = "this untax was built without CUDA";
   if (const std::string nvcc = compiler_for_gpus(); !nvcc.empty()) {
-    found.problem +=
+    survey.problem +=
         fmt::format(", and nvcc is here ({}): the preset cuda builds it for GPUs", nvcc);
   }
-  return found;
+  return survey;
 }
 
 }  // namespace untax
