@@ -9,8 +9,8 @@
 #include <untax/core/memory_kind.hpp>
 
 #include "bench_suites.hpp"
+#include "files.hpp"
 #include "names.hpp"
-#include "output_paths.hpp"
 #include "trace.hpp"
 #include "verbs.hpp"
 

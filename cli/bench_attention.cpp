@@ -1,4 +1,4 @@
-#include "bench_attention.hpp"
+#include "bench_reports.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "bench_collectives.hpp"
+#include "bench_reports.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "bench_flash_attention.hpp"
+#include "bench_reports.hpp"
 
 #include <algorithm>
 

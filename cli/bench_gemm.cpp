@@ -1,4 +1,4 @@
-#include "bench_gemm.hpp"
+#include "bench_reports.hpp"
 
 #include <algorithm>
 #include <iterator>

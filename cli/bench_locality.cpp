@@ -1,4 +1,4 @@
-#include "bench_locality.hpp"
+#include "bench_reports.hpp"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "bench_norm.hpp"
+#include "bench_reports.hpp"
 
 #include <fmt/format.h>
 

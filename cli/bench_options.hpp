@@ -6,11 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench_attention.hpp"
-#include "bench_gemm.hpp"
-#include "bench_norm.hpp"
-#include "bench_overlap.hpp"
-#include "bench_tune.hpp"
+#include "bench_reports.hpp"
 #include "spmv.hpp"
 
 namespace untax::cli {

@@ -1,4 +1,4 @@
-#include "bench_overlap.hpp"
+#include "bench_reports.hpp"
 
 #include <algorithm>
 #include <limits>

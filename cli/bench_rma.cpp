@@ -1,4 +1,4 @@
-#include "bench_rma.hpp"
+#include "bench_reports.hpp"
 
 #include <fmt/format.h>
 

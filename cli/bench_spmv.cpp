@@ -20,7 +20,6 @@
 #include <untax/sparse/stencil.hpp>
 
 #include "arguments.hpp"
-#include "bench/suites/gpu_spmv.hpp"
 #include "bench/suites/spmv.hpp"
 #include "bench_options.hpp"
 #include "files.hpp"

@@ -1,12 +1,7 @@
 #include "bench_suites.hpp"
 
 #include "arguments.hpp"
-#include "bench_collectives.hpp"
-#include "bench_flash_attention.hpp"
-#include "bench_host.hpp"
-#include "bench_locality.hpp"
-#include "bench_rma.hpp"
-#include "bench_shared.hpp"
+#include "bench_reports.hpp"
 #include "trace.hpp"
 
 namespace untax::cli {

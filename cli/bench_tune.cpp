@@ -1,4 +1,4 @@
-#include "bench_tune.hpp"
+#include "bench_reports.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -18,10 +18,10 @@
 #include <untax/world/placement.hpp>
 
 #include "arguments.hpp"
+#include "files.hpp"
 #include "names.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
-#include "shipped_files.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {

@@ -24,7 +24,6 @@
 #include "files.hpp"
 #include "names.hpp"
 #include "output.hpp"
-#include "output_paths.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 

@@ -13,12 +13,9 @@
 #include "arguments.hpp"
 #include "bench/suites/own_machine.hpp"
 #include "files.hpp"
-#include "machine_files.hpp"
 #include "machine_report.hpp"
 #include "ops/timing/judgement.hpp"
 #include "output.hpp"
-#include "output_paths.hpp"
-#include "shipped_files.hpp"
 #include "terminal.hpp"
 #include "verbs.hpp"
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "engines/timing/machine.hpp"
+#include "ops/timing/calibration.hpp"
 #include "ops/timing/judgement.hpp"
 
 namespace untax::cli {
@@ -15,5 +16,12 @@ namespace untax::cli {
                                   bool utf8);
 [[nodiscard]] std::string markdown_of(const judgement& verdict, const timing::machine& m);
 [[nodiscard]] std::string json_of(const judgement& verdict, const timing::machine& m);
+
+/// The calibration that a machine names, which lies beside its file; an empty one if it names none.
+[[nodiscard]] calibration calibration_of(const timing::machine& m, const std::string& file);
+
+/// "predicted for 8 x H200 by untax's timing engine, whose mean error on measurements is 12.0
+/// %, and more for single figures (docs/timing.md)".
+[[nodiscard]] std::string prediction_text(const timing::machine& m, const std::string& file);
 
 }  // namespace untax::cli

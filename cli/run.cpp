@@ -9,9 +9,8 @@
 #include <untax/core/error.hpp>
 
 #include "arguments.hpp"
+#include "files.hpp"
 #include "names.hpp"
-#include "output_paths.hpp"
-#include "run_help.hpp"
 #include "run_operator.hpp"
 #include "run_request.hpp"
 #include "spmv.hpp"

@@ -1,4 +1,4 @@
-#include "run_help.hpp"
+#include "run_request.hpp"
 
 #include <fmt/format.h>
 

@@ -50,4 +50,7 @@ struct run_report {
 /// Prints the report, and writes its JSON if that was asked for.
 void present(const run_report& report);
 
+/// The footer of `untax run --help`: operators, patterns, examples.
+[[nodiscard]] std::string run_footer();
+
 }  // namespace untax::cli

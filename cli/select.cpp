@@ -19,7 +19,6 @@
 #include "names.hpp"
 #include "option_use.hpp"
 #include "output.hpp"
-#include "output_paths.hpp"
 #include "src/core/text_file.hpp"
 #include "verbs.hpp"
 

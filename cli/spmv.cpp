@@ -20,7 +20,6 @@
 #include "files.hpp"
 #include "names.hpp"
 #include "output.hpp"
-#include "output_paths.hpp"
 #include "src/core/text_file.hpp"
 #include "terminal.hpp"
 

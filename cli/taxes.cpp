@@ -1,5 +1,4 @@
-#include "taxes.hpp"
-#include "shipped_files.hpp"
+#include "verbs.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -23,10 +22,9 @@
 #include "arguments.hpp"
 #include "files.hpp"
 #include "output.hpp"
-#include "output_paths.hpp"
 #include "png.hpp"
 #include "src/core/text_file.hpp"
-#include "src/taxes/predicted_backend.hpp"
+#include "src/taxes/backends.hpp"
 #include "taxes_predicted.hpp"
 #include "taxes_request.hpp"
 #include "terminal.hpp"

@@ -10,8 +10,8 @@
 #include <untax/taxes/text_table.hpp>
 
 #include "cell_text.hpp"
-#include "machine_files.hpp"
-#include "src/taxes/predicted_backend.hpp"
+#include "machine_report.hpp"
+#include "src/taxes/backends.hpp"
 
 namespace untax::cli {
 namespace {}  // namespace

@@ -1,5 +1,5 @@
 #include "taxes_request.hpp"
-#include "shipped_files.hpp"
+#include "files.hpp"
 
 #include <initializer_list>
 

@@ -20,7 +20,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   if(same)
     string(REGEX REPLACE "^[0-9a-f]+ " "" hash "${same}")
   endif()
-  file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[#include "ops/choice/kernel_sources.hpp"
+  file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[#include "ops/choice/measured_on.hpp"
 
 namespace untax {
 

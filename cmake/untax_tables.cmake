@@ -10,7 +10,7 @@ foreach(table IN LISTS tables)
   string(REPLACE "\n" ")line\",\nR\"line(" text "${text}")
   string(APPEND texts "{\"${name}\", joined({\nR\"line(${text})line\"})},\n")
 endforeach()
-file(CONFIGURE OUTPUT ${UNTAX_TABLES_SOURCE} @ONLY CONTENT [[#include "ops/choice/built_in.hpp"
+file(CONFIGURE OUTPUT ${UNTAX_TABLES_SOURCE} @ONLY CONTENT [[#include "ops/choice/table.hpp"
 
 namespace untax {
 

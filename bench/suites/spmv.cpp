@@ -10,7 +10,6 @@
 #include <untax/core/error.hpp>
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/gpu_spmv.hpp"
 #include "bench/suites/seconds_of.hpp"
 #include "src/core/json.hpp"
 

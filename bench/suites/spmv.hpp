@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,5 +69,14 @@ struct spmv_options {
 
 /// The known (rows, cols, nnz) or gathered (row_*) value of this name. Throws `invalid_argument`.
 [[nodiscard]] double feature_of(const sparse::row_profile& profile, std::string_view name);
+
+/// Measures the kernels of `options` on the current GPU, to which it copies the matrix and x.
+/// Throws `unsupported` if there is none.
+template <class Value, class Offset>
+void measure_on_gpu(const sparse::csr<Value, Offset>& matrix, std::span<const Value> x,
+                    const spmv_options& options, spmv_figures& to);
+
+/// The bytes per second that the GPU reads from its memory. Throws `unsupported` without a GPU.
+[[nodiscard]] double gpu_memory_rate();
 
 }  // namespace untax::bench

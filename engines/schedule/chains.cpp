@@ -1,4 +1,4 @@
-#include "engines/schedule/chains.hpp"
+#include "engines/schedule/step_checks.hpp"
 
 #include <fmt/format.h>
 

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "engines/schedule/chains.hpp"
 #include "engines/schedule/execution.hpp"
 #include "engines/schedule/problems.hpp"
-#include "engines/schedule/rectangles.hpp"
 #include "engines/schedule/signals.hpp"
+#include "engines/schedule/step_checks.hpp"
 
 namespace untax::schedule {
 namespace {

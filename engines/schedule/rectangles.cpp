@@ -1,4 +1,4 @@
-#include "engines/schedule/rectangles.hpp"
+#include "engines/schedule/step_checks.hpp"
 
 #include <fmt/format.h>
 

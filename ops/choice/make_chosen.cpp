@@ -12,7 +12,7 @@
 #include <untax/core/error.hpp>
 
 #include "ops/choice/choose.hpp"
-#include "ops/choice/kernel_sources.hpp"
+#include "ops/choice/measured_on.hpp"
 #include "ops/choice/row_times.hpp"
 
 namespace untax {

@@ -7,8 +7,8 @@
 
 #include "engines/bulk/slab_gather.hpp"
 
-#include "ops/choice/device_name.hpp"
 #include "ops/choice/gemm_timer.hpp"
+#include "ops/choice/measured_on.hpp"
 #include "ops/common/planning.hpp"
 #include "ops/common/row_table.hpp"
 

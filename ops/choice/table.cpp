@@ -60,4 +60,19 @@ std::string tuning_table::text() const {
   return fmt::format("the table of {} ({}, commit {})", device, date.substr(0, 10), commit);
 }
 
+std::string joined(std::initializer_list<const char*> lines) {
+  std::string text;
+  for (const char* line : lines) text.append(line).append("\n");
+  return text;
+}
+
+const std::vector<tuning_table>& built_in_tables() {
+  static const std::vector<tuning_table> tables = [] {
+    std::vector<tuning_table> parsed;
+    for (const auto& [name, text] : built_in_texts()) parsed.push_back(parse_table(text, name));
+    return parsed;
+  }();
+  return tables;
+}
+
 }  // namespace untax

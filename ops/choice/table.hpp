@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -93,5 +94,16 @@ struct tuning_table {
 
 /// The tables that are compiled in, from ops/choice/tables/*.json.
 [[nodiscard]] const std::vector<tuning_table>& built_in_tables();
+
+struct named_text {
+  std::string name;
+  std::string text;
+};
+
+/// The files in ops/choice/tables; a source that is generated from them defines it.
+[[nodiscard]] std::vector<named_text> built_in_texts();
+
+/// Lines as one text: a literal alone has a limit of length.
+[[nodiscard]] std::string joined(std::initializer_list<const char*> lines);
 
 }  // namespace untax

@@ -1,4 +1,4 @@
-#include "ops/collectives_common/device_choice.hpp"
+#include "ops/collectives_common/planning.hpp"
 
 #include <algorithm>
 

@@ -9,7 +9,6 @@
 #include <untax/core/error.hpp>
 #include <untax/flow/control_block.hpp>
 
-#include "ops/collectives_common/device_choice.hpp"
 #include "ops/common/memory_need.hpp"
 
 namespace untax {

@@ -50,4 +50,9 @@ struct planned_collective {
 /// Throws `invalid_argument` unless 0 <= count < 2^48.
 void require_count(std::string_view name, int rank, std::string_view what, std::int64_t count);
 
+/// The best options on GPUs: fills in all that was left open, by the bytes to send and by the
+/// number of ranks, `sharing` of which share a GPU. All ranks get the same.
+[[nodiscard]] collective_options device_choice(int world, const collective_need& need,
+                                               const collective_options& asked, int sharing);
+
 }  // namespace untax

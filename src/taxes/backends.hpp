@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include "ops/common/workload.hpp"
 #include "ops/flash_decode/workload.hpp"
+#include "ops/timing/predictor.hpp"
 
 namespace untax {
 
@@ -48,5 +50,13 @@ inline constexpr std::size_t host_gemm_heaps = 9;
 [[nodiscard]] std::string step_of(pattern how);
 /// Adds a time to the row. If a step has several times, the one with the least median stays.
 void add_step(tax_row& row, const std::string& id, const std::string& ran, const spread& time);
+
+/// A backend that predicts times on the GPUs of a machine: by `repeats` simulations of each step,
+/// in which the ranks begin at different times. Throws `unsupported` if the machine has fewer GPUs
+/// than ranks.
+[[nodiscard]] std::unique_ptr<tax_backend> make_predicted_backend(const timing::machine& m,
+                                                                  const calibration& known,
+                                                                  int ranks, int repeats,
+                                                                  std::function<void()> progress);
 
 }  // namespace untax

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "model_family.hpp"
-#include "model_layout.hpp"
 #include "src/core/config_reader.hpp"
 #include "src/core/text_file.hpp"
 

@@ -1,4 +1,4 @@
-#include "model_layout.hpp"
+#include "model_family.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "src/taxes/predicted_backend.hpp"
+#include "src/taxes/backends.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,6 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/common/registry.hpp"
-#include "src/taxes/backends.hpp"
 #include "src/taxes/gpu_refusal.hpp"
 
 namespace untax {

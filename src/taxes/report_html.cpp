@@ -7,9 +7,7 @@
 
 #include <untax/taxes/verdict.hpp>
 
-#include "html_text.hpp"
-#include "report_style.hpp"
-#include "report_timeline.hpp"
+#include "report_page.hpp"
 #include "time_text.hpp"
 #include "waterfall.hpp"
 

@@ -6,7 +6,6 @@
 #include <untax/taxes/report.hpp>
 #include <untax/taxes/text_table.hpp>
 
-#include "html_text.hpp"
 #include "time_text.hpp"
 #include "waterfall.hpp"
 

@@ -1,4 +1,4 @@
-#include "report_style.hpp"
+#include "report_page.hpp"
 
 namespace untax {
 

@@ -1,11 +1,10 @@
-#include "report_timeline.hpp"
+#include "report_page.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "html_text.hpp"
 #include "time_text.hpp"
 
 namespace untax {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace untax {
 
@@ -25,5 +26,20 @@ struct time_unit {
 
 /// 0.1234 as "12.3"; what rounds to nothing has no sign.
 [[nodiscard]] std::string in_percent(double share);
+
+/// `text` as HTML shows it, inside an element or a quoted attribute.
+[[nodiscard]] std::string escaped(std::string_view text);
+
+/// A time with a true minus sign, which lines up with the digits; without its unit.
+[[nodiscard]] std::string figure(double seconds, const time_unit& unit);
+
+/// The same with its unit, kept on one line.
+[[nodiscard]] std::string figure_with_unit(double seconds, const time_unit& unit);
+
+/// 0.123 as "12.3 %".
+[[nodiscard]] std::string percent(double share);
+
+/// "bound" as "Bound".
+[[nodiscard]] std::string capitalised(std::string_view text);
 
 }  // namespace untax

@@ -15,7 +15,6 @@
 
 #include "json_format.hpp"
 #include "match.hpp"
-#include "wait_parts.hpp"
 
 namespace untax {
 namespace {

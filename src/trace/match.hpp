@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -50,5 +51,20 @@ class signal_index {
   const trace_record* record_;
   std::unordered_map<key, span_place, hash> places_;
 };
+
+/// The parts of a wait, in nanoseconds: until the peer signalled, and from then on.
+struct wait_parts {
+  std::uint64_t late = 0;
+  std::uint64_t in_flight = 0;
+  bool matched = false;
+};
+
+[[nodiscard]] inline wait_parts parts_of(const signal_index& signals, const traced_operator& op,
+                                         const trace_span& wait) {
+  const auto result = signals.signal_of(op, wait);
+  if (!result) return {wait.end - wait.begin, 0, false};
+  const std::uint64_t signalled = std::clamp(signals.at(*result).begin, wait.begin, wait.end);
+  return {signalled - wait.begin, wait.end - signalled, true};
+}
 
 }  // namespace untax

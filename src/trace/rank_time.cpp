@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "wait_parts.hpp"
+#include "match.hpp"
 
 namespace untax {
 namespace {

@@ -5,9 +5,9 @@
 #include <untax/world/placement.hpp>
 #include <untax/world/world.hpp>
 
-#include "automatic_memory.hpp"
 #include "bootstrap.hpp"
 #include "member.hpp"
+#include "own_share.hpp"
 #include "process_liveness.hpp"
 
 namespace untax {

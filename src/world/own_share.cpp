@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/error.hpp>
 #include <untax/flow/control.hpp>
+
+#include "src/symmetric/device_memory.hpp"
 
 namespace untax {
 
@@ -33,6 +36,19 @@ own_share own_share::make(const placement& p, const settings& s) {
     mine.trouble.emplace(e.code(), text.starts_with(prefix) ? e.what() : prefix + e.what());
   }
   return mine;
+}
+
+int found_devices() {
+  try {
+    return visible_devices();
+  } catch (const error&) {
+    return 0;
+  }
+}
+
+memory_kind memory_for(int ranks, int devices, bool chosen) noexcept {
+  const bool one_each = devices >= ranks || (chosen && devices == 1);
+  return one_each ? memory_kind::cuda : memory_kind::host;
 }
 
 }  // namespace untax

@@ -8,9 +8,9 @@
 
 #include <untax/core/error.hpp>
 
-#include "bench/choosers/async_tp.hpp"
 #include "bench/choosers/lessons.hpp"
 #include "bench/choosers/study.hpp"
+#include "bench/choosers/ways.hpp"
 #include "sample.hpp"
 #include "src/core/text_file.hpp"
 

@@ -19,7 +19,7 @@
 #include <untax/world/launch.hpp>
 
 #include "ops/choice/choose.hpp"
-#include "ops/choice/kernel_sources.hpp"
+#include "ops/choice/measured_on.hpp"
 #include "ops/choice/row_times.hpp"
 #include "ops/common/row_table.hpp"
 #include "sample.hpp"

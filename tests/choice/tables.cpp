@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "ops/choice/kernel_sources.hpp"
+#include "ops/choice/measured_on.hpp"
 #include "sample.hpp"
 #include "tests/errors.hpp"
 #include "tests/temporary_file.hpp"

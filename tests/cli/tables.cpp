@@ -10,14 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/bench_attention.hpp"
-#include "cli/bench_collectives.hpp"
-#include "cli/bench_gemm.hpp"
-#include "cli/bench_host.hpp"
-#include "cli/bench_overlap.hpp"
-#include "cli/bench_rma.hpp"
-#include "cli/bench_shared.hpp"
-#include "cli/bench_tune.hpp"
+#include "cli/bench_reports.hpp"
 #include "cli/check_gpu.hpp"
 #include "cli/doctor.hpp"
 #include "cli/pattern_table.hpp"

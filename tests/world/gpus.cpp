@@ -5,7 +5,7 @@
 #include <untax/world/devices.hpp>
 #include <untax/world/launch.hpp>
 
-#include "src/world/automatic_memory.hpp"
+#include "src/world/own_share.hpp"
 #include "src/world/settings.hpp"
 #include "support.hpp"
 

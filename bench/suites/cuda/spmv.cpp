@@ -9,7 +9,7 @@
 #include <untax/sparse/device_spmv.hpp>
 #include <untax/taxes/timing.hpp>
 
-#include "bench/suites/gpu_spmv.hpp"
+#include "bench/suites/spmv.hpp"
 #include "engines/gpu/sparse/device_array.hpp"
 #include "src/sparse/instantiate.hpp"
 #include "src/symmetric/cuda/graph.hpp"

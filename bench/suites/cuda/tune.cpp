@@ -16,7 +16,7 @@
 #include <untax/core/version.hpp>
 #include <untax/world/devices.hpp>
 
-#include "ops/choice/kernel_sources.hpp"
+#include "ops/choice/measured_on.hpp"
 #include "ops/common/registry.hpp"
 #include "ops/common/workload.hpp"
 #include "src/taxes/cuda/overlap_measurement.hpp"

@@ -1,4 +1,4 @@
-#include "ops/choice/device_name.hpp"
+#include "ops/choice/measured_on.hpp"
 
 #include <cuda_runtime_api.h>
 

@@ -7,7 +7,6 @@
 #include <untax/core/error.hpp>
 
 #include "links.hpp"
-#include "probe.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/device_memory.hpp"
 

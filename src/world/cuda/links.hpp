@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <untax/world/devices.hpp>
+
 namespace untax::gpu {
 
 /// Facts from NVIDIA's management library, if it is installed.
@@ -13,5 +15,9 @@ struct management_facts {
 
 /// `buses` are the PCI addresses of the devices.
 [[nodiscard]] management_facts ask_management(const std::vector<std::string>& buses);
+
+/// Measures the rates and signal times between all GPUs, which have to reach each other. Throws
+/// `untax::error`.
+void measure_links(std::vector<std::vector<peer_facts>>& peers);
 
 }  // namespace untax::gpu

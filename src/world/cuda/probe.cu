@@ -1,4 +1,4 @@
-#include "probe.hpp"
+#include "links.hpp"
 
 #include <cuda_runtime.h>
 

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <untax/taxes/report.hpp>
 
 namespace untax {
+
+/// The style sheet of the HTML report: light and dark, wide and narrow, screen and paper.
+extern const std::string_view report_style;
 
 /// One run of E1 and one of E4 of an operation, one below the other on the same scale, as HTML:
 /// ranks are rows, and signals are arrows that show when their wait is pointed at. Zooming takes no

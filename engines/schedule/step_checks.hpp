@@ -13,4 +13,8 @@ namespace untax::schedule {
 /// what was put there.
 void check_chains(std::span<const rank_plan> plans, problem_list& problems);
 
+/// Checks that every rectangle of every step lies inside its matrix or private tile, that a and b
+/// are this rank's own (`reduce` may read a of others), and that no step writes them.
+void check_rectangles(std::span<const rank_plan> plans, problem_list& problems);
+
 }  // namespace untax::schedule
