@@ -100,7 +100,7 @@ def told(memory):
         raise
     finally:
         world.close()
-    raise SystemExit("a wait in vain ended well")
+    raise SystemExit("a wait without a signal ended without an error")
 
 
 class Mover:

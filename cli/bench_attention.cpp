@@ -98,8 +98,9 @@ int run_attention(const bench_options& options) {
   if (options.problems > 0 &&
       !(request.heads.empty() && request.batches.empty() && request.keys.empty())) {
     throw error(errc::invalid_argument,
-                "--problems draws heads, batch and keys; --heads, --batch and --keys say which "
-                "there are");
+                "--problems draws heads, batch and keys, and --heads, --batch and --keys set them; "
+                "leave one "
+                "or the others out");
   }
   bench::attention_suite_options suite;
   suite.ranks = options.ranks();

@@ -143,7 +143,8 @@ int run_gemm_bench(const bench_options& options) {
   const gemm_bench_request& request = options.gemm;
   const bool traced = !options.trace.empty();
   if (options.problems > 0 && !options.sizes.empty())
-    throw error(errc::invalid_argument, "--problems draws rows of A; --size says which there are");
+    throw error(errc::invalid_argument,
+                "--problems draws rows of A, and --size sets them; leave one of them out");
   if (traced && (request.every_plan || request.rasters || request.invariant))
     throw error(
         errc::invalid_argument,

@@ -115,8 +115,8 @@ bench::overlap_options options_of(const std::string& operator_name, const bench_
   if (asked.problems > 0) {
     if (!request.m.empty() || request.n != 0 || request.k != 0) {
       throw error(errc::invalid_argument,
-                  "--problems draws rows for the weights of the suite; -m, -n and -k say which "
-                  "there are");
+                  "--problems draws rows for the weights of the suite, and -m, -n and -k set them; "
+                  "leave one or the others out");
     }
     options.problems =
         random_overlap_problems(operator_name, options.shapes, asked.problems, asked.seed);

@@ -93,7 +93,8 @@ std::string png_of(const std::string& svg) {
   const owned picture(use.read_svg(bytes, svg.size(), nullptr), use.forget_svg);
   rectangle whole{};
   if (picture == nullptr || use.size_of(picture.get(), &whole.width, &whole.height) == 0)
-    throw error(errc::invalid_argument, "a PNG takes an SVG of a known size, and this is none");
+    throw error(errc::invalid_argument,
+                "the text is no SVG of a known size, which a PNG is made of");
   whole.width *= pixels_per_unit;
   whole.height *= pixels_per_unit;
   const owned surface(

@@ -52,7 +52,7 @@ TEST(all_reduce, keeps_the_order_of_ranks) {
   });
 }
 
-TEST(all_reduce, of_extremes_keeps_nan) {
+TEST(all_reduce, max_and_min_keep_nan) {
   run_threads(3, [](world& w) {
     for (const reduction how : {reduction::max, reduction::min}) {
       all_reduce op(w, {.count = 600, .type = dtype::f32, .how = how});
@@ -107,7 +107,7 @@ TEST(all_reduce, works_directly_in_place) {
   });
 }
 
-TEST(all_reduce, in_one_phase_direct_gives_every_rank_the_result) {
+TEST(all_reduce, direct_in_one_phase_gives_every_rank_the_result) {
   run_threads(3, [](world& w) {
     all_reduce op(w, {.count = 4003, .type = dtype::f32},
                   {.phases = 1, .workers = 2, .chunk_bytes = 64, .direct = true});

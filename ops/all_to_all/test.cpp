@@ -14,7 +14,7 @@ TEST(all_to_all, is_right_for_random_sizes_worlds_and_patterns) {
 
 TEST(all_to_all, is_right_for_many_chunks) { check_large_cases(all_to_all_entry()); }
 
-TEST(all_to_all, with_counts_moves_parts_of_these_sizes) {
+TEST(all_to_all, moves_parts_of_the_given_counts) {
   run_threads(3, [](world& w) {
     // Rank 1 sends nothing, rank 2 gets nothing.
     all_to_all op(w, {.type = dtype::f32, .counts = {1, 2, 0, 0, 0, 0, 3, 1, 0}},

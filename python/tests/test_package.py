@@ -33,7 +33,7 @@ def test_memory_is_shared_by_ranks_and_seen_by_numpy():
     untax.run_threads(2, body)
 
 
-def test_memory_of_what_is_closed_is_refused():
+def test_memory_of_closed_owners_is_refused():
     a = np.ones((4, 8), np.float32)
 
     def body(world):

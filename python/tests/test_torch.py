@@ -81,7 +81,7 @@ def test_llama_layer_is_right_both_ways():
     assert "fused_matmul_reduce_scatter: 2 calls, by untax, fused" in said
 
 
-def test_calls_that_are_known_read_the_tensors_of_now():
+def test_known_calls_read_the_tensors_of_each_call():
     import torch
 
     import untax
@@ -115,7 +115,7 @@ def test_calls_that_are_known_read_the_tensors_of_now():
     untax.run_threads(2, body)
 
 
-def test_known_calls_write_into_what_is_given_now():
+def test_known_calls_write_into_the_out_of_each_call():
     import torch
 
     import untax

@@ -12,7 +12,7 @@ FAMILIES = ["llama", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma3_tex
 @needs_transformers
 @pytest.mark.parametrize(("ranks", "checks"), [(2, [*FAMILIES, "biases", "frozen", "autocast", "compiled", "different_models", "tp_plan"]),
                                                (4, ["llama", "qwen3", "gemma3_text", "biases", "tp_plan"])])
-def test_models_are_those_of_one_process(ranks, checks, seed):
+def test_models_equal_those_of_one_process(ranks, checks, seed):
     """In processes that torchrun starts, over gloo."""
     said = torchrun(ranks, HERE / "torch_parallel.py", seed, *checks)
     for check in checks:

@@ -80,7 +80,7 @@ def test_every_operator_is_right(device, ranks, seed):
 
 
 @pytest.mark.parametrize(("device", "ranks"), places)
-def test_every_operator_fills_what_is_given(device, ranks, seed):
+def test_every_operator_writes_into_out(device, ranks, seed):
     def body(world, name, settle):
         for case in random_cases(seed, ranks, 1):
             tensors = placed(case, world, device)

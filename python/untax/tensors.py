@@ -51,7 +51,7 @@ class Tensors:
             return torch.frombuffer(buffer, dtype=dtype).view(shape)
         taken = torch.as_tensor(_Bytes(address, size, pin), device=f"cuda:{device}")
         if taken.data_ptr() != address:
-            raise Unsupported(f"torch copied memory of GPU {device} where it had to take it as it is")
+            raise Unsupported(f"torch copied memory of GPU {device}, which untax needs in place")
         return taken.view(dtype).view(shape)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: torch.dtype | None = None) -> torch.Tensor:

@@ -164,7 +164,7 @@ cells joined(const std::vector<cells>& parts, const std::vector<std::string>& la
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const cells& more = parts[i];
     if (labels.empty())
-      refuse_text(more.origin, "several tables are joined by \"labels\", and there are none");
+      refuse_text(more.origin, "several tables are joined by \"labels\", and the schema has none");
     const std::vector<std::size_t> its = columns_of(more, labels);
     std::map<std::string, std::size_t> row_of;
     for (std::size_t row = 0; row < more.rows.size(); ++row)

@@ -373,7 +373,7 @@ TEST(c_fields, of_all_structures_reach_the_library) {
   }
 }
 
-TEST(c_fields, that_are_zero_stand_for_defaults) {
+TEST(c_fields, of_zero_stand_for_defaults) {
   all_reduce_norm_problem norm{.epsilon = 7};
   const untax_all_reduce_norm_problem zero{};
   c::store_fields(spec<all_reduce_norm>.problem_fields, &zero, &norm);

@@ -185,7 +185,7 @@ TEST(tables, are_read_from_files) {
                {name, "cannot be opened"});
 }
 
-TEST(tables, the_ones_compiled_in_are_right) {
+TEST(tables, built_in_tables_are_right) {
   for (const tuning_table& table : untax::built_in_tables()) {
     EXPECT_FALSE(table.entries.empty()) << table.text();
     for (const auto& entry : table.entries) {

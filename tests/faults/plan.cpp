@@ -116,7 +116,7 @@ TEST(fault_plan, counts_the_sites_that_match) {
   EXPECT_EQ(c.uses, (std::vector<std::uint64_t>{1, 2, 3, 4, 6}));
 }
 
-TEST(fault_plan, repeats_at_once_or_after_the_next_on_the_same_counter) {
+TEST(fault_plan, repeats_a_signal_at_once_or_after_the_next_one_of_its_counter) {
   fault_plan at_once(fault::parse("duplicate:rank=1,nth=2"));
   counter c;
   for (const std::uint64_t u : {1, 2, 3}) c.signal(at_once, site(1, channel_verb::publish), use(u));

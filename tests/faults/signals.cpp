@@ -14,7 +14,7 @@ fault make(fault_kind kind, const fault_site& site, std::chrono::milliseconds du
   return f;
 }
 
-TEST(signals, a_dropped_one_is_harmless_or_named) {
+TEST(signals, a_dropped_signal_is_harmless_or_named) {
   std::atomic<int> failed = 0;
   for_sampled_sites("drop", 3, true, [&](const faulty_case& c, const fault_site& site) {
     failed += expect_right_or_named(c, fault::at(fault_kind::drop, site)).failed() ? 1 : 0;
@@ -22,26 +22,26 @@ TEST(signals, a_dropped_one_is_harmless_or_named) {
   EXPECT_GT(failed, 0) << "most signals are waited for";
 }
 
-TEST(signals, one_that_is_later_than_the_limit_is_harmless_or_named) {
+TEST(signals, a_signal_after_the_limit_is_harmless_or_named) {
   for_sampled_sites("delay beyond the limit", 1, true,
                     [](const faulty_case& c, const fault_site& site) {
                       expect_right_or_named(c, make(fault_kind::delay, site, short_limit * 2));
                     });
 }
 
-TEST(signals, a_delayed_one_changes_nothing) {
+TEST(signals, a_delayed_signal_changes_nothing) {
   for_sampled_sites("delay", 4, true, [](const faulty_case& c, const fault_site& site) {
     expect_right(c, make(fault_kind::delay, site, std::chrono::milliseconds(8)));
   });
 }
 
-TEST(signals, a_repeated_one_changes_nothing) {
+TEST(signals, a_repeated_signal_changes_nothing) {
   for_sampled_sites("duplicate", 15, true, [](const faulty_case& c, const fault_site& site) {
     expect_right(c, fault::at(fault_kind::duplicate, site));
   });
 }
 
-TEST(signals, an_old_one_that_comes_again_changes_nothing) {
+TEST(signals, an_old_signal_that_comes_again_changes_nothing) {
   for_sampled_sites("late duplicate", 15, true, [](const faulty_case& c, const fault_site& site) {
     expect_right(c, fault::at(fault_kind::late_duplicate, site));
   });

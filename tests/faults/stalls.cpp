@@ -23,13 +23,13 @@ fault stall_at(const fault_site& site, std::chrono::milliseconds duration) {
   return f;
 }
 
-TEST(stalls, a_short_one_changes_nothing) {
+TEST(stalls, a_short_stall_of_an_operator_changes_nothing) {
   for_sampled_sites("stall", 4, false, [](const faulty_case& c, const fault_site& site) {
     expect_right(c, stall_at(site, std::chrono::milliseconds(8)));
   });
 }
 
-TEST(stalls, one_beyond_the_limit_is_harmless_or_named) {
+TEST(stalls, a_stall_beyond_the_limit_is_harmless_or_named) {
   std::atomic<int> failed = 0;
   for_sampled_sites("stall beyond the limit", 1, false,
                     [&](const faulty_case& c, const fault_site& site) {

@@ -24,7 +24,7 @@ namespace {
 using namespace gpu_test;
 using untax::errc;
 
-TEST(gpu_streams, without_one_a_run_is_complete_when_it_returns) {
+TEST(gpu_streams, a_run_without_a_stream_is_complete_when_it_returns) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();
   untax::run_gpus(
@@ -43,7 +43,7 @@ TEST(gpu_streams, without_one_a_run_is_complete_when_it_returns) {
 
 /// Inputs that the default stream has still to write when a run begins. Where ranks share a GPU
 /// that stream is no place to run on.
-TEST(gpu_streams, runs_begin_behind_the_default_one) {
+TEST(gpu_streams, runs_begin_behind_the_default_stream) {
   NEEDS_GPUS(1);
   untax::run_gpus(
       gpus(),
@@ -80,7 +80,7 @@ TEST(gpu_streams, runs_begin_behind_the_default_one) {
       roomy_world());
 }
 
-TEST(gpu_streams, without_one_a_collective_is_complete_when_it_returns) {
+TEST(gpu_streams, a_collective_without_a_stream_is_complete_when_it_returns) {
   NEEDS_GPUS(2);
   untax::run_gpus(
       gpus(),
@@ -99,7 +99,7 @@ TEST(gpu_streams, without_one_a_collective_is_complete_when_it_returns) {
       roomy_world());
 }
 
-TEST(gpu_streams, collectives_begin_behind_the_default_one) {
+TEST(gpu_streams, collectives_begin_behind_the_default_stream) {
   NEEDS_GPUS(2);
   untax::run_gpus(
       gpus(),

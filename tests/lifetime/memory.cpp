@@ -48,7 +48,7 @@ TYPED_TEST(memory_of, an_operator_ends_with_it) {
   });
 }
 
-TYPED_TEST(memory_of, an_operator_goes_along_when_that_is_moved) {
+TYPED_TEST(memory_of, an_operator_moves_with_the_operator) {
   using use = sample<TypeParam>;
   for_all_patterns<TypeParam>([](world& w, pattern how) {
     auto first = use::make(w, how);

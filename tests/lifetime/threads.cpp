@@ -47,7 +47,7 @@ void await(const std::atomic<bool>& flag) {
   while (!flag && std::chrono::steady_clock::now() < end) std::this_thread::yield();
 }
 
-TYPED_TEST(threads_of, a_second_one_is_refused_during_a_run) {
+TYPED_TEST(threads_of, a_running_operator_are_refused) {
   using use = sample<TypeParam>;
   std::atomic<bool> refused = false;
   std::optional<error> refusal;

@@ -20,7 +20,7 @@ TYPED_TEST(coherence_model, a_counter_is_never_seen_to_fall) {
   EXPECT_TRUE(result.complete);
 }
 
-TYPED_TEST(coherence_model, not_even_by_a_late_signal) {
+TYPED_TEST(coherence_model, a_late_signal_lowers_no_counter) {
   const auto result = explore_all<late_signal<TypeParam>>();
   EXPECT_TRUE(result.ok) << result.failure;
   EXPECT_TRUE(result.complete);

@@ -49,7 +49,7 @@ TEST_P(sides, the_far_side_has_half_of_the_bytes_beyond_the_near_one) {
   EXPECT_NEAR(o.memory_bytes, 18 * megabyte, 0.3 * megabyte);
 }
 
-TEST_P(sides, are_one_cache_where_there_is_one) {
+TEST_P(sides, form_one_cache_on_devices_with_one_side) {
   device d = one_processor();
   d.cache.sides = 1;
   const outcome o = twice(d, 12, GetParam());

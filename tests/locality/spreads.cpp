@@ -19,7 +19,7 @@ assumptions short_runs() {
   return how;
 }
 
-TEST(spreads, are_those_of_seeds) {
+TEST(spreads, are_taken_over_seeds) {
   const device d = device_named("mi300x");
   const kernel k = kernel_named("attention", {{"heads", 64}, {"keys", 16384}});
   const outcome single = in_order(k, d, "naive block-first");

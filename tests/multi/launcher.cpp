@@ -109,7 +109,7 @@ TEST(launcher, names_the_first_failure) {
   }
 }
 
-TEST(launcher, has_words_for_every_end) {
+TEST(launcher, names_every_kind_of_end) {
   using untax::process_end;
   EXPECT_EQ((process_end{.rank = 3, .exit_code = 0}.text()), "rank 3 exited with code 0");
   EXPECT_EQ((process_end{.rank = 3, .exit_code = 1}.text()), "rank 3 exited with code 1");

@@ -118,7 +118,7 @@ const rank_body interrupted("an interrupt while children stop", [] {
   say("ENDED well");
 });
 
-TEST(launcher, hears_limits_and_signals_while_a_child_is_not_yet_the_program) {
+TEST(launcher, obeys_limits_and_signals_before_a_child_has_become_the_program) {
   expect_well(launch("children stop on their way", 1));
   expect_well(launch("an interrupt while children stop", 1));
 }

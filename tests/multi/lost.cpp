@@ -75,16 +75,16 @@ void expect_survivors_name_the_victim(const std::string& body, int ranks, const 
   EXPECT_EQ(belongings::now(), before);
 }
 
-TEST(lost, killed_in_a_barrier) {
+TEST(lost, a_rank_killed_in_a_barrier_is_named) {
   expect_survivors_name_the_victim("killed in barrier", 4, "world barrier");
 }
 
-TEST(lost, killed_in_wait_until) {
+TEST(lost, a_rank_killed_in_wait_until_is_named) {
   expect_survivors_name_the_victim("killed in wait_until", 4,
                                    "ring wait_until, room 7, needs 1, has 0");
 }
 
-TEST(lost, killed_many_times) {
+TEST(lost, a_rank_killed_many_times_is_named) {
   for (int round = 0; round < 5; ++round)
     expect_survivors_name_the_victim("killed in barrier", 3, "world barrier");
 }

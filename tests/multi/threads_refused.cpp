@@ -106,12 +106,12 @@ void expect_refusal(const outcome& o, int asked) {
   for (const auto& end : o.result.ends) EXPECT_EQ(end.exit_code, 1) << o.all(end.rank);
 }
 
-TEST(threads_refused, in_an_eager_launch_end_the_run_and_leave_nothing_behind) {
+TEST(threads_refused, end_an_eager_run_and_leave_nothing_behind) {
   expect_refusal(launch("few threads, eager", 1), 7);
   expect_refusal(launch("few threads, eager", 2), 7);
 }
 
-TEST(threads_refused, for_waiting_workers_end_the_construction_and_leave_nothing_behind) {
+TEST(threads_refused, end_the_construction_of_waiting_workers_and_leave_nothing_behind) {
   // The calling thread is a worker, too.
   expect_refusal(launch("few threads, graph", 1), 6);
   expect_refusal(launch("few threads, graph", 2), 6);
@@ -130,7 +130,7 @@ const rank_body world_of_threads("few threads, world", [] {
   }
 });
 
-TEST(threads_refused, for_a_world_of_threads_end_it) {
+TEST(threads_refused, end_a_world_of_threads) {
   expect_error(launch("few threads, world", 1), 0, errc::out_of_memory,
                {"a world of threads: 4 threads were asked for, and 2 could be started"});
 }

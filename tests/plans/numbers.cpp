@@ -68,7 +68,7 @@ void expect_words(const std::vector<int>& wanted) {
   EXPECT_EQ(words, wanted) << testing::internal::GetTypeName<T>();
 }
 
-TEST(plan_numbers, defaults_mean_nothing) {
+TEST(plan_numbers, defaults_have_no_effect) {
   expect_words<range>({});
   expect_words<gpu::row_span>({});
   expect_words<gpu::matrix_at>({});
@@ -205,7 +205,7 @@ TEST(plan_numbers, warps_that_send_are_the_fourth_of_the_first_blocks_or_all) {
   }
 }
 
-TEST(plan_numbers, as_many_turns_are_a_warps_as_its_first_thread_has_packets) {
+TEST(plan_numbers, a_warp_has_as_many_turns_as_its_first_thread_has_packets) {
   for (int rows = 1; rows < 100; ++rows)
     for (int thread = 0; thread < 64; ++thread)
       EXPECT_EQ(packet_share({.rows = rows, .columns = 4}, thread, 64).turns(),

@@ -22,7 +22,7 @@ using untax_test::expect_error;
 constexpr std::int64_t tokens = 8;
 constexpr std::int64_t hidden = 16;
 
-TEST(results_elsewhere, only_scales_may_be_the_callers) {
+TEST(results_elsewhere, only_scales_may_lie_in_memory_of_the_caller) {
   run_threads(2, [](world& w) {
     all_reduce_norm op(w,
                        {.tokens = tokens,

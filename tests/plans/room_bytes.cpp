@@ -61,7 +61,7 @@ std::vector<projection> summed() {
   return {{8192, 4096, 4096}, {8192, 8192, 28672}, {32768, 16384, 16384}};
 }
 
-TEST(room_bytes, of_a_gather_are_at_most_twice_those_of_a) {
+TEST(room_bytes, of_a_gather_are_at_most_twice_those_of_operand_a) {
   for (const auto& [m, n, k] : gathered()) {
     for (const gather_axis axis : {gather_axis::rows, gather_axis::k}) {
       const auto bytes = [&, &n = n, &k = k](std::int64_t rows) {

@@ -162,7 +162,7 @@ void expect_hand_overs(const std::array<std::deque<Model>, 2>& models, bool need
   EXPECT_EQ(races > 0, needed);
 }
 
-TEST(shared_rooms, of_a_norm_need_a_hand_over) {
+TEST(shared_rooms, of_a_norm_are_handed_over_between_operators) {
   for (int ranks = 2; ranks <= 4; ++ranks) {
     for (const int phases : {1, 2}) {
       SCOPED_TRACE(fmt::format("{} ranks, {} phases", ranks, phases));
@@ -181,7 +181,7 @@ TEST(shared_rooms, of_a_norm_need_a_hand_over) {
   }
 }
 
-TEST(shared_rooms, of_a_gather_need_a_hand_over) {
+TEST(shared_rooms, of_a_gather_are_handed_over_between_operators) {
   for (const int ranks : {2, 3}) {
     for (const pattern how : {pattern::fused_warp_specialized, pattern::fused_specialized}) {
       SCOPED_TRACE(fmt::format("{} ranks, {}", ranks, name_of(how)));
@@ -201,7 +201,7 @@ TEST(shared_rooms, of_a_gather_need_a_hand_over) {
   }
 }
 
-TEST(shared_rooms, of_sums_as_rows_are_opened_and_need_none) {
+TEST(shared_rooms, of_sums_as_rows_are_opened_without_a_hand_over) {
   for (const int ranks : {2, 3}) {
     for (const reduce_target target : {reduce_target::owner, reduce_target::everywhere}) {
       SCOPED_TRACE(fmt::format("{} ranks, everywhere {}", ranks, target != reduce_target::owner));

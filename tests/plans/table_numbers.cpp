@@ -123,7 +123,7 @@ TEST(table_numbers, places_of_words_between_two_ranks) {
   EXPECT_EQ(static_cast<std::size_t>(*slots.rbegin()) + 1, how.slots());
 }
 
-TEST(table_numbers, defaults_mean_nothing) {
+TEST(table_numbers, defaults_have_no_effect) {
   const gpu::message_table messages;
   EXPECT_EQ(messages.ranks, 1);
   EXPECT_EQ(messages.rank + messages.largest + messages.there[0], 0);

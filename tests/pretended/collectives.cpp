@@ -66,7 +66,7 @@ TEST(gpu_collectives_without_kernels, launch_the_kernel_of_their_problem) {
   });
 }
 
-TEST(gpu_collectives_without_kernels, run_them_on_any_stream) {
+TEST(gpu_collectives_without_kernels, run_kernels_on_any_stream) {
   on_gpus(2, [](world& w) {
     std::vector<float> in(count), out(count);
     all_reduce op(w, {.count = count, .type = dtype::f32});

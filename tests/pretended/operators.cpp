@@ -37,7 +37,7 @@ TYPED_TEST_SUITE(gpu_operators_without_kernels, all_gemms);
 
 const std::string asked = "fused_specialized, push, workers 3, senders 2, phases ";
 
-TYPED_TEST(gpu_operators_without_kernels, ask_for_those_of_their_problem_and_agree_on_it) {
+TYPED_TEST(gpu_operators_without_kernels, ask_for_the_kernels_of_their_problem_and_agree_on_it) {
   using how = use<TypeParam>;
   on_gpus(2, [](world& w) {
     std::uint64_t from = w.state().posted(w.rank());
@@ -59,7 +59,7 @@ TYPED_TEST(gpu_operators_without_kernels, ask_for_those_of_their_problem_and_agr
   });
 }
 
-TYPED_TEST(gpu_operators_without_kernels, run_them_on_the_stream_of_the_caller_or_their_own) {
+TYPED_TEST(gpu_operators_without_kernels, run_kernels_on_the_stream_of_the_caller_or_their_own) {
   using how = use<TypeParam>;
   on_gpus(2, [](world& w) {
     elements a, b, c;
@@ -81,7 +81,7 @@ TYPED_TEST(gpu_operators_without_kernels, run_them_on_the_stream_of_the_caller_o
   });
 }
 
-TYPED_TEST(gpu_operators_without_kernels, end_after_what_runs_and_together) {
+TYPED_TEST(gpu_operators_without_kernels, end_together_after_their_runs) {
   using how = use<TypeParam>;
   on_gpus(2, [](world& w) {
     {
@@ -137,7 +137,7 @@ TYPED_TEST(gpu_operators_without_kernels, leave_memory_alone_after_an_exception)
   });
 }
 
-TYPED_TEST(gpu_operators_without_kernels, of_any_rows_have_some_for_each_end_of_a_table) {
+TYPED_TEST(gpu_operators_without_kernels, of_any_rows_have_kernels_for_each_end_of_a_table) {
   using how = use<TypeParam>;
   on_gpus(2, [](world& w) {
     operator_options options{.how = pattern::fused_specialized, .workers = 3, .senders = 2};
@@ -187,7 +187,7 @@ TYPED_TEST(gpu_operators_without_kernels, of_any_rows_have_some_for_each_end_of_
   });
 }
 
-TYPED_TEST(gpu_operators_without_kernels, refuse_what_no_library_has) {
+TYPED_TEST(gpu_operators_without_kernels, refuse_bulk_library_in_a_build_without_cuda) {
   using how = use<TypeParam>;
   on_gpus(1, [](world& w) {
     operator_options options{.how = pattern::bulk_library};
@@ -202,7 +202,7 @@ TYPED_TEST(gpu_operators_without_kernels, refuse_what_no_library_has) {
   });
 }
 
-TYPED_TEST(gpu_operators_without_kernels, refuse_what_kernels_cannot_read) {
+TYPED_TEST(gpu_operators_without_kernels, refuse_operands_that_kernels_cannot_read) {
   using how = use<TypeParam>;
   on_gpus(1, [](world& w) {
     elements a, b, c;
@@ -261,7 +261,7 @@ TEST(gpu_sums_without_kernels, have_the_phases_of_the_option) {
   });
 }
 
-TEST(gpu_scatter_without_kernels, agrees_once_on_where_c_lies) {
+TEST(gpu_scatter_without_kernels, agrees_once_on_the_place_of_c) {
   on_gpus(2, [](world& w) {
     elements a, b;
     gemm_all_scatter op(w, {.m = 6, .n = 64, .k = 128}, {.how = pattern::fused_sequential});

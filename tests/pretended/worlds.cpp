@@ -156,7 +156,7 @@ TEST(pretended_gpus, have_heaps_that_grow_up_to_their_limit) {
       growing(std::size_t{5} << 20));
 }
 
-TEST(pretended_gpus, all_ranks_report_one_without_memory) {
+TEST(pretended_gpus, all_ranks_report_a_rank_without_memory) {
   pretended::leave_memory(1, symmetric_heap::growth_step);
   run_gpus(
       3,

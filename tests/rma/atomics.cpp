@@ -35,7 +35,7 @@ class integer_atomics : public testing::Test {};
 using integers = testing::Types<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
 TYPED_TEST_SUITE(integer_atomics, integers);
 
-TYPED_TEST(atomics, return_what_was_there) {
+TYPED_TEST(atomics, return_the_value_before) {
   using T = TypeParam;
   random_inputs random;
   SCOPED_TRACE(random.trace());

@@ -48,7 +48,7 @@ bool same(const T& a, const T& b) {
 using element_types = testing::Types<std::uint8_t, untax::bf16, triple, float, double>;
 TYPED_TEST_SUITE(copy_1d, element_types);
 
-TYPED_TEST(copy_1d, moves_what_it_is_told_and_nothing_else) {
+TYPED_TEST(copy_1d, moves_the_requested_elements_and_no_others) {
   random_inputs random;
   SCOPED_TRACE(random.trace());
   for (int round = 0; round < 200; ++round) {

@@ -90,7 +90,7 @@ TEST(outside, puts_and_gets_past_the_end_are_refused_where_guards_are_on) {
   });
 }
 
-TEST(outside, tiles_are_refused_likewise) {
+TEST(outside, tiles_past_the_end_are_refused_where_guards_are_on) {
   in_a_world(true, [](world& w) {
     memory m(w);
     const block me(w);
@@ -114,7 +114,7 @@ TEST(outside, tiles_are_refused_likewise) {
   });
 }
 
-TEST(outside, signals_and_atomics_are_refused_likewise) {
+TEST(outside, signals_and_atomics_past_the_end_are_refused_where_guards_are_on) {
   in_a_world(true, [](world& w) {
     const auto counters = w.allocate_cleared<std::uint64_t>(2, "counters");
     const block me(w);
@@ -149,7 +149,7 @@ TEST(outside, memory_that_was_freed_is_refused) {
   });
 }
 
-TEST(outside, ranks_and_elements_that_are_not_there_are_refused) {
+TEST(outside, unknown_ranks_and_elements_are_refused) {
   in_a_world(true, [](world& w) {
     const auto memory = w.allocate<int>(10, "memory");
     for (const int rank : {-1, 2, 1 << 30}) {

@@ -56,7 +56,7 @@ TEST_F(refusals, null_addresses) {
                  {"untax::load", "location is null"});
 }
 
-TEST_F(refusals, counts_that_no_memory_has_begin_where_bytes_cannot_be_counted) {
+TEST_F(refusals, counts_whose_bytes_cannot_be_counted) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
   EXPECT_NO_THROW(untax::detail::check_count<int>("untax::put", "elements", most));
   EXPECT_NO_THROW(untax::detail::check_count<int>("untax::put", "elements", 0));

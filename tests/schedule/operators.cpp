@@ -97,7 +97,7 @@ TEST(schedules, with_a_step_on_other_memory_are_wrong) {
 
 // A room of a ring holds tile after tile within an epoch: what a tile leaves out is there from the
 // one before, finished and of this epoch.
-TEST(schedules, of_which_a_tile_leaves_out_a_row_are_wrong) {
+TEST(schedules, with_a_tile_that_leaves_out_a_row_are_wrong) {
   int tried = 0;
   each_case(operators(), 2, [&](const schedule_case& c) {
     const auto right = c.plans();

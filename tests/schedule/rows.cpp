@@ -63,7 +63,7 @@ std::vector<subject> subjects(int world) {
   return subjects_of_world;
 }
 
-TEST(schedules_of_rows, are_right_whatever_run_comes_after_which) {
+TEST(schedules_of_rows, are_right_for_any_order_of_runs) {
   int proved = 0;
   for (int world = 1; world <= 4; ++world) {
     for (const subject& s : subjects(world)) {

@@ -47,7 +47,7 @@ model::scenario scenario_of(const subject& s, const std::vector<std::int64_t>& r
   return result;
 }
 
-TEST(explore_rows, nothing_goes_wrong_whatever_run_comes_after_which) {
+TEST(explore_rows, no_order_of_runs_goes_wrong) {
   for (const subject& s : gemms(2)) {
     for (const std::vector<std::int64_t>& rows :
          {std::vector<std::int64_t>{1, 4, 1, 5}, {5, 0, 2, 2}}) {

@@ -59,7 +59,7 @@ TEST(check_result, refuses_a_chain_that_is_not_begun_or_not_ended) {
 }
 
 // A product is there to be read when its chain has ended, and ended there.
-TEST(check_result, refuses_a_product_that_is_not_there) {
+TEST(check_result, refuses_a_missing_product) {
   for (const bool into_c : {false, true}) {
     auto plans = two_ranks();
     edit_programs(plans[0], [into_c](std::vector<step>& steps) {

@@ -138,7 +138,7 @@ TEST(check_signals, accepts_rooms_without_retire) {
   EXPECT_TRUE(schedule::check_schedule(plans).ok());
 }
 
-TEST(check_signals, refuses_ranks_that_are_not_there) {
+TEST(check_signals, refuses_unknown_ranks) {
   for (const int nobody : {-1, 2}) {
     auto plans = two_ranks();
     edit_steps(plans[0], [nobody](step& s) {

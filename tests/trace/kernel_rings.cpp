@@ -208,7 +208,7 @@ TEST(trace_kernel_rings, a_wait_within_an_action_is_no_part_of_it) {
   EXPECT_EQ(run.unmatched, 1);
 }
 
-TEST(trace_kernel_rings, a_late_rank_is_named_for_data_that_are_their_own_signal) {
+TEST(trace_kernel_rings, a_late_rank_is_named_for_packets_that_carry_their_signal) {
   noting_warp waiting(0, 0, 0);
   waiting.begin(1010, warp_role::worker, 1);
   waiting.wait(1020, 3120, -1, 1, 1).end(3150);
@@ -223,7 +223,7 @@ TEST(trace_kernel_rings, a_late_rank_is_named_for_data_that_are_their_own_signal
   EXPECT_EQ(accounts[0].causes.front().text(), "skew at entry at rank 1");
 }
 
-TEST(trace_kernel_rings, a_late_launch_is_named_for_data_that_are_their_own_signal) {
+TEST(trace_kernel_rings, a_late_launch_is_named_for_packets_that_carry_their_signal) {
   noting_warp waiting(0, 0, 0);
   waiting.begin(1010, warp_role::worker, 1);
   waiting.wait(1020, 3120, -1, 1, 1).end(3150);

@@ -154,7 +154,7 @@ TEST(device_monitor, leaves_waits_of_the_host_to_the_host) {
   EXPECT_FALSE(d.state.stopped());
 }
 
-TEST(device_monitor, hands_a_stop_of_the_host_on_once) {
+TEST(device_monitor, forwards_a_stop_of_the_host_once) {
   devices_of_two d;
   {
     device_monitor monitor(d.memory, {0, 1}, 1000ms, nullptr);
@@ -168,7 +168,7 @@ TEST(device_monitor, hands_a_stop_of_the_host_on_once) {
   EXPECT_EQ(d.state.report()->text, "enough");
 }
 
-TEST(device_monitor, tries_again_where_a_stop_could_not_be_handed_on) {
+TEST(device_monitor, retries_a_stop_that_could_not_be_forwarded) {
   devices_of_two d;
   d.arenas->refuses = true;
   device_monitor monitor(d.memory, {0, 1}, 1000ms, nullptr);

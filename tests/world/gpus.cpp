@@ -50,7 +50,7 @@ TEST(gpus, too_many_ranks_are_refused_with_the_reason) {
             errc::unsupported);
 }
 
-TEST(gpus, ranks_share_one_by_option_if_possible) {
+TEST(gpus, ranks_share_a_gpu_by_option_if_possible) {
   using untax::settings;
   const auto settings_of = [](const std::map<std::string, std::string>& variables) {
     return settings::of_gpus(small_world(), environment(variables)).ranks_per_gpu;
@@ -80,7 +80,7 @@ TEST(gpus, the_environment_says_where_heaps_lie) {
   EXPECT_EQ(world::from_environment(small_world(), host).memory(), memory_kind::host);
 }
 
-TEST(gpus, heaps_lie_there_automatically_if_there_is_one_for_each) {
+TEST(gpus, automatic_heaps_lie_on_gpus_if_each_rank_has_one) {
   EXPECT_EQ(untax::memory_for(4, 4, false), memory_kind::cuda);
   EXPECT_EQ(untax::memory_for(2, 8, true), memory_kind::cuda);
   EXPECT_EQ(untax::memory_for(4, 1, true), memory_kind::cuda) << "a launcher gave each its own";
@@ -89,7 +89,7 @@ TEST(gpus, heaps_lie_there_automatically_if_there_is_one_for_each) {
   EXPECT_EQ(untax::memory_for(1, 0, false), memory_kind::host);
 }
 
-TEST(gpus, a_process_alone_takes_one_automatically) {
+TEST(gpus, a_process_alone_takes_a_gpu_automatically) {
   const memory_kind expected =
       untax::survey_devices(false).problem.empty() ? memory_kind::cuda : memory_kind::host;
   const environment asked(std::map<std::string, std::string>{{"UNTAX_MEMORY", "automatic"}});

@@ -47,7 +47,7 @@ void keep_memory() {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   if (cudaGetDevice(&device) != cudaSuccess) {
     cudaGetLastError();
-    throw error(errc::unsupported, "spmv on a GPU needs one, and there is none");
+    throw error(errc::unsupported, "spmv on a GPU needs a GPU, and there is none");
   }
   gpu::require(cudaDeviceGetDefaultMemPool(&pool, device), "a GPU has no pool of memory");
   gpu::require(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &least),

@@ -68,7 +68,7 @@ void expect_all(double wanted, T... values) {
       << " is not " << wanted;
 }
 
-TEST(first_values, of_ranges_and_grids) {
+TEST(default_values, of_ranges_and_grids) {
   range r;
   expect_all(0, r.begin, r.size);
   EXPECT_TRUE(r.empty());
@@ -93,7 +93,7 @@ TEST(first_values, of_ranges_and_grids) {
   expect_all(1, ring.workers, ring.senders);
 }
 
-TEST(first_values, of_runs_with_a_capacity) {
+TEST(default_values, of_runs_with_a_capacity) {
   row_run run;
   expect_all(1, run.number);
   expect_all(0, run.rows);
@@ -102,7 +102,7 @@ TEST(first_values, of_runs_with_a_capacity) {
   expect_all(1, sizes.world, sizes.kernels);
 }
 
-TEST(first_values, of_steps_and_rooms) {
+TEST(default_values, of_steps_and_rooms) {
   place at;
   EXPECT_EQ(at.of, operand::none);
   expect_all(-1, at.rank);
@@ -123,7 +123,7 @@ TEST(first_values, of_steps_and_rooms) {
   expect_all(1, k.workers);
 }
 
-TEST(first_values, of_rank_records) {
+TEST(default_values, of_rank_records) {
   wait_site site;
   expect_all(-1, site.peer, site.room);
   expect_all(0, site.expected, site.progress, site.operator_name.size);
@@ -143,7 +143,7 @@ TEST(first_values, of_rank_records) {
   expect_all(0, where.rank, where.kernel, where.worker, where.step, where.epoch);
 }
 
-TEST(first_values, of_memory) {
+TEST(default_values, of_memory) {
   heap_use use;
   expect_all(0, use.offset, use.bytes);
   segment_layout layout;
@@ -168,7 +168,7 @@ TEST(first_values, of_memory) {
   expect_all(1, norm.scale);
 }
 
-TEST(first_values, of_worlds) {
+TEST(default_values, of_worlds) {
   placement p;
   expect_all(0, p.rank, p.once);
   expect_all(1, p.world_size);
@@ -197,7 +197,7 @@ TEST(first_values, of_worlds) {
   expect_all(0, who.process, who.user, unix_socket::packet{}.bytes);
 }
 
-TEST(first_values, of_schedules) {
+TEST(default_values, of_schedules) {
   schedule::schedule_report report;
   expect_all(0, report.ranks, report.steps, report.waits);
   schedule::lane_program::rank_memory memory;
@@ -220,7 +220,7 @@ TEST(first_values, of_schedules) {
   expect_all(0, raised.value, raised.by.epoch);
 }
 
-TEST(first_values, of_plans) {
+TEST(default_values, of_plans) {
   chunk_deal deal;
   expect_all(-1, deal.size);
   expect_all(0, deal.each, deal.more, lane_chunks{}.count_of_lane);
