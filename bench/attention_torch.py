@@ -18,11 +18,11 @@ from torch.nn.functional import scaled_dot_product_attention
 
 
 ROTATED_BYTES = 200 << 20  # more than three times L2
-LEAST = 0.99  # of cuDNN's rate: what is asked of decode
+LEAST = 0.99  # the least rate of decode, over cuDNN's
 
 
 def rows_of(document):
-    """The rows of a document, prefill and decode alike; of decode the time of one rank's kernel."""
+    """The rows of a document, of prefill or decode. The time of a decode row is that of one rank's kernel."""
     if "rows" in document:
         return [{**row, "own": row["seconds"]["automatic"]["median"]} for row in document["rows"]]
     return [{**problem, "type": document["dtype"], "queries": 1, "causal": False, "decode": True,
@@ -46,8 +46,9 @@ def median_of(call, runs, repeats):
 
 
 def seconds_of(row, backend, repeats, heads_first=False):
-    """Of one call; None where the library has no kernel, or the GPU no memory. `heads_first` is the layout of keys and values in memory."""
-    # PyTorch's causal mask begins at the top left: only square ones are the same as ours.
+    """Seconds of one call; None if the library has no kernel, or the GPU no memory. `heads_first` is the layout of keys and
+    values in memory."""
+    # PyTorch's causal mask begins at the top left, so only square masks equal untax's.
     if row["causal"] and row["queries"] != row["keys"]:
         return None
     kind = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16}[row["type"]]

@@ -16,7 +16,7 @@ SHOWN = 8
 
 
 def figures(paths, times="seconds"):
-    """By what was measured: seconds, of the times that are called so."""
+    """Seconds by problem and pattern, from the times with this name."""
     results = {}
     for path in paths.split(","):
         document = json.load(open(path, encoding="utf-8"))

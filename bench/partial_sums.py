@@ -22,7 +22,7 @@ BEGIN, END = "<!-- from bench/partial_sums.py -->\n", "<!-- end -->"
 
 
 def operands(kind, dtype):
-    """Of all ranks together. Of like signs, no partial result cancels another one; else they are random."""
+    """The operands of all ranks together: of equal signs, so that no partial result cancels another one, or random."""
     generator = torch.Generator().manual_seed(1)
     a, b = torch.randn(M, K, generator=generator), torch.randn(K, N, generator=generator)
     if kind == "of like signs":

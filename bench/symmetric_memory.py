@@ -22,7 +22,7 @@ MODELS = {"llama-3.1-8b": (4096, 6144, 28672), "llama-3.1-70b": (8192, 10240, 57
 
 
 def operators(hidden, qkv, gate_up, tokens, ranks, group):
-    """Name, bytes of what peers write, and a call that plans the operator and runs it once."""
+    """Name, bytes that peers write, and a call that plans the operator and runs it once."""
     def matrix(rows, cols):
         return torch.zeros(rows, cols, dtype=torch.bfloat16, device="cuda")
 

@@ -42,7 +42,7 @@ def factor(seconds):
 
 
 def judged(rows, mode):
-    """Lines with the least factor of what the project holds itself to, at 2048 and more tokens of prefill and in decode."""
+    """Lines with the least factors of the project's bars, at 2048 and more tokens of prefill and in decode."""
     def least(text, pairs, bar):
         pairs = [(other / ours, row) for other, ours, row in pairs]
         if not pairs:
@@ -137,7 +137,7 @@ class Bench:
         self.record(row | ({} if keys is None else {"keys": keys}), cell.ways(), check)
 
     def right(self, row, ways, check):
-        """The ways whose results are right at every rank; of each other one the row says what was wrong."""
+        """The ways whose results are right at every rank; the row gets the errors of the other ways."""
         kept, row["errors"] = {}, {}
         for way, call in ways.items():
             fault = None
@@ -207,7 +207,7 @@ class Bench:
             self.require_room(model, self.tokens())
             cells, run = self.cells(model, self.small_operations())
             left = self.clock.left()
-            until = left - max(left, 0) / (len(names) - place)  # an equal part of what is left for each model
+            until = left - max(left, 0) / (len(names) - place)  # an equal part of the time left for each model
             for turn, cell in enumerate(cells):
                 if self.clock.left() < until:
                     self.left_out += [[name, *cell] for cell in cells[turn:]]
@@ -246,7 +246,7 @@ class Bench:
 
 
     def write(self):
-        """The file is whole after each measurement, so that a run that is ended leaves what it measured."""
+        """Writes the whole file after each measurement, so that an interrupted run leaves its measurements."""
         if self.rank == 0 and self.chosen.json:
             with open(self.chosen.json, "w", encoding="utf-8") as out:
                 json.dump(self.document(), out, indent=1)

@@ -85,7 +85,7 @@ def wait_in_vain(counter, context):
 
 
 def told(memory):
-    """What the host says of a wait that no signal ends. The world, which that stops, is one of its own."""
+    """Whether the host reports a wait that no signal ends. Such a wait stops its world, so the world is made for it."""
     world = untax.World.from_torch(memory=memory, wait_limit=1)
     try:
         counter = world.full(1, 2, torch.int64)
@@ -140,7 +140,7 @@ class Mover:
         return timed(lambda: self.run(way, size, turns)) / turns
 
     def check(self, way, size):
-        """What is wrong with a transfer by rank 0, at this rank; `settle` comes before and behind it."""
+        """The faults of a transfer by rank 0, as this rank sees them; `settle` comes before and behind it."""
         self.target.fill_(-1)
         self.settle()
         if self.world.rank == 0:
@@ -162,7 +162,7 @@ class Mover:
 
 
 def alone(run):
-    """Seconds of what this GPU does alone."""
+    """Seconds of the work of this GPU alone."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     run()

@@ -14,8 +14,8 @@ import itertools
 import fit
 import model
 
-PLACES = {1: 132, 2: 66}  # clusters of so many blocks that run at a time
-SHARED_BYTES = 227 * 1024 - 2048  # of a block, without its barriers
+PLACES = {1: 132, 2: 66}  # the clusters that run at a time, by their blocks
+SHARED_BYTES = 227 * 1024 - 2048  # shared memory of a block, without its barriers
 
 
 def plans(m, n, k, config, tall=1):

@@ -24,9 +24,9 @@ OPERATORS = ["gather_kernels", "scatter_kernels"]
 FIELDS = [f.name for f in dataclasses.fields(model.Plan)]
 
 
-STAY = 0.001  # what it costs parameters to move; without it held-out halves were chosen for worse
+STAY = 0.001  # the cost of moving parameters; without it choices for the held-out half were worse
 USUAL_RASTER = 8  # tiles: the raster group of plans for which no other saves reading from memory
-UNSURE = 0.02  # plans whose times by the model differ by so much less are taken alike: see loss
+UNSURE = 0.02  # plans whose predicted times differ by less than this part count as equal: see loss
 PACKED = FIELDS[3:] + ["seconds"]
 
 
@@ -43,7 +43,7 @@ class Problem:
         self.best = min((seconds for _, seconds in self.usual), default=None)
 
     def without_rasters(self):
-        """Plans that the planner may choose. Of those that differ in nothing but the raster group one is left: the usual one."""
+        """The plans that the planner may choose. Of plans that differ in the raster group alone, the usual one is left."""
         usual_plans = {}
         for p, seconds in self.plans:
             usual = dataclasses.replace(p, raster_group=USUAL_RASTER)
@@ -56,7 +56,7 @@ class Problem:
 
 
 def problems_of(file):
-    """Those with plans that there still are."""
+    """The problems of files that have plans whose kernels still exist."""
     with open(file, encoding="utf-8") as text:
         problems = [Problem(record) for record in json.load(text)["gemms"]]
     return [p for p in problems if p.usual]

@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def kernel(self):
-        """Its name in kernels.hpp, or nothing if there is no such kernel any more."""
+        """The name of the kernel in kernels.hpp; empty if the kernel does not exist any more."""
         fields = (self.block_n, self.cluster, self.stages, self.swap_ab, self.epilogue_buffers)
         return KERNELS.get(fields + (self.warpgroup_split_k, self.cluster_split_k))
 
@@ -75,7 +75,7 @@ KERNEL_LINE = re.compile(r"^ +\{(.*)\}, +// (\w+)$", re.M)
 
 
 def kernels_of(name):
-    """Names by fields of tile_config, of a list in kernels.hpp."""
+    """The names of the kernels in a list of kernels.hpp, by fields of tile_config."""
     with open(os.path.join(ENGINE, "kernels.hpp"), encoding="utf-8") as text:
         listed = re.search(name + r"\[\] = \{(.*?)\n\};", text.read(), re.S)
     lines = KERNEL_LINE.findall(listed.group(1))
@@ -89,7 +89,7 @@ GPUS = ["h200", "h100"]  # the columns of cost.def
 
 
 def parameters(gpu="h200"):
-    """Those of cost.def, which says what each is."""
+    """The parameters in cost.def, which describes each."""
     with open(COSTS, encoding="utf-8") as text:
         return {line[0]: float(line[1 + GPUS.index(gpu)]) for line in COST_LINE.findall(text.read())}
 
@@ -107,7 +107,7 @@ def write_parameters(values, gpu):
 
 
 def cycles(p, v):
-    """Of a plan, with these values of the parameters, but for the launch."""
+    """The cycles of a plan without its launch, by these values of the parameters."""
     first = cycles_at(p, v, 1.0)
     # Multiprocessors that do not multiply leave power to the others, whose clock rises.
     busy = p.tiles * p.tile_stages * p.cluster * stage_math(p, v) / (NUM_SMS * first)
@@ -158,7 +158,7 @@ def cycles_at(p, v, clock):
     tile = (stage * p.tile_stages + whole_tile) / p.clusters
     again = v["out_of_step_weights" if p.swap_ab else "out_of_step"] / p.block_n
     if p.swap_ab and p.n_tiles == 1:
-        again = 0  # there is nothing to be out of step with
+        again = 0  # a single block cannot get out of step
     # The part of the operands of all shares that exceeds L2 is read from memory for each share.
     tall = min(p.m_tiles, p.raster_group)
     rows = p.tile_rows * p.cluster

@@ -3,7 +3,7 @@ import torch
 
 
 class Wrong(Exception):
-    """A way's result is not that of the reference."""
+    """The result of a way differs from the reference."""
 
 
 def errors(got, expected):

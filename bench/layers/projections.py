@@ -47,7 +47,7 @@ class Projection:
         return self.weights[turn % len(self.weights)]
 
     def reference(self):
-        """Of the first copy of the weights."""
+        """The product with the first copy of the weights, in fp32."""
         x, w = self.x.float(), self.weight(0).float()
         if self.kind == "gather":
             whole = x.new_empty(self.tokens, x.shape[1])
@@ -90,7 +90,7 @@ class Projection:
         return torch.ops.symm_mem.two_shot_all_reduce_(self.partial(turn), "sum", self.group)
 
     def untax(self, turn):
-        """At its defaults."""
+        """untax at its defaults."""
         ops, w = torch.ops.untax, self.weight(turn)
         if self.kind == "gather":
             return ops.all_gather_matmul(self.x, w, 0, self.group)

@@ -23,14 +23,14 @@ class Clock:
 
 
 def worst(values, device):
-    """Element by element, the largest of all ranks."""
+    """The largest values of all ranks, element by element."""
     values = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(values, dist.ReduceOp.MAX)
     return values.tolist()
 
 
 def agreed(fault, device):
-    """Whether a step went well at every rank."""
+    """Whether a step succeeded at every rank."""
     return worst([float(bool(fault))], device)[0] == 0
 
 
@@ -62,7 +62,7 @@ class Timer:
             torch.cuda.synchronize()
 
     def calls(self, ways):
-        """How many calls of each way are timed together."""
+        """The number of calls of each way that are timed together."""
         took = min(worst([min(self.interval(lambda call=call: call(0)) for _ in range(3)) for call in ways.values()],
                          self.device))
         return min(max(round(AIM / max(took, 1e-6)), LEAST), MOST)
@@ -105,7 +105,7 @@ class Timer:
                 for way, t in slowest.items()}
 
     def measured(self, ways, modes, rounds):
-        """By mode: seconds of each way, and why a way has none."""
+        """Seconds of each way, and the reasons for missing ones, by mode."""
         calls = self.calls(ways)
 
         def several(call):

@@ -39,7 +39,7 @@ class Weights:
         self.norms = [(1 + torch.randn(model.hidden, device=device, generator=same) / 8).to(dtype) for _ in range(2)]
 
     def float(self):
-        """The same in fp32."""
+        """The layer in fp32."""
         copy = object.__new__(Weights)
         copy.model = self.model
         copy.norms = [t.float() for t in self.norms]

@@ -39,7 +39,7 @@ def ranks(values):
 
 
 def correlation(a, b):
-    """Of ranks (Spearman)."""
+    """The rank correlation (Spearman)."""
     a, b = ranks(a), ranks(b)
     middle = (len(a) - 1) / 2
     product = sum((x - middle) * (y - middle) for x, y in zip(a, b))
@@ -55,7 +55,7 @@ def bench(before, untax, options, repeat, file):
 
 
 def judged(rows, launches):
-    """Each row with what was counted of its last launch."""
+    """The rows, each with the counts of its last launch."""
     at = 0
     for row in rows:
         at += row["launches"]

@@ -33,7 +33,7 @@ def output(*command):
 
 
 def searched(untax):
-    """The table, and what misses its bar."""
+    """The table, and the rows that miss their bar."""
     lines = ["| kernel | device | hits as numbered | best order | hits | no order above | distance | time |",
              "|---|---|---|---|---|---|---|---|"]
     missed = []

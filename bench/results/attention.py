@@ -3,7 +3,7 @@ from math import exp, log
 
 from tables import bars, table, timed
 
-# From the oldest way to the newest, and what is gone with each.
+# The ways from the oldest to the newest, and the tax that each removes.
 STEPS = [("bulk_library eager", "library, eager", ""),
          ("bulk_library", "library, graph", "launches by the host"),
          ("bulk_synchronous", "bulk-synchronous", "the library's collective"),
@@ -33,7 +33,7 @@ def factor(value):
 
 
 def figures(document):
-    """Every problem."""
+    """The figures of every problem."""
     ways = [step for step, *_ in reversed(STEPS) if timed(document["problems"][0], step)]
     titles = {step: title for step, title, _ in STEPS}
     rows = []
@@ -90,14 +90,14 @@ def by_heads_and_keys(document):
 
 
 def details(name, document, where, settings):
-    """A section about one file."""
+    """The section about one file."""
     short = "" if document["ranks"] == 1 else f"One sequence, fused, and how many times as fast as the library in a graph:\n\n{by_heads_and_keys(document)}\n"
     return (f"\n## {title(document)}\n\n{NOTE}\n{short}{figures(document)}\n{bars(document)}\n{settings}Medians of {document['repeats']} "
             f"runs; memory is read at {1e-12 * document['memory_bytes_per_second']:.2f} TB/s. [{name}]({name}), {where}.\n")
 
 
 def worth(document):
-    """How many times as fast each step is as the one before it, by batch and length."""
+    """The speedup of each step over the step before it, by batch and length."""
     rows = []
     for batch in sorted({p["batch"] for p in document["problems"]}):
         for text, short in ((f"up to {SHORT >> 10}K", True), (f"over {SHORT >> 10}K", False)):

@@ -5,12 +5,12 @@ from pathlib import Path
 from tables import bars, table, timed
 
 HERE = Path(__file__).resolve().parent
-# Older files say the same with these words.
+# Older files use these words.
 OLD_WORDS = {"strongest public kernel / time, least": "{} / time, least",
              "strongest public kernel known in November 2026, whose name is not on record / time, least": "{} / time, least"}
 OLD_NCCL_CALLS = ("ncclCommInitRank with its own defaults, untax registers no memory with it; ncclAllGather, "
                   "ncclReduceScatter, ncclAllReduce, ncclBroadcast, and ncclSend and ncclRecv in a group for all_to_all")
-# Files of these commits do not say it; their code does.
+# Files of these commits lack it; their code has it.
 OLD_CONSTANT_WEIGHTS = {"aa1ba918e871": True, "961e9bcb211e": False, "aff6cee81648": False}
 
 
@@ -38,7 +38,7 @@ def bars_of(document):
 
 
 def beside_public(document):
-    """Problems for which a time of others' kernel is on record, and what that was."""
+    """The problems for which a time of another project's kernel is on record, with these times."""
     known = public_kernel(document["operator"])
     if known is None:
         return ""
@@ -59,7 +59,7 @@ def beside_public(document):
 
 
 def measured_how(document):
-    """How the library was called and what weights are: as the file says, or else the code of its commit."""
+    """The way the library was called and weights were shared, from the file or else from the code of its commit."""
     commit = document["commit"]
     text = ""
     if "nccl_calls" in document:

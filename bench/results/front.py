@@ -17,7 +17,7 @@ def ranks_of(document):
 
 
 def of_most_ranks(documents):
-    """Of what was measured with several numbers of GPUs, the files with the largest one; only of today's kernels where there
+    """The files of each format with the largest number of GPUs; only files of today's kernels where there
     are such files."""
     def kind(document):
         return document.get("operator"), document.get("suite")
@@ -83,7 +83,7 @@ def text(documents):
 
 
 def of_layers(document):
-    """The table of whole layers, behind what was measured and how."""
+    """The table of whole layers, after a text about the measurement."""
     factors_of = {}
     for phase, fewest in (("prefill", 2048), ("decode", 0)):
         mode = whole_layers.MODES[phase]

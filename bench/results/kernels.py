@@ -1,7 +1,7 @@
 """Which results were measured with other kernels than those of this tree.
 
 bench/data/measured_kernels.json has, for each commit that results are of, a hash of the sources of each family of kernels, without
-comments and white space. generate.py adds the commits that it lacks, from git; whoever has no history needs none."""
+comments and white space. generate.py adds the commits that it lacks, from git; a checkout without history needs none."""
 import functools
 import hashlib
 import json
@@ -39,7 +39,7 @@ def belongs(name, family):
 
 
 def hash_of(texts):
-    """Of the sources by name."""
+    """A hash of the sources of a family, by name."""
     whole = hashlib.sha256()
     for name in sorted(texts):
         code = re.sub(r"\s+", " ", re.sub(r"//[^\n]*", "", texts[name]))
@@ -78,7 +78,7 @@ def commit_of(document):
 
 
 def learn(documents):
-    """Adds what is not known of the commits of results."""
+    """Adds the hashes of commits of results that are not known."""
     for document in documents:
         family, commit = family_of(document), commit_of(document)
         if family and commit and family not in known().get(commit, {}) and (kernel := of_commit(commit, family)):

@@ -1,4 +1,4 @@
-"""bench/results/README.md: one line for each suite on the largest machine of each kind, and what it misses."""
+"""bench/results/README.md: one line for each suite on the largest machine of each kind, with the bars that it misses."""
 from math import exp, log
 
 import front
@@ -58,14 +58,14 @@ def is_random(document):
 
 
 def suite_of(document):
-    """The same for files of which one replaces the other."""
+    """A key that files have in common of which one replaces the other."""
     alone = ranks_of(document) == 1 and document["format"] == "untax-bench-attention"
     return (kind_of(document), document["format"], document.get("operator"), document.get("suite"), document.get("seed"),
             is_random(document), document.get("model"), document.get("tokens"), alone)
 
 
 def chosen(files):
-    """Of each suite one file: of today's kernels if there is one, of the most ranks, of the most shapes, the newest."""
+    """One file of each suite: of today's kernels if there is one, of the most ranks, of the most shapes, the newest."""
     best = {}
     for name, document in files:
         rank = (not kernels.older(document), ranks_of(document), len(document.get("problems", [])), document["date"], name)

@@ -17,7 +17,7 @@ OWN_SETS = {"twins": "twins, five-fold", "real": "real matrices, held out"}
 PAID_SETS = {"H200, twins, five-fold": "H200/twins-evaluation.json", "H200, real, held out": "H200/real-evaluation.json",
              "V100, Ginkgo, five-fold": "V100-evaluation.json", "V100, loops, five-fold": "loops-V100-evaluation.json"}
 WITHIN_BAR = 0.95
-REGULAR_BAR = 0.85  # of the rate at which memory is read
+REGULAR_BAR = 0.85  # the least share of the rate at which memory is read
 LEAVES_BAR = 60
 SIZES = ((0, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, 1e9))  # numbers of elements: from, and below
 TREES = {"gather": "Does gathering pay?", "known": "Which way, by what is known?",
@@ -121,7 +121,7 @@ def own_ways(folder):
 
 
 def own_regular(folder):
-    """Matrices of regular grids that no cache holds: what the best ways reach of the rate at which a kernel reads memory."""
+    """The share of the memory rate that the best ways reach on matrices of regular grids that no cache holds."""
     with gzip.open(folder / "regular.json.gz", "rt", encoding="utf-8") as file:
         records = json.load(file)
     rows = []

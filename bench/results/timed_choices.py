@@ -9,7 +9,7 @@ import statistics
 from tables import table
 
 WITHIN = 1.03
-MIXED = (0.1, 0.3)  # shares of what tables let expect
+MIXED = (0.1, 0.3)  # shares of the expected times of tables
 DRAWS = 200
 
 
@@ -18,7 +18,7 @@ def times_in(text):
 
 
 def problems_of(check):
-    """Of each problem: times when made, times that tables let expect, times later; microseconds."""
+    """The times of each problem in microseconds: when its operator was made, as tables expect them, and later."""
     problems = []
     for problem in check["problems"]:
         timed = re.search(r"chosen by timing it here: (.*?);", problem["explanation"])

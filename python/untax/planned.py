@@ -58,7 +58,7 @@ class Operator:
         return self._core.explain()
 
     def operand(self, name: str) -> tuple[tuple[int, int], str]:
-        """Shape and type of what this rank passes for an operand; arrays have one row."""
+        """Shape and type of an operand of this rank; arrays have one row."""
         rows, cols, number = self._core.operand(name)
         return (rows, cols), type_names[number]
 

@@ -26,9 +26,9 @@ def _text_of(path: str | Path) -> str:
 
 
 class Selector:
-    """Three trees: one that chooses by what is known of an input, one that chooses by what is gathered, too, and one that
-    says whether gathering pays. `str` of it is the trees for people to read, `json` what `load` and the command
-    `untax select` read. docs/select.md says how they are trained."""
+    """Three trees: one that chooses by the known features of an input, one that chooses by gathered features, too, and one
+    that says whether gathering pays. `str` of a selector has the trees as text, `json` is the form that `load` and the
+    command `untax select` read. docs/select.md says how they are trained."""
 
     def __init__(self, core: Any) -> None:
         self._core = core
@@ -37,7 +37,7 @@ class Selector:
     @classmethod
     def train(cls, schema: Mapping[str, Any], table: str | Path | Iterable[Mapping[str, Any]], *,
               seed: int = 1) -> Selector:
-        """Trains one. `schema` says what the columns of the table mean; `table` is a file of comma-separated values or
+        """Trains a selector. `schema` says what the columns of the table mean; `table` is a file of comma-separated values or
         JSON, which may be compressed (.gz), or records with a time of None where a kernel failed. The same table and seed
         make the same trees. Raises InvalidArgument."""
         text = _text_of(table) if isinstance(table, (str, Path)) else json.dumps(list(table))
@@ -45,7 +45,7 @@ class Selector:
 
     @classmethod
     def load(cls, path: str | Path) -> Selector:
-        """Reads one from the file that `save`, or `untax select train`, has written. Raises InvalidArgument."""
+        """Reads a selector from the file that `save`, or `untax select train`, has written. Raises InvalidArgument."""
         return cls(_core.read_selector(_text_of(path)))
 
     def save(self, path: str | Path) -> None:
@@ -58,7 +58,7 @@ class Selector:
     def choose(self, known: Mapping[str, float], gather: Callable[[], Mapping[str, float]] | None = None, *,
                iterations: float = 1) -> str:
         """The name of the kernel for an input. `known` has the features that are known; `gather` returns the others, and
-        is called, at most once, where that pays. Without it the choice is by what is known."""
+        is called, at most once, where that pays. Without it the known features decide."""
         looked = None if gather is None else lambda: _in_order("gathered", gather(), self.gathered)
         return self._core.choose(_in_order("known", known, self.known), iterations, looked)[0]
 

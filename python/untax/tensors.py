@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Bytes:
-    """Memory of a GPU as torch takes it. A tensor on it keeps it, and so the memory."""
+    """Memory of a GPU as torch takes it. A tensor on it keeps this object, and so the memory."""
 
     def __init__(self, address: int, size: int, pin: Any) -> None:
         self.__cuda_array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
@@ -44,7 +44,7 @@ class Tensors:
             return torch.empty(shape, dtype=dtype, device="cpu" if device < 0 else f"cuda:{device}")
         allocation = self._core.allocate(size, "tensor")
         pin, address = allocation.pin(), allocation.address
-        allocation.free()  # the pin keeps it, and the tensor the pin
+        allocation.free()  # the tensor keeps the pin, and the pin keeps the memory
         if device < 0:
             buffer = (ctypes.c_char * size).from_address(address)
             buffer._pin = pin  # type: ignore[attr-defined]

@@ -66,7 +66,7 @@ def _group_of(mesh: Any) -> str:
 
 
 class _Linear:
-    """Runs a style's torch.nn.Linear on untax, and what untax has no kernels for as transformers does."""
+    """Runs a style's torch.nn.Linear on untax, and calls without kernels of untax as transformers does."""
 
     #: Whether all ranks need equal parts of the output features, or of the input features.
     equal = ""

@@ -171,7 +171,7 @@ class World(Tensors):
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = "fp32", label: str = "memory of Python") -> Memory:
         """Collective. Symmetric memory at every rank, at the same offset. Nothing is cleared. It waits for the other
-        ranks only if the heap is full but for what they have freed, or dropped.
+        ranks only if the heap is full but for memory that they have freed, or dropped.
 
         Raises OutOfMemory, which lists the allocations and their sizes. """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -241,7 +241,7 @@ class Memory:
                                   "closed, by numpy.array(memory) or memory.torch().clone()")
 
     def _require_host(self, reader: str) -> None:
-        """Refuses what a CPU must not read: memory that is gone, and memory of a GPU."""
+        """Refuses memory that a CPU must not read: freed memory, and memory of a GPU."""
         self._require_open()
         if self._world.device >= 0:
             raise InvalidArgument(f"this memory of {self.shape} lies on GPU {self._world.device}, where {reader} cannot read "
@@ -307,9 +307,10 @@ class Memory:
 
 
 def run_threads(ranks: int, body: Callable[[World], Any], **options: Any) -> list[Any]:
-    """Runs `body(world)` for each of `ranks` ranks, a thread each, and returns what they return, in rank order.
+    """Runs `body(world)` for each of `ranks` ranks, a thread each, and returns the results in rank order.
 
-    If ranks raise, the error of the rank that failed first is raised, not those of the ranks that waited for it. `options` are those of `World.threads`.
+    If ranks raise, the error of the rank that failed first is raised, not those of the ranks that waited
+    for it. `options` are those of `World.threads`.
     """
     return _run(World.threads(ranks, **options), body)
 

@@ -14,7 +14,7 @@ PAGE = 4096  # bytes, by which the memories of ranks are apart; verbs.translate 
 
 
 class DeviceContext(NamedTuple):
-    """What a kernel knows of its rank, `context.rank` of `context.size`. The rest is for the verbs."""
+    """The rank and size of a world in a kernel, as `context.rank` and `context.size`. The other fields are for the verbs."""
 
     rank: int
     size: int

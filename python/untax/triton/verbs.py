@@ -17,7 +17,8 @@ SYSTEM = tl.constexpr("sys")
 
 @triton.jit
 def translate(pointer, peer, context):
-    """The address at `peer` of what `pointer` points to. Memories of ranks are whole pages apart, so it is aligned as here."""
+    """The address at `peer` of the element that `pointer` points to. Memories of ranks are whole pages apart, so both addresses
+    have the same alignment."""
     bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
     page: tl.constexpr = 4096 * 8 // (bits if bits > 8 else 8)
     return pointer + tl.cast(peer - context.rank, tl.int64) * context.pages * page
@@ -25,21 +26,21 @@ def translate(pointer, peer, context):
 
 @triton.jit
 def _release(sem: tl.constexpr):
-    """Before an access that releases: it does so for all threads of the program."""
+    """Comes before an access that releases, which then releases for all threads of the program."""
     if sem == "release" or sem == "acq_rel":
         tl.debug_barrier()
 
 
 @triton.jit
 def _acquire(sem: tl.constexpr):
-    """Behind an access that acquires, likewise."""
+    """Comes after an access that acquires, which then acquires for all threads of the program."""
     if sem == "acquire" or sem == "acq_rel":
         tl.debug_barrier()
 
 
 @triton.jit
 def _as_integers(pointer):
-    """The pointer as one to integers, which all atomics take."""
+    """The pointer as a pointer to integers, which all atomics take."""
     bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
     tl.static_assert(bits == 32 or bits == 64, "ordered loads and stores are of 32 or 64 bits")
     integer: tl.constexpr = tl.int64 if bits == 64 else tl.int32

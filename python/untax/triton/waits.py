@@ -68,7 +68,7 @@ def _agreed(word, value):
 
 @triton.jit
 def _fence(context):
-    """Orders what the program stored before it and what it stores behind it, also for the host."""
+    """Orders the stores of the program before the fence and after it, also for the host."""
     tl.debug_barrier()
     tl.atomic_or(_word(context, _STOP), 0, sem="acq_rel", scope="sys")
     tl.debug_barrier()
