@@ -39,7 +39,7 @@ made_plan plan_summed(const world& w, const summed_problem& problem,
 
 /// bulk_synchronous is tried where the partials of a rank have at most this many bytes: with more,
 /// own kernels send while they multiply, and the partials would take too much of the heap. With
-/// fewer than this many rows there is nothing to gain.
+/// fewer rows than least_bulk_rows there is nothing to gain.
 constexpr std::int64_t most_partial_bytes = std::int64_t{32} << 20;
 constexpr std::int64_t least_bulk_rows = 64;
 

@@ -83,8 +83,8 @@ memory_need attention_need(const layer_operation& op, const ablation_options& op
   return need;
 }
 
-std::string advice(const layer_operation& op, const memory_need& need, const memory_room& room,
-                   const ablation_options& options) {
+std::string memory_advice(const layer_operation& op, const memory_need& need,
+                          const memory_room& room, const ablation_options& options) {
   if (options.backend == memory_kind::cuda)
     return "more GPUs hold it (--tensor-parallel), or one with more memory";
   // An operation of a layer has a name of its own; one operator alone has -m instead of --tokens.
@@ -144,7 +144,7 @@ void require_room_for_all(const ablation_options& options,
       fmt::format("{} ({}, {}, {}), with {} rank{}{},", op.name, op.operator_name, shape,
                   name_of(op.type), options.ranks, options.ranks == 1 ? "" : "s",
                   options.backend == memory_kind::cuda ? ", on each GPU" : "");
-  require_room(who, most, room, {}, advice(op, most, room, options));
+  require_room(who, most, room, {}, memory_advice(op, most, room, options));
 }
 
 }  // namespace untax
