@@ -70,7 +70,7 @@ def separately(memory, body):
 
 
 def checked(memory):
-    """What became of each example: "right", or its error."""
+    """The result of each example: "right", or its error."""
     results = {}
     for path in sorted(EXAMPLES.glob("*.py")):
         module = importlib.import_module(path.stem)
@@ -140,7 +140,7 @@ class Mover:
         return timed(lambda: self.run(way, size, turns)) / turns
 
     def check(self, way, size):
-        """The faults of a transfer by rank 0, as this rank sees them; `settle` comes before and behind it."""
+        """The wrong elements that this rank sees after a transfer by rank 0. Calls `settle` before and after it."""
         self.target.fill_(-1)
         self.settle()
         if self.world.rank == 0:

@@ -64,7 +64,7 @@ std::vector<std::string> words_of(CLI::Option& option) {
       if (!(name >> word) || word != words_name) continue;
       while (name >> word) accepted.push_back(word);
     }
-  } catch (const CLI::OptionNotFound&) {  // behind the last one
+  } catch (const CLI::OptionNotFound&) {  // after the last argument
   }
   return accepted;
 }

@@ -18,7 +18,7 @@ struct bench_options {
   std::string trace;
   std::vector<int> rank_counts;
   std::vector<std::int64_t> sizes;
-  int problems = 0;  ///< random problems; 0: those of the grid
+  int problems = 0;  ///< number of random problems; 0: the problems of the grid
   std::uint32_t seed = 1;
   double seconds = 0;         ///< no problem is begun after this time; 0: no limit
   std::string operator_name;  ///< empty: all

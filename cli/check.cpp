@@ -28,7 +28,7 @@ namespace untax::cli {
 namespace {
 
 struct check_options {
-  std::optional<std::string> operator_name;  ///< without one, all
+  std::optional<std::string> operator_name;  ///< absent: all operators
   check_effort effort;
   std::string json;
   gemm_problem problem{.type = dtype::bf16};

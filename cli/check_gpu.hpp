@@ -22,7 +22,7 @@ struct gpu_check_request {
   gemm_problem problem;
   int ranks = 1;
   std::string gpu;                      ///< name of the GPU
-  std::optional<std::string> how;       ///< one pattern; without it all that have kernels
+  std::optional<std::string> how;       ///< one pattern; if absent, all patterns with kernels
   std::optional<std::string> gather;    ///< one axis
   std::optional<std::string> move;      ///< one direction
   std::optional<std::string> partials;  ///< one type of partial results, for sums over ranks

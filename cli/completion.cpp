@@ -18,7 +18,8 @@ namespace {
 struct completed_command {
   std::string path;  ///< "bench gemm"; empty: the command itself
   CLI::App* app = nullptr;
-  std::vector<CLI::Option*> options;  ///< those of the command above included, where it takes them
+  std::vector<CLI::Option*>
+      options;  ///< with options of the parent command that this command takes
 };
 
 /// All commands of the tree below `app`.

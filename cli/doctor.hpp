@@ -19,7 +19,7 @@ struct diagnosis {
 /// The results of the checks of GPUs.
 struct gpu_examination {
   std::vector<diagnosis> findings;
-  std::string matrix;  ///< `peers_of` them
+  std::string matrix;  ///< `peers_of` the devices
 };
 
 /// A matrix of access, rates and signal times between GPUs; empty for a single GPU.

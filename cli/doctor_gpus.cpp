@@ -76,7 +76,7 @@ diagnosis multicast(const device_survey& survey) {
                       present ? "supported" : "not supported")};
 }
 
-/// Collects what would make untax slow or impossible here.
+/// Collects reasons why untax would be slow, or would not run, on this machine.
 class obstacles {
  public:
   explicit obstacles(const device_survey& survey) : found_(survey) {}

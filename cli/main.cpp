@@ -172,7 +172,7 @@ int run(int argc, char** argv) {
     (void)place_in("the verb", arguments.front(), names_of_subcommands(app));
   }
   std::vector<std::string> parsed = suite_first(app, arguments);
-  std::ranges::reverse(parsed);  // as the parser takes them
+  std::ranges::reverse(parsed);  // in the order that the parser takes
   try {
     app.parse(parsed);
     if (app.get_subcommands().empty()) {

@@ -30,7 +30,7 @@ void expect_subcommand(CLI::App& verb, std::string what);
 [[nodiscard]] std::size_t place_in(std::string_view what, std::string_view text,
                                    const std::vector<std::string>& known);
 
-/// The one of `values` whose name, by `name_of`, is `text`. Throws as `place_in`.
+/// The element of `values` whose name, by `name_of`, is `text`. Throws as `place_in`.
 template <class Values>
 [[nodiscard]] auto named(std::string_view what, std::string_view text, const Values& values) {
   std::vector<std::string> known;

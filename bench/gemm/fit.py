@@ -93,7 +93,7 @@ def fitted(problems, gpu, rounds, seed):
     start = model.parameters(gpu)
 
     def cost(values):
-        """Problems that are few do not say where each of so many numbers lies: those stay that change nothing."""
+        """Few problems do not determine all numbers. A number that changes nothing stays as it is."""
         moved = sum(math.log(values[name] / start[name]) ** 2 for name in values if start[name] and name != "launch")
         return loss(problems, values) + STAY * moved
 

@@ -38,7 +38,7 @@ def usual(plans):
 
 
 def judged(rows, first, other):
-    """Times and bytes of one plan over those of another, of the problems where they have other bands."""
+    """Ratios of times and bytes of two plans, for the problems where their bands differ."""
     times, reads = [], []
     for row in rows:
         a, b = first(row["plans"]), other(row["plans"])

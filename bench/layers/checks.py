@@ -18,7 +18,7 @@ def errors(got, expected):
 
 
 def require(got, expected, whole, element):
-    """Raises Wrong where one of both errors is larger than its limit; returns them."""
+    """Returns both errors. Raises Wrong if one is above its limit."""
     if got.shape != expected.shape:
         raise Wrong(f"the result is {tuple(got.shape)}, and has to be {tuple(expected.shape)}")
     deviation = errors(got, expected)

@@ -11,7 +11,7 @@ AIM = 2e-3  # seconds that they take together
 
 
 class Clock:
-    """Says on all ranks alike whether the time that was given is over; the clock is that of rank 0."""
+    """Whether the time limit has passed. All ranks get the answer of rank 0."""
 
     def __init__(self, seconds, device):
         self.end, self.device = time.monotonic() + seconds, device

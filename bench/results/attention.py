@@ -1,4 +1,4 @@
-"""The texts about flash_decode, from what `untax bench flash-decode --json` writes."""
+"""The texts about flash_decode, from the output of `untax bench flash-decode --json`."""
 from math import exp, log
 
 from tables import bars, table, timed

@@ -10,7 +10,7 @@ OLD_WORDS = {"strongest public kernel / time, least": "{} / time, least",
              "strongest public kernel known in November 2026, whose name is not on record / time, least": "{} / time, least"}
 OLD_NCCL_CALLS = ("ncclCommInitRank with its own defaults, untax registers no memory with it; ncclAllGather, "
                   "ncclReduceScatter, ncclAllReduce, ncclBroadcast, and ncclSend and ncclRecv in a group for all_to_all")
-# Files of these commits lack it; their code has it.
+# Files of these commits lack the field, though their code has the feature.
 OLD_CONSTANT_WEIGHTS = {"aa1ba918e871": True, "961e9bcb211e": False, "aff6cee81648": False}
 
 

@@ -164,7 +164,7 @@ def of_slower(documents):
 
 
 def picture(document):
-    """E0 of an average layer taken apart: each bar begins where the one above it ended."""
+    """The parts of E0 of an average layer. Each bar begins where the bar above it ends."""
     layer = document["average_layer"]
     whole = layer["total"]
     left, right, step = 190, 560, 30

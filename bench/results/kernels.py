@@ -57,7 +57,7 @@ def of_this_tree(family):
 
 
 def of_commit(commit, family):
-    """The same of a commit, by git; None if it is not in the history."""
+    """The hash of the kernels at a commit, by git; None if the history lacks the commit."""
     def git(*command):
         return subprocess.run(["git", "-C", ROOT, *command], capture_output=True, text=True, check=False)
 

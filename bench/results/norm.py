@@ -12,7 +12,7 @@ def sum_alone(problem):
 
 
 def factors(document):
-    """(factor, what, ours, library) of each problem."""
+    """(factor, name, time of untax, time of the library) of each problem."""
     return [(timed(p, LIBRARY) / timed(p, FUSED), f"{p['tokens']} tokens of {p['hidden']}", timed(p, FUSED),
              timed(p, LIBRARY)) for p in document["problems"] if timed(p, LIBRARY) and timed(p, FUSED)]
 

@@ -88,7 +88,7 @@ def over_the_bound(document):
 
 
 def measured(document):
-    """(what, factors, times over the bound) of each line of a file."""
+    """(name, factors, times over the bound) of each line of a file."""
     format_name = document["format"]
     if format_name == "untax-bench-overlap":
         factors = [factor for factor, *_ in front.overlap_factors(document)]
@@ -189,7 +189,7 @@ def text(documents):
 
 
 def verdict(name, document):
-    """About what `automatic` chooses."""
+    """The text about the choices of `automatic`."""
     return (f"`automatic` is at most {100 * document['at_most_slower']:.0f} % slower than the best pattern at "
             f"{100 * document['share']:.0f} % of [{len(document['problems'])} problems]({name}) that are in no table; it has to be "
             f"at {100 * document['bar']:.0f} %.\n")

@@ -38,7 +38,7 @@ def single(figures, iterations):
 
 
 def public_tables(folder):
-    """How good trees are that know what there is to know."""
+    """The figures of trees that were trained on all features."""
     rows = []
     for device in DEVICES:
         figures = json.loads((folder / f"{device}-evaluation.json").read_text(encoding="utf-8"))
@@ -88,7 +88,7 @@ def selectors(folder):
 
 
 def own_trees(folder):
-    """How good the selector is that was trained on twins."""
+    """The figures of the selector that was trained on twins."""
     rows = []
     for name, text in OWN_SETS.items():
         figures = json.loads((folder / f"{name}-evaluation.json").read_text(encoding="utf-8"))
@@ -140,7 +140,7 @@ def own_regular(folder):
 
 
 def own_coo(folder):
-    """Own COO beside cuSPARSE's, and how often either is the quickest way of all."""
+    """untax's COO beside that of cuSPARSE, and how often each is the fastest kernel."""
     rows = []
     for name, text in OWN_SETS.items():
         with gzip.open(folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
@@ -159,7 +159,7 @@ def own_coo(folder):
 
 
 def trees(folder):
-    """How large the trees are that are kept, and the trees themselves."""
+    """The checked-in trees and their sizes."""
     kept = json.loads((folder / "selector.json").read_text(encoding="utf-8"))
     rows = []
     for name, question in TREES.items():
@@ -175,7 +175,7 @@ def records_within(records, least, behind):
 
 
 def times_of(record):
-    """Of own ways, and of cuSPARSE's; what failed takes for ever."""
+    """Times of untax's kernels and of cuSPARSE's; infinite for a kernel that failed."""
     own, theirs = [math.inf], [math.inf]
     for key, value in record.items():
         if key.startswith("t_") and value:

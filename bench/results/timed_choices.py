@@ -64,7 +64,7 @@ def drawn(problems):
 
 
 def rules(checks):
-    """Each rule beside the one of now, for each number of ranks."""
+    """Each rule beside the present rule, for each number of ranks."""
     by_ranks = {max(p["ranks"] for p in check["problems"]): problems_of(check) for _, check in checks}
     rows = []
     for ranks, problems in sorted(by_ranks.items()):
@@ -87,7 +87,7 @@ def rules(checks):
 
 
 def spreads(checks):
-    """How far a pattern's time was from the one when it was made."""
+    """How much the time of a pattern differs from its time at planning."""
     rows = []
     for _, check in sorted(checks, key=lambda file: max(p["ranks"] for p in file[1]["problems"])):
         ranks = max(p["ranks"] for p in check["problems"])

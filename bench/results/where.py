@@ -1,4 +1,4 @@
-"""Where something was measured, as it stands under tables."""
+"""The line under a table that names the machine and the commit of its measurements."""
 import kernels
 
 

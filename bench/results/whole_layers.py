@@ -92,7 +92,7 @@ def summary_lines(document):
 
 
 def worst(document, count=10):
-    """Of drawn counts of tokens, those with the least factors."""
+    """The drawn counts of tokens with the lowest factors."""
     rows = [(factor(row, mode), mode, row) for row in rows_of(document, "projection") for mode in modes_of(document)
              if factor(row, mode)]
     rows.sort(key=lambda drawn_row: drawn_row[0])

@@ -36,7 +36,7 @@ struct attention_suite_options {
   std::function<void()> progress;
 };
 
-/// One measurement of a problem; all of a problem are made in turn.
+/// One measurement of a problem. The measurements of a problem take turns.
 struct attention_figure {
   std::string by;  ///< "local", "fused_sequential", "bulk_library", "bulk_library eager", ...
   spread time;     ///< seconds of one run

@@ -11,7 +11,7 @@ namespace untax::bench {
 /// A measurement of untax and of a reference, both in turn in the same run.
 struct comparison {
   std::string name;
-  std::string reference;        ///< what it is compared with
+  std::string reference;        ///< the code that it is compared with
   spread time;                  ///< of untax, in seconds
   spread reference_time;        ///< the same work done by the reference
   bool compares_rates = false;  ///< the ratio is of rates (more is better), not of times

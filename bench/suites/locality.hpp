@@ -53,7 +53,7 @@ struct replay_suite_options {
 };
 
 struct replay_report {
-  std::string device;     ///< the driver's name of it
+  std::string device;     ///< the driver's name of the GPU
   std::string described;  ///< name of its description; empty: none
   std::vector<replay_row> rows;
 };

@@ -91,7 +91,7 @@ copy_rates rates_of_all(int ranks, int repeats) {
 
 struct launch_times {
   double whole = 0;  ///< until all workers have ended
-  double begin = 0;  ///< until the last one works
+  double begin = 0;  ///< until the last thread works
 };
 
 /// The times to launch two workers that do nothing.

@@ -14,7 +14,7 @@ namespace untax::bench {
 
 struct own_machine_options {
   int repeats = 20;
-  std::function<void()> progress;  ///< called after each repeat of what is measured. May be empty
+  std::function<void()> progress;  ///< called after each repeat of a measurement. May be empty
 };
 
 /// How often `progress` is called by `measure_cores`.

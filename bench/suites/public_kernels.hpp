@@ -26,7 +26,7 @@ struct public_kernel {
   std::string name;    ///< empty: not on record
   std::string source;  ///< a paper or a repository; empty: not on record
   std::string commit;
-  std::string machine;  ///< that it ran on
+  std::string machine;  ///< the machine that the kernel ran on
   std::string how;      ///< how its times were measured
   std::vector<public_time> times;
 

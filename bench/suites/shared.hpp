@@ -59,7 +59,7 @@ struct shared_report {
 [[nodiscard]] std::vector<gemm_problem> shared_problems(const std::string& operator_name,
                                                         std::uint64_t seed, int count);
 
-/// Few rows and many, by weights of 8192 columns: with `sizes`, and of one rank, which sends to
+/// Few and many rows, by weights of 8192 columns: for `sizes`, and for one rank, which sends to
 /// itself.
 [[nodiscard]] std::vector<gemm_problem> problems_of_sizes(const std::vector<std::int64_t>& sizes,
                                                           std::optional<dtype> partials);

@@ -20,12 +20,12 @@ struct side_row {
 };
 
 struct side_report {
-  std::string device;  ///< as the driver says it
+  std::string device;  ///< the driver's name of the GPU
   int sms[2] = {0, 0};
   double near_cycles = 0;  ///< of an atomic whose home is the multiprocessor's own side
   double far_cycles = 0;
   double share_of_side_0 = 0;        ///< of the chunks of memory
-  double pairs_apart = 0;            ///< of neighbouring chunks, those on different sides
+  double pairs_apart = 0;            ///< share of neighbouring chunks that are on different sides
   std::optional<double> watts_most;  ///< power limit of the device
   std::vector<side_row> rows;
 };

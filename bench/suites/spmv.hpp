@@ -19,7 +19,7 @@ struct spmv_figure {
   std::string refused;          ///< why it was not run; empty if it was
   double setup_seconds = 0;     ///< of the conversion
   double seconds = 0;           ///< of one product, the median
-  std::optional<double> error;  ///< over the sum of absolute values, if it was looked at
+  std::optional<double> error;  ///< relative to the sum of absolute values, if results are checked
 };
 
 /// All kernels on one matrix.

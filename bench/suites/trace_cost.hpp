@@ -15,7 +15,7 @@ struct trace_cost {
   [[nodiscard]] bool met() const noexcept { return mean <= bar; }
 };
 
-/// One measurement: its subject, and the time with a recording over that without.
+/// One measurement: its subject, and the ratio of the times with and without a recording.
 struct traced_ratio {
   std::string what;
   double ratio = 1;

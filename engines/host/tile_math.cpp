@@ -14,7 +14,8 @@ namespace {
 constexpr std::int64_t floats_kept = std::int64_t{4} << 20;
 constexpr std::int64_t least_columns = 64;
 
-/// The columns of weights that are widened together: what a cache can hold, for any width of tiles.
+/// The number of columns of weights that are widened together: they fit a cache, for any tile
+/// width.
 std::int64_t columns_at_once(dtype type, std::int64_t depth) {
   if (type == dtype::f32) return std::numeric_limits<std::int64_t>::max() / 2;
   const std::int64_t fit = floats_kept / std::max<std::int64_t>(depth, 1);

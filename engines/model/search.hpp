@@ -49,7 +49,7 @@ struct exploration {
   std::uint64_t executions = 0;
   bool ok = true;         ///< no execution failed
   bool complete = false;  ///< nothing is left to explore (never for strategy::random)
-  std::string failure;    ///< what went wrong in the last execution, and where the threads stood
+  std::string failure;    ///< the failure of the last execution, and the positions of its threads
 };
 
 /// Explores executions of `s` until one fails, none is left, or the budget is spent. Only one

@@ -118,7 +118,7 @@ class chain_follower {
   bool open_ = false;
   step begin_;
   std::vector<range> covered_;
-  extent product_;  // how much of it is filled
+  extent product_;  // the filled part of the private tile
   extent sum_;
   matrix_map panel_;
 };

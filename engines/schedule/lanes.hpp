@@ -12,7 +12,8 @@
 
 namespace untax::schedule {
 
-/// The work of a kernel's lanes. The checker needs no such thing; what a step takes depends on it.
+/// The work of a kernel's lanes, from which the time of a step follows. The checker does not need
+/// it.
 enum class lane_work : std::uint8_t {
   multiplies,  ///< CTAs of a GEMM, whose epilogues store and add while the CTAs go on multiplying
   sends,       ///< warps, CTAs or copy engines that move what others have multiplied, or will

@@ -71,7 +71,7 @@ class matrix_map {
     std::uint64_t epoch = 0;  ///< of the last write
     bool complete = false;    ///< whether that write left more than a partial result
     int readers = -1;         ///< first of a list of reads since that write
-    origin from = {};         ///< the origin of what was written
+    origin from = {};         ///< the origin of the written data
   };
 
   /// Calls `visit(cell)` for the cells of a rectangle until it returns false.

@@ -74,7 +74,7 @@ void memory_map::callers_turn(int rank, std::uint64_t ended, int lane, std::uint
                               const vector_clock& now) {
   const event actor{lane, time, name({rank, {}, ended, 0}, true)};
   if (ended > 0) check_result(rank, ended);
-  // The caller overwrites c, which is a write: so it shows whether a worker may still write there.
+  // The caller may overwrite c. This write shows whether a worker may still write there.
   overwrite({operand::c, rank}, {}, actor, ended, false, now);
   overwrite({operand::a, rank}, {operand::a, rank}, actor, ended + 1, true, now);
 }

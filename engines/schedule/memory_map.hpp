@@ -55,7 +55,7 @@ class memory_map {
     origin product;
     origin sum;
   };
-  /// The origin of what a step writes. Stores it if that is a private tile.
+  /// The origin of the data that a step writes. Stores it if the destination is a private tile.
   [[nodiscard]] origin origin_of(const step& s, const event& actor);
   /// The origin of a rectangle. Reports a problem unless all its elements have the same one.
   [[nodiscard]] origin origin_in(const place& at, std::int64_t rows, std::int64_t cols,

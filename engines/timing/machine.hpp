@@ -53,7 +53,7 @@ struct number_kind {
 };
 extern const std::array<number_kind, 22> number_kinds;
 
-/// A machine, as data: what `machines/*.json` hold.
+/// A machine, as `machines/*.json` describe it.
 struct machine {
   std::string name;    ///< "8 x H200"
   std::string device;  ///< "NVIDIA H200"

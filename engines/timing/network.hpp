@@ -11,9 +11,9 @@ namespace untax::timing {
 struct lane {
   double rate = 0;   ///< bytes a second
   double free = 0;   ///< when the next transfer may begin
-  double busy = 0;   ///< seconds it has carried something
-  double bytes = 0;  ///< bytes that it has carried
-  int rank = -1;     ///< whose it is
+  double busy = 0;   ///< seconds in which the lane has carried bytes
+  double bytes = 0;  ///< bytes that the lane has carried
+  int rank = -1;     ///< the owner of the lane
   char what = ' ';   ///< see `name_of_lane`
 };
 
@@ -47,7 +47,7 @@ class network {
   passage send(int from, int to, double bytes, double pace, double now, bool reads = false);
   /// Within a rank, through its memory: each byte is read and written.
   passage copy(int rank, double bytes, double pace, double now);
-  /// Seconds until another rank sees what a rank stores.
+  /// Seconds until another rank sees a store of a rank.
   [[nodiscard]] double flight(int from, int to) const;
 
   [[nodiscard]] const std::vector<lane>& lanes() const noexcept { return lanes_; }

@@ -74,7 +74,7 @@ class step_reader {
         return false;
     }
   }
-  /// Whether a step stores what the current activity adds, without a signal.
+  /// Whether a step stores the sum of the current activity, without a signal.
   [[nodiscard]] bool stores_sum(const step& s) const {
     return s.what == action::store && kind_ == action::add && !s.publish.named();
   }
@@ -218,7 +218,8 @@ class step_reader {
   bool acts_ = false;           // whether the current activity does more than wait
   bool signals_ = false;
   std::vector<sent_sums> sums_;  // the sums that follow the current activity
-  bool multiplied_ = false;  // whether another lane has multiplied what this one multiplies next
+  bool multiplied_ =
+      false;  // whether another lane has already done this lane's next multiplication
 };
 
 /// Reads all kernels of a rank.

@@ -56,7 +56,7 @@ struct simulation {
   std::vector<time_parts> ranks;     ///< mean of the workers of each rank
   std::vector<time_parts> workers;   ///< in the order of the workload
   std::vector<path_piece> path;      ///< the last piece first; together as long as `seconds`
-  std::vector<lane> lanes;           ///< what each link carried
+  std::vector<lane> lanes;           ///< the bytes and times of each link
   std::vector<work_span> spans;
   std::vector<booking> bookings;
   std::uint64_t activities = 0;

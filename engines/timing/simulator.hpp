@@ -63,7 +63,7 @@ struct worker_state {
   bool acts = false;  // woken, and about to act
   double since = 0;   // when its wait began
   double ended = -1;
-  int sent_to = -1;           // the last peer that it sent to
+  int sent_to = -1;           // the last peer that the worker sent to
   double landed = 0;          // when the data for that peer have arrived completely
   double all_landed = 0;      // when all data that the worker has sent have arrived
   double receipt = 0;         // when all data are acknowledged

@@ -34,7 +34,7 @@ class gather_model {
   all_gather_gemm_problem problem;
   gather_plan plan;
   all_gather_gemm_protocol how;
-  comm::transfer_lists lists;  ///< the lists of senders, if they have any
+  comm::transfer_lists lists;  ///< the transfer lists of senders, if there are any
   sent_shard shard;
   receiving_grid receiving;
   arrival_grid arrivals;

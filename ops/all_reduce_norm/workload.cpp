@@ -21,7 +21,7 @@ random_matrix part_of(std::uint64_t seed, int rank) noexcept {
 
 std::vector<trial_operand> norm_operands::operands() const {
   auto operands = trial_operands(spec_of<all_reduce_norm>::operands(problem_, world_, rank_));
-  operands.resize(scales + 1);  // the scale behind them is passed by value
+  operands.resize(scales + 1);  // the scale after these operands is passed by value
   for (const std::size_t own : {x, out, scales}) operands[own].in_operator = true;
   if (problem_.output != norm_output::e4m3_per_token) operands[scales].rows = 0;
   return operands;

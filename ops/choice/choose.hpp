@@ -20,10 +20,10 @@ struct choice {
   /// measured with these kernels, and rows do not vary.
   std::vector<pattern> likely;
   std::vector<prediction::expected> times;  ///< by a table; empty if none has the operator
-  std::string reason;  ///< what was considered, and why; a sentence for `explain()`
+  std::string reason;  ///< the considered patterns and the reasons; a sentence for `explain()`
 };
 
-/// Appends those of `others` that `order` lacks.
+/// Appends the patterns of `others` that `order` lacks.
 void append_others(std::vector<pattern>& order, std::span<const pattern> others);
 
 /// The inputs of a choice besides the problem.
@@ -31,7 +31,7 @@ struct choice_sources {
   std::string_view device;               ///< the name of the GPU
   std::string_view kernels;              ///< the hash of the kernels that run here
   const tuning_table* own = nullptr;     ///< the user's; may be null
-  std::span<const tuning_table> tables;  ///< the others
+  std::span<const tuning_table> tables;  ///< all other tables
   /// The patterns to try if no table has the operator, the best first.
   std::span<const pattern> usual;
   /// Whether runs may have fewer rows, for which a table of the problem itself has no times.

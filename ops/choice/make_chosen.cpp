@@ -139,7 +139,7 @@ class chooser {
     return seconds_of_(op);
   }
 
-  /// Null if it is refused, at all ranks.
+  /// Null if all ranks refuse the operator.
   std::shared_ptr<device_operator> made_to_be_timed(pattern how, std::size_t at) {
     std::shared_ptr<device_operator> op;
     try {

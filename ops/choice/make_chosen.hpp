@@ -54,10 +54,10 @@ struct chosen_operators {
   std::shared_ptr<const void> libraries;  ///< null where bulk_library was not made
 };
 
-/// The operators of `ends` ends, by ascending rows: `make(end, operators)` adds those of one, by
-/// descending rows. The end with the most rows comes first, so that memory that plans share fits
-/// all of them. If an end is out of memory, all ranks are, and all of them give back, together,
-/// what they have.
+/// The operators of `ends` ends, by ascending rows: `make(end, operators)` adds the operators of an
+/// end, by descending rows. The end with the most rows comes first, so that memory that plans share
+/// fits all of them. If an end is out of memory, so are all ranks, and all of them free their
+/// operators together.
 template <class Make>
 [[nodiscard]] std::vector<operator_up_to> operators_of(std::size_t ends, const Make& make) {
   std::vector<operator_up_to> operators;

@@ -32,7 +32,7 @@ logarithms of(const tuning_entry& entry, const cost_model& model) {
 /// Entries that differ in m only.
 struct line {
   std::vector<const tuning_entry*> entries;  ///< by m
-  std::vector<const tuning_entry*> used;     ///< the nearer one first
+  std::vector<const tuning_entry*> used;     ///< the nearest entry first
   double distance = 0;                       ///< squared
   logarithms values;
 

@@ -19,7 +19,7 @@ namespace untax {
 /// The properties of a problem that determine the speed of each pattern on a given device.
 struct tuned_problem {
   std::string operator_name;               ///< of a GEMM operator
-  gather_axis gather = gather_axis::rows;  ///< of those that gather
+  gather_axis gather = gather_axis::rows;  ///< of operators that gather
   int ranks = 2;
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -68,7 +68,7 @@ struct device_rates {
 /// The measurements of `untax bench tune` on one kind of machine.
 struct tuning_table {
   std::string device;        ///< "NVIDIA H200"
-  dtype type = dtype::bf16;  ///< of the elements; others of 16 bits take as long
+  dtype type = dtype::bf16;  ///< type of the elements; other types of 16 bits take as long
   std::string date;          ///< ISO 8601
   std::string commit;
   /// The hash of the kernels that were measured (kernel_sources.hpp); empty if it was not recorded.
@@ -89,7 +89,7 @@ struct tuning_table {
 [[nodiscard]] tuning_table parse_table(std::string_view text, const std::string& origin);
 /// The same from a file.
 [[nodiscard]] tuning_table load_table(const std::string& path);
-/// One line for each entry.
+/// JSON with one line for each entry.
 [[nodiscard]] std::string to_json(const tuning_table& table);
 
 /// The tables that are compiled in, from ops/choice/tables/*.json.

@@ -39,7 +39,7 @@ class chunked_layout {
   /// pass on; to collect what was passed on.
   struct role {
     int lane = 0;
-    int end = 1;  ///< one behind the last lane
+    int end = 1;  ///< the lane after the last one
     bool sends = false;
     bool receives = false;
     bool collects = false;

@@ -191,7 +191,7 @@ class chooser {
     return std::max<std::int64_t>(
         round_up<std::int64_t>(ceil_div<std::int64_t>(share, chunks), 512), 512);
   }
-  /// At least one, whatever `most` is.
+  /// At least one block, even if `most` is 0.
   static int blocks_for(std::int64_t bytes, std::int64_t each, int most) {
     return static_cast<int>(std::clamp<std::int64_t>(ceil_div(bytes, each), 1, std::max(most, 1)));
   }

@@ -25,7 +25,7 @@ struct check_effort {
 struct variant_findings {
   protocol_variant what;
   std::uint64_t schedules = 0;   ///< proved to end, to be complete and to be free of races
-  std::uint64_t executions = 0;  ///< explored; those of mutants not counted
+  std::uint64_t executions = 0;  ///< explored, without the executions of mutants
   std::vector<model::mutant_fate> mutants;
   std::vector<std::string> failures;  ///< schedules that are wrong, executions that failed
 

@@ -36,7 +36,7 @@ struct trial_operand {
   }
 };
 
-/// Operands as a spec describes them: inputs, and what is written.
+/// The operands that a spec describes: inputs and results.
 [[nodiscard]] std::vector<trial_operand> trial_operands(std::span<const operand_shape> shapes);
 
 /// The memory that operands take, and in `heap_of_rank` that of those in the symmetric heap.

@@ -25,12 +25,12 @@ class own_stream {
   /// The stream of a run: the caller's or, if none is given, this one, which then waits for the
   /// work on the default stream.
   [[nodiscard]] stream_ref unless(stream_ref given) const;
-  /// Returns when all that was launched has ended. Throws `internal`, with `what`, if it failed.
+  /// Returns when all launched work has ended. Throws `internal`, with `what`, if it failed.
   void wait(std::string_view what) const { wait_for(stream_, what); }
 
  private:
   stream_ref stream_;
-  std::shared_ptr<const void> kept_;  ///< what `stream_` names
+  std::shared_ptr<const void> kept_;  ///< keeps the stream of `stream_` alive
 };
 
 /// Whether a stream is being captured in a graph.

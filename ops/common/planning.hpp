@@ -17,7 +17,7 @@
 
 namespace untax {
 
-/// The GEMM of one rank, as far as it has to be known to split it into tiles.
+/// The properties of a rank's GEMM that determine its split into tiles.
 struct local_gemm {
   std::int64_t rows = 0;   ///< of a block of rows that is sent as a whole: a shard, or all of C
   std::int64_t cols = 0;   ///< that one rank computes

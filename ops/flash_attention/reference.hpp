@@ -9,7 +9,7 @@ namespace untax {
 
 /// The result of one query.
 struct attended_row {
-  std::vector<double> out;  ///< head_dim elements; zeros where it sees no keys
+  std::vector<double> out;  ///< head_dim elements; zeros if the query sees no keys
   double log_sum = 0;       ///< of the exponentials of scaled logits; minus infinity without keys
 };
 

@@ -12,7 +12,7 @@
 
 namespace untax::plan_check {
 
-/// A planned gemm_all_scatter of one rank with all that its kernels get: see `gather_model`.
+/// A planned gemm_all_scatter of one rank, with the arguments of its kernels: see `gather_model`.
 class scatter_model {
  public:
   scatter_model(const gemm_all_scatter_problem& asked, const scatter_plan& planned);

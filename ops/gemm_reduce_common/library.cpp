@@ -44,14 +44,14 @@ class bulk_sum final : public device_operator {
     }
     const product_shape shape{sum.m, sum.n, depth, sum.type, result};
     if (varying_rows) {
-      // It is made for each end of a table, which is at most 1.5 times the one before.
+      // A table has an operator per end, and an end is at most 1.5 times the end before.
       quickest_.emplace(shape, std::vector{sum.m}, sum.m - sum.m / 3 - 1);
     } else {
       quickest_.emplace(shape);
     }
   }
 
-  /// Rows after the last one are then those of a run before: their sum is not C.
+  /// Rows after the last one are then those of an earlier run: their sum is no part of C.
   void set_rows(std::int64_t rows) override {
     sum_.m = rows;
     rows_.extent = rows;

@@ -55,7 +55,7 @@ struct merge_checks {
     });
   }
   [[nodiscard]] std::vector<merge_case> explored(int ranks) const {
-    return {// One head for all ranks: if ranks share the heads, all but one get none.
+    return {// One head for all ranks: if ranks share the heads, only one rank gets a head.
             make(ranks, {1, 1}, 1, {1, 1}),
             // Several workers, a head for each rank, and more tokens than workers.
             make(ranks, {3, ranks}, 1, {ranks == 2 ? 2 : 1, 1})};

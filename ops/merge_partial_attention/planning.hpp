@@ -13,7 +13,7 @@ namespace untax {
 
 inline constexpr std::string_view merge_partial_attention_name = "merge_partial_attention";
 
-/// The patterns that it has.
+/// The patterns of merge_partial_attention.
 inline constexpr std::array merge_patterns = {pattern::bulk_synchronous, pattern::fused_sequential,
                                               pattern::fused_specialized};
 
@@ -25,7 +25,7 @@ struct planned_merge {
   std::string explanation;
 };
 
-/// Fills in what the options leave open. Throws `invalid_argument` for impossible options.
+/// Fills in the options that are left open. Throws `invalid_argument` for impossible options.
 [[nodiscard]] planned_merge make_plan(const world& w,
                                       const merge_partial_attention_problem& problem,
                                       const merge_partial_attention_options& options);

@@ -11,7 +11,7 @@ namespace {
 
 using schedule::lane_program;
 
-/// One CTA in a run: it acquires what it reads, as needed and each thing once, and multiplies.
+/// One CTA in a run: it acquires the data that it reads, each once and when needed, and multiplies.
 class cta_lane {
  public:
   cta_lane(const gemm_lanes& gemm, int rank, const std::vector<int>& sums, std::uint64_t epoch,
@@ -77,7 +77,7 @@ class cta_lane {
       use(f, done, f.depth, finishes);
     });
   }
-  /// Multiplies what other CTAs have read and acquired.
+  /// Multiplies data that other CTAs have read and acquired.
   void multiply(const gpu::cta_read& tile_read) {
     gemm_.read(tile_read, epoch_, [&](const factors& f) {
       std::int64_t done = 0;

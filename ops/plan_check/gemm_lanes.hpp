@@ -88,7 +88,7 @@ struct gemm_lanes {
   const gpu::gemm_plan* plan = nullptr;
   std::int64_t k = 0;  ///< of the whole product
   room_sets sets;      ///< room sets of the awaited rooms
-  /// Calls `visit` for what a CTA reads, part by part.
+  /// Calls `visit` for each part of the data that a CTA reads.
   std::function<void(const gpu::cta_read&, std::uint64_t epoch,
                      const std::function<void(const factors&)>& visit)>
       read;
@@ -96,9 +96,9 @@ struct gemm_lanes {
   std::function<void(const cta_work&, const step& completes, std::uint64_t epoch,
                      const program::sink& emit)>
       store;
-  /// Emits what a CTA does before it first acquires what it reads. May be empty.
+  /// Emits the steps of a CTA before it first acquires data. May be empty.
   std::function<void(const cta_work&, std::uint64_t epoch, const program::sink& emit)> before_waits;
-  /// Emits what a CTA does before each work, and after the last one. May be empty.
+  /// Emits the steps of a CTA before each work, and after the last one. May be empty.
   std::function<void(const cta_work&, std::uint64_t epoch, const program::sink& emit)> before;
   /// Rows of A that belong to one rank each; empty: all belong to one.
   std::vector<range> rows_of_ranks;

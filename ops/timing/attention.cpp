@@ -14,7 +14,7 @@ using timing::signal_way;
 
 /// Workers that the simulation has for attention at each rank: groups of the blocks of a GPU.
 constexpr int groups = 16;
-/// How often in a run a group has finished items, and sends them.
+/// How often a group sends finished items in a run.
 constexpr int times = 8;
 constexpr double statistics_bytes = 16;
 

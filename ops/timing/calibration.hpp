@@ -34,7 +34,7 @@ class calibration {
   [[nodiscard]] std::size_t entries() const;
 
   std::string device;
-  std::vector<std::string> files;  ///< the files that it was fitted from
+  std::vector<std::string> files;  ///< the files that the calibration was fitted to
 
  private:
   friend std::string to_json(const calibration& c);
@@ -49,7 +49,7 @@ class calibration {
 /// Reads what `to_json` wrote. Throws `invalid_argument` that names `origin` and the entry.
 [[nodiscard]] calibration parse_calibration(std::string_view text, const std::string& origin);
 [[nodiscard]] calibration load_calibration(const std::string& path);
-/// One line for each entry.
+/// JSON with one line for each entry.
 [[nodiscard]] std::string to_json(const calibration& c);
 
 }  // namespace untax

@@ -48,7 +48,7 @@ class predictor {
 
   /// Seconds of a GEMM alone, by untax's kernels or by the library.
   [[nodiscard]] double gemm_alone(const gpu::gemm_shape& shape, bool by_library);
-  /// The same for one plan, on as many multiprocessors as it was made for.
+  /// The seconds of one plan, on as many multiprocessors as it was made for.
   [[nodiscard]] double seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
                                   const gpu::gemm_shape& like);
   /// The same where `beside` multiprocessors are taken by others. For a plan with senders, whose

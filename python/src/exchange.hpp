@@ -11,7 +11,7 @@ namespace nb = nanobind;
 /// (DLPack 1.3), which takes some tens of nanoseconds. The tensor keeps the memory that `to` points
 /// to. False if its type offers none.
 [[nodiscard]] bool read_tensor(nb::handle tensor, nb::dlpack::dltensor& to);
-/// The same of one that is to be written; false also if it may not be.
+/// The same for a tensor to write to; false also if it is read-only.
 [[nodiscard]] bool read_writable_tensor(nb::handle tensor, nb::dlpack::dltensor& to);
 /// The current stream of a GPU, as the type of such a tensor knows it. Null: the default one.
 [[nodiscard]] void* current_stream(nb::handle tensor, const nb::dlpack::device& place);

@@ -33,7 +33,7 @@ void set_field(void* at, nb::handle value) {
         &::untax::python::set_field < std::remove_cvref_t < decltype(structure::member)>> \
   }
 
-/// A structure with the fields that `given` names; the others are zero.
+/// A structure with the fields that `given` names; all other fields are zero.
 template <class Structure>
 [[nodiscard]] Structure filled(const nb::dict& given, std::span<const field> fields) {
   Structure s{};

@@ -16,7 +16,7 @@
 namespace untax::python {
 namespace {
 
-/// Columns as the library has them: 32 bits, where they lie or, of 64 bits, in `narrowed`.
+/// Columns in the library's 32 bits: in place, or copied into `narrowed` from 64 bits.
 const std::int32_t* columns_of(const read_array& given, std::vector<std::int32_t>& narrowed) {
   if (given.dtype() == nb::dtype<std::int32_t>())
     return static_cast<const std::int32_t*>(given.data());

@@ -15,7 +15,7 @@ void start_trace(const std::string& path) {
   checked([&] { return untax_trace_start(path.c_str()); });
 }
 
-/// Events, and how many did not fit.
+/// The number of recorded events, and of events that did not fit.
 std::tuple<std::int64_t, std::int64_t> stop_trace() {
   std::int64_t events = 0;
   std::int64_t lost = 0;

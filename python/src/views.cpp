@@ -262,7 +262,8 @@ untax_operand numbers_of(const char* name, nb::handle given, std::int64_t rows, 
                          bool on_gpu, read_array& keeper) {
   untax_operand numbers{name, nullptr, rows, cols, 0, untax_i32};
   if (given.is_none()) {
-    numbers.cols = std::max<std::int64_t>(cols, 1);  // else it would be there, with no elements
+    numbers.cols =
+        std::max<std::int64_t>(cols, 1);  // otherwise the dimension would have no elements
     return numbers;
   }
   if (PyLong_Check(given.ptr())) {

@@ -85,7 +85,7 @@ def test_no_rows_anywhere_are_a_call_like_others(operator, ranks):
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_no_columns_anywhere_are_a_call_like_others(ranks):
+def test_calls_without_columns_return_empty_or_zero_tensors(ranks):
     def body(rank, name):
         for a, b in ((torch.ones(6, 0), torch.ones(0, 8)), (torch.ones(6, 8), torch.ones(8, 0))):
             for got, shape in ((ops.all_gather_matmul(a, b, 0, name), (6 * ranks, b.shape[1])),

@@ -1,4 +1,4 @@
-"""What a layer computes between the operators that send: each rank for itself."""
+"""The operations of a layer between operators that send: each rank for itself."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Bytes:
-    """Memory of a GPU as torch takes it. A tensor on it keeps this object, and so the memory."""
+    """Memory of a GPU in the form that torch takes. A tensor on the memory keeps this object alive."""
 
     def __init__(self, address: int, size: int, pin: Any) -> None:
         self.__cuda_array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}

@@ -225,7 +225,7 @@ int32_t untax_stream_is_captured(void* stream) {
   try {
     return untax::is_captured(untax::c::stream_of(stream)) ? 1 : 0;
   } catch (const untax::error&) {
-    return 0;  // the run on it fails, and says why
+    return 0;  // a run with this value fails, and names the reason
   }
 }
 

@@ -79,7 +79,7 @@ std::vector<int> wait_graph::cycle(int from) const {
   enum class mark : std::uint8_t { fresh, open, closed };
   std::vector<mark> marks(states_.size(), mark::fresh);
   std::vector<int> path;
-  std::vector<std::size_t> tried;  // how many edges of each rank on the path were followed
+  std::vector<std::size_t> tried;  // the number of followed edges of each rank on the path
   const auto enter = [&](int rank) {
     marks[rank] = mark::open;
     path.push_back(rank);

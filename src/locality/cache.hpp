@@ -110,7 +110,8 @@ class sided_cache {
   [[nodiscard]] int side_of(std::size_t place) const { return side_of_[place % side_of_.size()]; }
 
   struct answer {
-    bool is_near;    ///< the requesting side has the piece; for a write: it is the home side
+    bool is_near;    ///< whether the requesting side has the piece; of a write: whether it is the
+                     ///< home side
     double arrives;  ///< arrival time in seconds; negative if no side has it
   };
   /// As `cache::use`, for a processor of `side`.

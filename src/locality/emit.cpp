@@ -406,7 +406,7 @@ std::string arguments_of(const statements& statements_of_order, const kernel& k,
   return text;
 }
 
-/// How the number of a block and its place on the axes belong together.
+/// The relation between the number of a block and its place on the axes.
 std::string about_numbers(const kernel& k) {
   std::string text;
   for (const axis& a : k.axes())

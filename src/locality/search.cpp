@@ -193,7 +193,7 @@ search_result search(const kernel& k, const device& d, const search_options& opt
   std::stable_sort(by_rank.begin(), by_rank.end(), [&](int a, int b) {
     return is_better(seen[static_cast<std::size_t>(a)], seen[static_cast<std::size_t>(b)], d);
   });
-  // Simulated in full: the best orders, the one with the most hits, and the baseline.
+  // Simulated in full: the best orders, the order with the most hits, and the baseline.
   const auto hits = std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) {
     return a.all.rate() < b.all.rate();
   });

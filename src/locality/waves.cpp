@@ -145,7 +145,7 @@ class waves {
         if (!a.is_write) found_.near_reads.requested += bytes;
         asked_[domain] += bytes;
         auto& seen = seen_[static_cast<std::size_t>(granule)];
-        double held = 1;  // the part of it that hits
+        double held = 1;  // the share of the bytes that hits
         // At the same step, blocks ask for data while they are on their way. Blocks of one step
         // are at different places in it.
         if (seen == stamp_ && !k_.has_lines()) {

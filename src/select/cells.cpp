@@ -227,7 +227,7 @@ cells cells_of_csv(std::string_view text, std::string_view origin) {
 
 cells cells_of_json(std::string_view text, std::string_view origin) {
   using nlohmann::json;
-  // Python writes NaN where it has no number. `number` says in which record.
+  // Python writes NaN for a missing number. `number` names the record in its error.
   const json parsed = parse_json(text, origin, {.bytes = most_bytes, .non_finite = true});
   if (!parsed.is_array() || parsed.empty() || !parsed.front().is_object())
     refuse_text(origin, "a table in JSON is a list of objects, one a record");

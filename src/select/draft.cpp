@@ -87,7 +87,7 @@ schema draft_schema(const std::string& path) {
   if (!is_long) draft.kernel_column.clear();
   if (is_long) draft.time_column = from.columns[times.front()];
   if (times.empty()) {
-    // Names do not tell: what is no whole number, and no statistic.
+    // If names do not tell: a column with fractions that is no statistic.
     for (std::size_t c = 0; c < from.columns.size(); ++c) {
       const bool is_statistic = has_any(from.columns[c], {"mean", "var", "ratio", "speed", "dens",
                                                           "skew", "kurt", "min", "max", "cost"});

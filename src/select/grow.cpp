@@ -161,7 +161,7 @@ class pruner {
       for (std::size_t i = 0; i < nodes_.size(); ++i) {
         if (below_[i].leaves < 2) continue;
         const double gain = (nodes_[i].loss - below_[i].loss) / (below_[i].leaves - 1);
-        // Of equal gains the first one counts, which is above the others or beside them.
+        // Of equal gains the first counts, whose node is above the other nodes or beside them.
         if (gain < least) {
           least = gain;
           weakest = i;

@@ -6,7 +6,7 @@ stream_pool::handle stream_pool::take(int device) {
   const std::lock_guard lock(mutex_);
   seats& s = devices_[device];
   if (s.free.empty()) {
-    s.free.reserve(s.all.size() + 1);  // so that giving back cannot fail
+    s.free.reserve(s.all.size() + 1);  // so that returning a queue cannot fail
     s.all.reserve(s.all.size() + 1);
     s.all.push_back(make_(device));
     return s.all.back();

@@ -74,8 +74,8 @@ void require_heap(std::string_view what, const memory_need& need, double heap_by
   if (need.heap_of_rank <= heap_bytes) return;
   const double enough = std::ceil(std::max(suggested, need.heap_of_rank) / 0x1p20);
   throw error(errc::out_of_memory,
-              fmt::format("{} needs {} of symmetric heap in each rank or more, and {} is {}; leave "
-                          "it unset, or set it to {:.0f}M",
+              fmt::format("{} needs at least {} of symmetric heap in each rank, and {} is {}; "
+                          "leave it unset, or set it to {:.0f}M",
                           what, memory_text(need.heap_of_rank), variable::heap_bytes.name,
                           memory_text(heap_bytes), enough));
 }

@@ -14,7 +14,7 @@ namespace untax {
 /// One measurement of a problem on GPUs. All measurements of a problem are made in turn.
 struct pattern_figure {
   std::string by;  ///< the pattern, "bulk_library eager", "cuBLASLt alone", ...
-  /// The pattern of an operator; nothing for a part of one alone.
+  /// The pattern of an operator; nothing for a part of an operator alone.
   std::optional<pattern> how;
   std::optional<pattern> asked;       ///< differs from `how` if it is `automatic`
   bool library = false;               ///< bulk_library, or a part of it

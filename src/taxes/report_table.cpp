@@ -91,7 +91,7 @@ text_table time_table(const tax_report& report, const time_unit& unit) {
   return table;
 }
 
-// One line for E0 and one for each part of it, each bar beginning where the one above it ended.
+// A line for E0 and one for each of its parts. Each bar begins where the bar above it ends.
 std::string waterfall(const tax_report& report, int width, text_style style) {
   const tax_breakdown layer = layer_total(report);
   const tax_breakdown chance = layer_uncertainty(report);

@@ -16,7 +16,7 @@ std::vector<waterfall_bar> waterfall_bars(const tax_breakdown& parts, const tax_
   level = total;
   for (const tax_part& part : shown) {
     const double value = parts.*part.value;
-    // The bound is drawn from zero, the others downwards from where the last one ended.
+    // The bound is a bar from zero. Every other bar hangs from the lower end of the bar before it.
     bars.push_back({part.key, part.*title_of, level / longest, (level - value) / longest, value,
                     chance.*part.value});
     level -= value;

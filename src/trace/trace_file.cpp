@@ -90,7 +90,7 @@ trace_record written_by_peers(const std::string& text, const trace_record& mine)
     });
     if (ours) return written;
   } catch (const error&) {
-    // It was no trace, and is replaced.
+    // A file that is no trace is replaced.
     return {};
   }
   return {};

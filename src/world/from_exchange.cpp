@@ -89,7 +89,7 @@ world world::from_exchange(int rank, int ranks, const byte_exchange& exchange,
   }
   gethostname(mine.host.data(), mine.host.size() - 1);
   put_text(mine.boot, boot_of_host());
-  // It outlives the meeting, and removes the files of a meeting that fails.
+  // The place outlives the meeting, and removes the files of a meeting that fails.
   const auto place = rank == 0 ? std::make_unique<launch_place>("") : nullptr;
   if (place) put_text(mine.directory, place->directory());
 

@@ -44,7 +44,7 @@ void world::grow_heap(std::size_t bytes, std::string_view label) {
                               offers.trouble->what(), format_bytes(bytes), label, heap.report()));
     }
   } catch (const error& e) {
-    // Out of memory is what all ranks were told; after anything else they would differ.
+    // All ranks were told out_of_memory; with any other error they would differ.
     if (e.code() != errc::out_of_memory) fail(e.code(), e.what());
     throw;
   }

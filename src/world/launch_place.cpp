@@ -98,7 +98,7 @@ launch_place::~launch_place() {
     return;
   }
   meeting_place::remove_sockets(directory_, fmt::format("{}={}", variable::launch.name, word_));
-  if (!was_there_) rmdir(directory_.c_str());  // if it is empty
+  if (!was_there_) rmdir(directory_.c_str());  // only an empty directory
 }
 
 }  // namespace untax

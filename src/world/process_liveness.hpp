@@ -22,7 +22,7 @@ class process_liveness final : public liveness {
   struct watched {
     int process = 0;
     descriptor handle;
-    bool lost = false;  // it had ended before this object was made
+    bool lost = false;  // the process had ended before this object was made
   };
   std::vector<watched> ranks_;
 };

@@ -70,7 +70,7 @@ int sharing_of(const world_options& options, const environment& env) {
   return ranks;
 }
 
-/// Sets the first size of heaps and their limit. Whichever of them is not given gives way.
+/// Sets the first size of heaps and their limit. A value that is not set adapts to one that is.
 void set_heap(settings& s, const world_options& options, const environment& env) {
   const bool sized = options.heap_bytes || env.has(variable::heap_bytes);
   const bool limited = options.heap_limit || env.has(variable::heap_limit);

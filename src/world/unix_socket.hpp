@@ -23,7 +23,7 @@ class unix_socket {
   };
   struct packet {
     std::size_t bytes = 0;                  ///< 0: the other side has closed
-    std::vector<descriptor> attachments{};  ///< the descriptors that came with it
+    std::vector<descriptor> attachments{};  ///< the descriptors that came with the packet
   };
 
   /// Listens at `path`, whose directory has to exist. Nothing if another process listens there.

@@ -37,7 +37,7 @@ too_large 'attention' taxes --backend host --model "$folder/large.json" --tensor
 export UNTAX_HEAP_BYTES=64K
 expect 1 run all_gather_gemm -m 512 -n 512 -k 512 --repeat 1
 one_line_of_error
-says "$err" 'of symmetric heap in each rank or more, and UNTAX_HEAP_BYTES is 64 KiB; leave it unset, or set it to [0-9]+M$'
+says "$err" 'of symmetric heap in each rank, and UNTAX_HEAP_BYTES is 64 KiB; leave it unset, or set it to [0-9]+M$'
 unset UNTAX_HEAP_BYTES
 
 # The rest of the address space is a limit, too. Sanitizers take all of it.

@@ -19,7 +19,7 @@ using gpu::sum_fragments;
 /// Beside so many that multiply in pairs.
 int most_beside(int places) { return (places - 2) / 2 * 2; }
 
-TEST(slabs, each_of_two_sets_has_one_of_each_rank) {
+TEST(slabs, each_of_two_sets_has_a_slab_of_each_rank) {
   for (int ranks = 1; ranks <= 8; ++ranks) {
     const peer_slabs how{.own_rank = 0, .ranks = ranks};
     std::set<int> numbers;

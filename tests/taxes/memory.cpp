@@ -177,7 +177,7 @@ TEST(memory_room, of_a_heap_is_that_of_the_environment) {
   const memory_need need{.heap_of_rank = 0x1p20};
   require_heap("it", need, 0x1p20, 0x1p22);
   EXPECT_EQ(error_text([&] { require_heap("it", need, 0x1p16, 0x1p22); }, errc::out_of_memory),
-            "it needs 1 MiB of symmetric heap in each rank or more, and UNTAX_HEAP_BYTES is "
+            "it needs at least 1 MiB of symmetric heap in each rank, and UNTAX_HEAP_BYTES is "
             "64 KiB; leave it unset, or set it to 4M");
 }
 

@@ -73,7 +73,7 @@ run_account struck_cluster(std::uint64_t first) {
   return accounts.at(0).runs.at(0);
 }
 
-TEST(trace_tile_waits, blocks_of_a_cluster_get_the_wait_of_the_block_that_reads_for_all) {
+TEST(trace_tile_waits, blocks_of_a_cluster_get_the_wait_of_its_reading_block) {
   // It multiplies from when what it reads itself was there; or nothing was there before.
   for (const std::uint64_t first : {1020, 4062}) {
     const run_account run = struck_cluster(first);

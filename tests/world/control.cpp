@@ -69,7 +69,7 @@ TEST(control, has_no_records_outside_the_table) {
   }
 }
 
-TEST(control, texts_end_where_they_end) {
+TEST(control, loaded_texts_have_their_length_and_end_with_a_zero) {
   const std::array<std::uint64_t, 2> words = {~std::uint64_t{0}, ~std::uint64_t{0}};
   for (std::size_t length = 0; length <= 16; ++length) {
     const std::string text = untax::words::load_text(words, length);

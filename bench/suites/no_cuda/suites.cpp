@@ -68,9 +68,9 @@ tune_result run_tuning(const tune_options& /*options*/) {
 template <class Value, class Offset>
 void measure_on_gpu(const sparse::csr<Value, Offset>& /*matrix*/, std::span<const Value> /*x*/,
                     const spmv_options& /*options*/, spmv_figures& /*to*/) {
-  refuse_without_gpu("spmv on a GPU takes a kernel");
+  refuse_without_gpu("kernels of spmv run on a GPU");
 }
-double gpu_memory_rate() { refuse_without_gpu("spmv on a GPU takes a kernel"); }
+double gpu_memory_rate() { refuse_without_gpu("kernels of spmv run on a GPU"); }
 
 #define UNTAX_MEASURE(Value, Offset)                                                      \
   template void measure_on_gpu(const sparse::csr<Value, Offset>&, std::span<const Value>, \

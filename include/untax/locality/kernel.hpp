@@ -129,7 +129,7 @@ class kernel {
     std::int64_t rows = 0;
     std::int64_t begin = 0;
     std::int64_t end = 0;
-    /// How many units of `bytes` bytes it touches.
+    /// The number of units of `bytes` bytes that the access touches.
     [[nodiscard]] double units(int bytes) const {
       const std::int64_t of_row = (end + bytes - 1) / bytes - begin / bytes;
       return static_cast<double>(rows * of_row);

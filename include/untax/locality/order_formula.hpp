@@ -61,7 +61,7 @@ struct formula_program {
     std::vector<instruction> code;
   };
 
-  std::vector<std::string> names;    ///< given ones first, then those that statements declare
+  std::vector<std::string> names;    ///< given names first, then names that statements declare
   std::vector<std::int64_t> values;  ///< of the given names
   std::vector<statement> statements;
   int given = 0;   ///< how many names are given

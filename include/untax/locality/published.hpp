@@ -32,7 +32,7 @@ struct published_pattern {
   std::string kernel;  ///< a name of `swizzleperf_kernels`, without its prefix
   std::string name;    ///< of the order
   std::string formula;
-  double measured_hits = 0;   ///< part of the requests, as counters count them
+  double measured_hits = 0;   ///< share of the requests, from hardware counters
   double measured_ratio = 0;  ///< time of the kernel as numbered over that of the pattern
   double simulated_hits = 0;
   double simulated_ratio = 0;
@@ -44,7 +44,7 @@ struct published_pattern {
 /// of its numbers. With `only`, those whose source or kernel contains it.
 [[nodiscard]] std::vector<published_pattern> published_patterns(const std::string& only = "");
 
-/// A table in Markdown, with how many baselines are reproduced, and how many ranks.
+/// A table in Markdown, with the numbers of reproduced baselines and reproduced rankings.
 [[nodiscard]] std::string markdown_of(const std::vector<published_pattern>& patterns);
 
 /// The sweeps of arXiv 2511.02132's figures over heads, keys and batches, simulated with `seeds`

@@ -24,7 +24,7 @@ struct search_result {
   certificate limit;
   int tried = 0;
   bool is_worth_it = true;  ///< whether the best order is better than the baseline
-  std::string why_not;      ///< the reason if it is not
+  std::string why_not;      ///< the reason if `is_worth_it` is false
 };
 
 /// Options of a search.
@@ -32,7 +32,7 @@ struct search_options {
   int threads = 2;
   int keep = 10;         ///< orders that are simulated in full and returned
   double touches = 3e5;  ///< cache accesses that are simulated in the first pass over each order
-  double drifting_steps = 5e5;  ///< steps that are simulated in it, if blocks drift
+  double drifting_steps = 5e5;  ///< steps of the first pass, if blocks drift
   block_order baseline{"as numbered", {}, order::direction::forward};
   /// With several seeds, the baseline and the best order are simulated with each in the end.
   assumptions how;

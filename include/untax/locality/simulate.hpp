@@ -38,7 +38,7 @@ struct assumptions {
 /// The part of a kernel that is simulated.
 struct effort {
   int domains = 0;  ///< of the device; the others are assumed to be like these; 0: all
-  int waves = 0;    ///< 0: all if blocks keep step, by `assumptions` if they drift
+  int waves = 0;    ///< 0: all waves if blocks keep step, else assumptions::waves
 };
 
 /// The result of a simulation. Bytes and seconds are those of the whole kernel.

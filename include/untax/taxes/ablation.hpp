@@ -48,7 +48,7 @@ class tax_backend {
   /// Measures an operation. It blocks until all runs are done. Throws what a run of the operator
   /// throws, and `internal` if a result is wrong.
   [[nodiscard]] virtual tax_row measure(const layer_operation& op) = 0;
-  /// Fills in what the report says about the backend. Called after all measurements.
+  /// Fills in the fields of the report about the backend. Called after all measurements.
   virtual void describe(tax_report& report) const = 0;
 };
 

@@ -81,9 +81,10 @@ struct tax_report;
 /// The measurement of one operation.
 struct tax_row {
   layer_operation op;
-  std::vector<tax_step> steps;  ///< by id; E0 and E4 always, others only if the backend has them
-  spread compute;               ///< compute alone, with everything local
-  spread link;  ///< transfers alone: the bytes on the busiest link at its measured rate
+  std::vector<tax_step>
+      steps;       ///< by id: always E0 and E4, other steps only if the backend has them
+  spread compute;  ///< compute alone, with everything local
+  spread link;     ///< transfers alone: the bytes on the busiest link at its measured rate
   std::vector<traced_step> traced = {};  ///< by id; empty without a trace
 
   /// The larger median of compute and link.

@@ -22,7 +22,7 @@ struct row_run {
 
   /// The set that the run uses.
   [[nodiscard]] constexpr int set() const noexcept { return room_sets{run_sets}.set_of(number); }
-  /// How often its set has been used, with this run.
+  /// How often the set of this run has been used, this run included.
   [[nodiscard]] constexpr std::uint64_t turn() const noexcept {
     return room_sets{run_sets}.use_of(number);
   }

@@ -24,11 +24,11 @@ struct device_facts {
 
 /// The access of one GPU to the memory of another.
 struct peer_facts {
-  bool access = false;     ///< whether it can access the memory at all
+  bool access = false;     ///< whether the GPU can access the memory at all
   bool atomics = false;    ///< whether the link has native atomics
   double push = 0;         ///< rate of its stores to the other GPU, in bytes/s; 0: not measured
   double pull = 0;         ///< rate of its loads from the other GPU, in bytes/s; 0: not measured
-  double signal_time = 0;  ///< seconds until a signal to it is seen, as half of a round trip
+  double signal_time = 0;  ///< seconds until the peer sees a signal: half of a round trip
 };
 
 /// The GPUs that this process can use.

@@ -111,7 +111,7 @@ class Engine:
 
     def __init__(self, world: World, group: Any = None) -> None:
         self.world = world
-        self.group = None if group is None else weakref.ref(group)  # weak, so that torch can end the group
+        self.group = None if group is None else weakref.ref(group)  # a weak reference, so that torch can free the group
         self._planned: dict[tuple[Any, ...], Operator] = {}
         self._too_large: set[tuple[Any, ...]] = set()  # for the heap
         self.known = _core.KnownCalls()

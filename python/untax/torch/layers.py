@@ -1,4 +1,4 @@
-"""What a layer computes between the operators that send: on the tensors of one process."""
+"""The operations of a layer between operators that send, on the tensors of one process."""
 
 from __future__ import annotations
 

@@ -466,7 +466,7 @@ def _split_vocabulary(model: nn.Module, base: nn.Module, head: Any, places: dict
     shards[shard.name] = (shard,)
     if head is None:
         return
-    if head.weight is not embedding.weight:  # else they are tied
+    if head.weight is not embedding.weight:  # otherwise the two are tied
         shard = _vocabulary(shard.name, head.out_features, layout)
         weight = _parameter(shard.part(head.weight.detach(), layout.rank), head.weight)
     model.lm_head = VocabularyHead(head.out_features, weight, layout).train(head.training)

@@ -90,7 +90,7 @@ def plan_of(model: nn.Module) -> Plan:
 
 
 def _gathered(own: Tensor, group_name: str, ranks: int, kept: bool) -> list[Tensor]:
-    """The tensors of all ranks, on the CPU; empty ones where they are not kept."""
+    """The tensors of all ranks, on the CPU; empty tensors on ranks that do not keep them."""
     flat = own.contiguous().view(-1)
     parts = [torch.empty(flat.shape if kept else 0, dtype=own.dtype) for _ in range(ranks)]
     for piece, first in ((piece, i * _chunk) for i, piece in enumerate(flat.split(_chunk))):

@@ -10,7 +10,7 @@ from ..errors import Unsupported
 from ..world import World
 from .waits import interpreted
 
-PAGE = 4096  # bytes, by which the memories of ranks are apart; verbs.translate counts in it
+PAGE = 4096  # bytes; the unit of the distance between the memories of ranks
 
 
 class DeviceContext(NamedTuple):

@@ -113,7 +113,7 @@ def _give_up(context, slot):
 
 @triton.jit
 def _stopped(context):
-    """Whether the world was stopped; then the host hears that it has stopped this kernel."""
+    """Whether the world was stopped. If so, tells the host that this kernel has stopped."""
     host = _agreed(context.state + _HEARD, tl.load(_word(context, _HOST_STOP), volatile=True))
     stopped = (tl.atomic_or(_word(context, _STOP), 0, sem="acquire", scope="sys") != 0) | (host != 0)
     if stopped:

@@ -74,7 +74,7 @@ struct captured_runs {
   cudaGraphNode_t record = nullptr;  ///< records the event behind `frontier`; null: not yet
 };
 
-/// Of captures that are under way at the same time; others are forgotten.
+/// The most simultaneous captures that are remembered.
 constexpr std::size_t most_captures = 8;
 
 }  // namespace

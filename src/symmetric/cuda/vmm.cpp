@@ -46,7 +46,7 @@ allocation allocation::make(int rank, int device, std::size_t bytes, bool shared
 allocation allocation::import(int rank, int descriptor) {
   CUmemGenericAllocationHandle handle = 0;
   void* const how =
-      reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));  // as CUDA wants it
+      reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));  // the form that CUDA takes
   require(driver().import_handle(&handle, how, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
           fmt::format("cannot take over the symmetric heap of rank {}", rank));
   return allocation(handle);
