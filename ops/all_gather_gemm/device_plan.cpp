@@ -201,7 +201,7 @@ class planner {
       default:
         made_.tma_tiles = goes_by_tma();
         made_.own_grid = asked > 0 ? asked : made_.tma_tiles ? blocks_alone() : num_sms_;
-        // An even number: so clusters of the GEMM find places when these blocks have ended.
+        // An even number, so that clusters of two blocks of the GEMM fit where these blocks end.
         made_.own_grid = made_.tma_tiles ? std::min(round_up(made_.own_grid, 2), num_sms_ / 2 * 2)
                                          : std::min(made_.own_grid, num_sms_);
     }

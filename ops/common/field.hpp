@@ -36,8 +36,8 @@ struct field_word {
   std::int32_t number = 0;  ///< in the C ABI
 };
 
-/// The value of a field: the member that its kind goes by. `integer` of a choice is the number of a
-/// word.
+/// The value of a field, in the member for its kind. `integer` also holds flags and the numbers of
+/// words.
 struct field_value {
   std::int64_t integer = 0;
   double real = 0;

@@ -13,7 +13,7 @@ inline constexpr std::int64_t a = std::int64_t{1} << 40;
 inline constexpr std::int64_t b = std::int64_t{2} << 40;
 inline constexpr std::int64_t c = std::int64_t{3} << 40;
 inline constexpr std::int64_t inbox = std::int64_t{4} << 40;
-/// Between the symmetric memory of neighbouring ranks.
+/// The distance between the symmetric memories of neighbouring ranks.
 inline constexpr std::int64_t span = std::int64_t{1} << 38;
 
 [[nodiscard]] inline void* pointer(std::int64_t address) {

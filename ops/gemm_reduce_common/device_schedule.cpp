@@ -404,8 +404,9 @@ std::vector<row_sums_model::part> row_sums_model::parts_of(const range& rows,
   return parts;
 }
 
-/// After a block's last send, it depends on peers whether a part is added as it is handed over.
-/// Here every part is, or every other one, and in the next run the others.
+/// Whether a part is added when it is handed over. After a block's last send this depends on the
+/// speed of peers. The model takes either all parts, or the even parts in one run and the odd parts
+/// in the next.
 bool row_sums_model::is_sum(const plan_check::cta_work& work, const part& p,
                             std::uint64_t epoch) const {
   const auto row = static_cast<int>(p.rows.begin);

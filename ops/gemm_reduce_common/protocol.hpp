@@ -226,7 +226,7 @@ class gemm_reduce_protocol : public summing_layout {
   [[nodiscard]] constexpr bool ring_is_asked() const noexcept { return !straight(); }
 
   /// Calls `visit` for the ranks that a worker hands a shared product over to, nearest first. If a
-  /// sender takes one tile for all peers, it is handed over once, and this rank stands for all.
+  /// sender takes one tile for all peers, calls it once, with this rank in place of all peers.
   template <class Visit>
   constexpr void each_receiver(Visit&& visit) const {
     if (straight() && has_senders(plan_.how)) {

@@ -32,7 +32,7 @@ def test_dtensor_that_is_compiled_runs_on_untax():
 
 
 @needs_transformers
-def test_model_of_transformers_that_is_loaded_goes_on_with_a_text(tmp_path):
+def test_loaded_model_of_transformers_continues_a_text(tmp_path):
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast
 

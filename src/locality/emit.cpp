@@ -87,7 +87,7 @@ class statements {
   }
   void operator()(const order::chunked_remap& r) { remap(r, "blocks", "p"); }
   void operator()(const remap_of_rows& r) {
-    // The rows are as long as the two axes of heads.
+    // A row has a block for each pair of places on the two axes of heads.
     set("row_blocks", lengths_[1] + " * " + lengths_[2]);
     set("base", fmt::format("p - {}", divided("p", "row_blocks", true)));
     set("p", "p - base");

@@ -36,7 +36,7 @@ TEST(judge, clear_figures) {
   EXPECT_DOUBLE_EQ(v.over_bound, 4.0 / 3);
 }
 
-TEST(judge, no_tax_is_the_largest_beside_one_of_unknown_size) {
+TEST(judge, the_largest_tax_has_no_ratio_to_a_tax_of_unknown_size) {
   // A locality tax of 5 % above a launch tax of 89 +- 4726 %.
   const tax_verdict v = judge({89, 0, 0, 5, 1, 5}, {4726, 0, 1, 0.5, 0.1, 0.1});
   EXPECT_EQ(key_of(v.largest), "locality");
