@@ -104,7 +104,7 @@ def complaints(events, address):
             if url != address and not url.startswith("data:"):
                 yield f"a request to {url}"
         elif method == "Runtime.exceptionThrown":
-            yield f"an error: {given['exceptionDetails'].get('exception', {}).get('description', given)}"
+            yield f"an error: {params['exceptionDetails'].get('exception', {}).get('description', params)}"
         elif method == "Runtime.consoleAPICalled":
             yield f"a message in the console: {params['args']}"
         elif method == "Log.entryAdded":
