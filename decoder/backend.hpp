@@ -28,6 +28,15 @@ struct gathered_logits {
   std::int64_t part = 0;
 };
 
+/// Tokens with the keys that they see, of which windows leave the last ones.
+struct windowed_keys {
+  const std::int32_t* lengths = nullptr;
+  const std::int32_t* page_table = nullptr;  ///< [tokens, sequence_pages]
+  std::int64_t sequence_pages = 0;
+  std::int64_t page_size = 0;
+  std::int64_t window = 0;
+};
+
 /// The small steps of a decoder that are no operators, in the memory where a world has its heaps.
 /// On GPUs they are launched on the stream and can be captured, but for `upload` and `download`; on
 /// hosts they return when they are done, and know no stream. Pointers are to that memory, unless
@@ -67,6 +76,10 @@ class decoder_backend {
   /// Row i of `to` = row rows[i] of `from`. Rows are dense, and on GPUs multiples of 16 bytes.
   virtual void gather_rows(const const_matrix& from, const std::int32_t* rows, const matrix& to,
                            stream_ref stream) = 0;
+  /// lengths[i] = the keys in the window of token i, and rows[i * window + j] = the row of the
+  /// cache that has the j-th of them.
+  virtual void open_windows(const windowed_keys& keys, std::int64_t tokens, std::int32_t* lengths,
+                            std::int32_t* rows, stream_ref stream) = 0;
   /// best[i] = the largest of row i of `logits`, the first one if there are several; its token is
   /// its column + `first`. NaN counts as the largest.
   virtual void best_of_rows(const const_matrix& logits, std::int64_t first, token_score* best,

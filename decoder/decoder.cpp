@@ -83,7 +83,8 @@ struct decoder::state {
     const matrix first = d->view(embedded, tokens.rows, d->config.hidden);
     d->backend->embed(weights.embedding, d->share.vocabulary, ids, d->config.embedding_scale, first,
                       stream);
-    layer_state at = begin_layers(*d, as_const(first), weights.layers.front().input_norm, stream);
+    layer_state at =
+        begin_layers(*d, tokens, as_const(first), weights.layers.front().input_norm, stream);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const void* next =
           i + 1 < layers.size() ? weights.layers[i + 1].input_norm : weights.final_norm;

@@ -71,6 +71,20 @@ __global__ void copy_rows(const uint4* from, std::int64_t from_rows, const std::
   }
 }
 
+/// A block has a token.
+__global__ void find_windows(windowed_keys keys, std::int32_t* lengths, std::int32_t* rows) {
+  const std::int64_t token = blockIdx.x;
+  const std::int64_t length = keys.lengths[token];
+  const std::int64_t count = length < keys.window ? length : keys.window;
+  if (threadIdx.x == 0) lengths[token] = static_cast<std::int32_t>(count);
+  for (std::int64_t j = threadIdx.x; j < count; j += threads) {
+    const std::int64_t key = length - count + j;
+    const std::int64_t page = keys.page_table[token * keys.sequence_pages + key / keys.page_size];
+    rows[token * keys.window + j] =
+        static_cast<std::int32_t>(page * keys.page_size + key % keys.page_size);
+  }
+}
+
 /// The larger score; NaN is the largest, and of equal ones the first token wins.
 __device__ token_score better(token_score a, token_score b) {
   const bool a_wins = isnan(a.score)       ? !isnan(b.score) || a.token < b.token
@@ -234,6 +248,10 @@ class device_backend final : public decoder_backend {
     launch(copy_rows, to.rows, 1, stream, static_cast<const uint4*>(from.data), from.rows, rows,
            static_cast<uint4*>(to.data), chunks);
   }
+  void open_windows(const windowed_keys& keys, std::int64_t tokens, std::int32_t* lengths,
+                    std::int32_t* rows, stream_ref stream) override {
+    launch(find_windows, tokens, 1, stream, keys, lengths, rows);
+  }
   void best_of_rows(const const_matrix& logits, std::int64_t first, token_score* best,
                     stream_ref stream) override {
     launch(find_best_of_rows, logits.rows, 1, stream, logits, first, best);
@@ -253,6 +271,7 @@ class device_backend final : public decoder_backend {
   static void load() {
     for (const void* kernel :
          {reinterpret_cast<const void*>(embed_rows), reinterpret_cast<const void*>(copy_rows),
+          reinterpret_cast<const void*>(find_windows),
           reinterpret_cast<const void*>(find_best_of_rows),
           reinterpret_cast<const void*>(find_best_of_ranks),
           reinterpret_cast<const void*>(join_rows)}) {

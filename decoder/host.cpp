@@ -77,6 +77,20 @@ class host_backend : public decoder_backend {
     }
   }
 
+  void open_windows(const windowed_keys& keys, std::int64_t tokens, std::int32_t* lengths,
+                    std::int32_t* rows, stream_ref /*stream*/) override {
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      const auto count = std::min<std::int64_t>(keys.lengths[i], keys.window);
+      lengths[i] = static_cast<std::int32_t>(count);
+      for (std::int64_t j = 0; j < count; ++j) {
+        const std::int64_t key = keys.lengths[i] - count + j;
+        const std::int64_t page = keys.page_table[i * keys.sequence_pages + key / keys.page_size];
+        rows[i * keys.window + j] =
+            static_cast<std::int32_t>(page * keys.page_size + key % keys.page_size);
+      }
+    }
+  }
+
   void best_of_rows(const const_matrix& logits, std::int64_t first, token_score* best,
                     stream_ref /*stream*/) override {
     for (std::int64_t row = 0; row < logits.rows; ++row) {

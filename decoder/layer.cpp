@@ -81,12 +81,17 @@ layer_state decoder_layer::run(const layer_tokens& tokens, const layer_state& st
 void decoder_layer::attend(const layer_tokens& tokens, stream_ref stream) {
   decoder_operators& d = *operators_;
   const std::int64_t width = d.share.heads.size() * d.config.head_dim;
-  if (tokens.lengths != nullptr) {
-    attend_each(tokens.rows, tokens.lengths, tokens.page_table, stream);
+  if (d.window > 0 && d.config.windows[static_cast<std::size_t>(layer_)] > 0) {
+    attend_each(tokens.rows, static_cast<const std::int32_t*>(d.window_lengths.get()),
+                static_cast<const std::int32_t*>(d.window_rows.get()), true, stream);
     return;
   }
-  if (tokens.token_lengths != nullptr) {
-    attend_each(tokens.rows, tokens.token_lengths, tokens.token_pages, stream);
+  if (tokens.lengths != nullptr) {
+    attend_each(tokens.rows, tokens.lengths, tokens.page_table, false, stream);
+    return;
+  }
+  if (d.config.attention_cap > 0) {
+    attend_each(tokens.rows, tokens.token_lengths, tokens.token_pages, false, stream);
     return;
   }
   const std::int64_t kv_width = d.share.kv_heads.size() * d.config.head_dim;
@@ -104,13 +109,14 @@ void decoder_layer::attend(const layer_tokens& tokens, stream_ref stream) {
 }
 
 void decoder_layer::attend_each(std::int64_t rows, const std::int32_t* lengths,
-                                const std::int32_t* pages, stream_ref stream) {
+                                const std::int32_t* pages, bool in_window, stream_ref stream) {
   decoder_operators& d = *operators_;
   const std::int64_t head_dim = d.config.head_dim;
   const std::int64_t heads = d.share.heads.size();
   const auto elements = static_cast<std::size_t>(heads * head_dim) * size_of(d.config.type);
+  const std::int64_t pages_of_row = in_window ? d.window : d.sequence_pages();
   for (std::int64_t row = 0; row < rows;) {
-    const auto [batch, attention] = d.step_attention(rows - row);
+    const auto [batch, attention] = d.step_attention(rows - row, in_window);
     const auto part = [&, count = batch * heads](const std::shared_ptr<void>& memory) {
       auto* start =
           static_cast<std::byte*>(memory.get()) + static_cast<std::size_t>(row) * elements;
@@ -120,14 +126,15 @@ void decoder_layer::attend_each(std::int64_t rows, const std::int32_t* lengths,
                    {.keys = as_const(cache_.keys),
                     .values = as_const(cache_.values),
                     .lengths = lengths + row,
-                    .page_table = pages + row * d.sequence_pages()},
+                    .page_table = pages + row * pages_of_row},
                    part(d.attended), stream);
     row += batch;
   }
 }
 
-layer_state begin_layers(decoder_operators& d, const const_matrix& embedded, const void* first_norm,
-                         stream_ref stream) {
+layer_state begin_layers(decoder_operators& d, const layer_tokens& tokens,
+                         const const_matrix& embedded, const void* first_norm, stream_ref stream) {
+  d.open_windows(tokens, stream);
   const matrix nothing = d.view(d.zeros, embedded.rows, embedded.cols);
   d.norm.run({.in = embedded, .residual = as_const(nothing), .weight = first_norm}, stream);
   const layer_state sum = d.state_of(d.norm, embedded.rows);

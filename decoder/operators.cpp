@@ -38,6 +38,10 @@ const decoder_config& served(const decoder_config& c, const decoder_options& o) 
            fmt::format("sequences of {} tokens; max_position_embeddings is {}", o.tokens,
                        c.positions));
   }
+  if (static_cast<std::int64_t>(c.windows.size()) != c.layers || c.layers < 1) {
+    refuse(errc::invalid_argument,
+           fmt::format("windows of {} layers; there are {}", c.windows.size(), c.layers));
+  }
   if (c.intermediate % 8 != 0) {
     refuse(errc::unsupported,
            fmt::format("intermediate_size is {}; it has to be a multiple of 8", c.intermediate));
@@ -47,14 +51,18 @@ const decoder_config& served(const decoder_config& c, const decoder_options& o) 
            fmt::format("a cache of {} pages of {} tokens: rows have numbers of 32 bits", o.pages,
                        o.page_size));
   }
-  for (std::size_t i = 0; i < c.windows.size(); ++i) {
-    if (c.windows[i] == 0 || c.windows[i] >= o.tokens) continue;
-    refuse(errc::unsupported,
-           fmt::format("layer {} has a sliding_window of {} tokens, and sequences have up to {}: "
-                       "attention has no windows yet; take sequences of up to {} tokens",
-                       i, c.windows[i], o.tokens, c.windows[i]));
-  }
   return c;
+}
+
+/// The keys of layers with a window, if sequences can have more.
+std::int64_t window_of(const decoder_config& c, const decoder_options& o) {
+  const std::int64_t widest = std::ranges::max(c.windows);
+  for (const std::int64_t window : c.windows) {
+    if (window == 0 || window == widest) continue;
+    refuse(errc::unsupported,
+           fmt::format("layers have a sliding_window of {} tokens and of {}", window, widest));
+  }
+  return widest < o.tokens ? widest : 0;
 }
 
 world alone_beside(const world& w) {
@@ -131,6 +139,7 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
       share(shares_of(c, w.rank(), w.size())),
       rows(std::max(o.sequences, o.prompt_tokens)),
       prompt_keys(options.prompt_keys),
+      window(window_of(config, options)),
       alone(alone_beside(w)),
       backend(decoder_backend_of(w)),
       qkv(projection(alone, c, rows, (share.heads.size() + 2 * share.kv_heads.size()) * c.head_dim,
@@ -154,7 +163,7 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
   // it is planned for many.
   constexpr std::int64_t many = 64;
   const std::int64_t most_batch =
-      std::max(power_of_two(o.sequences), c.attention_cap > 0 ? many : 1);
+      std::max(power_of_two(o.sequences), takes_each_token() ? many : 1);
   const std::int64_t most = rows + most_batch;
   zeros = memory(rows, c.hidden);
   projected = memory(rows, heads + 2 * kv_heads);
@@ -164,25 +173,57 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
   activated = memory(rows, share.intermediate.size());
   gathered_keys = memory(prompt_keys, kv_heads);
   gathered_values = memory(prompt_keys, kv_heads);
+  const auto numbers = [&](std::int64_t count) {
+    return backend->allocate(static_cast<std::size_t>(count) * sizeof(std::int32_t));
+  };
+  if (window > 0) {
+    window_lengths = numbers(most);
+    window_rows = numbers(most * window);
+  }
+  plan_attentions(most_batch);
+}
+
+void decoder_operators::plan_attentions(std::int64_t most_batch) {
+  flash_decode_problem problem;
+  problem.heads = share.heads.size();
+  problem.kv_heads = share.kv_heads.size();
+  problem.head_dim = config.head_dim;
+  problem.type = config.type;
+  problem.scale = config.attention_scale;
+  problem.logit_cap = config.attention_cap;
   for (std::int64_t batch = 1; batch <= most_batch; batch *= 2) {
-    flash_decode_problem problem;
     problem.batch = batch;
-    problem.heads = share.heads.size();
-    problem.kv_heads = share.kv_heads.size();
-    problem.head_dim = c.head_dim;
     problem.keys = options.tokens;
     problem.page_size = options.page_size;
     problem.pages = options.pages;
-    problem.type = c.type;
-    problem.scale = c.attention_scale;
-    problem.logit_cap = c.attention_cap;
     step_attentions_.try_emplace(batch, alone, problem);
+    if (window == 0) continue;
+    problem.keys = window;
+    problem.page_size = 1;
+    problem.pages = options.pages * options.page_size;
+    window_attentions_.try_emplace(batch, alone, problem);
   }
 }
 
-decoder_operators::planned_attention decoder_operators::step_attention(std::int64_t batch) {
-  auto attention = step_attentions_.lower_bound(batch);
-  if (attention == step_attentions_.end()) --attention;
+void decoder_operators::open_windows(const layer_tokens& tokens, stream_ref stream) {
+  if (window == 0) return;
+  const bool step = tokens.lengths != nullptr;
+  const std::int64_t count =
+      step ? step_attention(tokens.rows).batch : tokens.rows + step_attentions_.rbegin()->first;
+  backend->open_windows({.lengths = step ? tokens.lengths : tokens.token_lengths,
+                         .page_table = step ? tokens.page_table : tokens.token_pages,
+                         .sequence_pages = sequence_pages(),
+                         .page_size = options.page_size,
+                         .window = window},
+                        count, static_cast<std::int32_t*>(window_lengths.get()),
+                        static_cast<std::int32_t*>(window_rows.get()), stream);
+}
+
+decoder_operators::planned_attention decoder_operators::step_attention(std::int64_t batch,
+                                                                       bool in_window) {
+  auto& attentions = in_window ? window_attentions_ : step_attentions_;
+  auto attention = attentions.lower_bound(batch);
+  if (attention == attentions.end()) --attention;
   return {.batch = attention->first, .attention = &attention->second};
 }
 

@@ -32,6 +32,7 @@ struct decoder_operators {
   weight_shares share;
   std::int64_t rows;         ///< the most tokens of a run
   std::int64_t prompt_keys;  ///< the most keys of a prefill
+  std::int64_t window;       ///< keys of layers with a window; 0: no sequence is as long
   world alone;               ///< this rank, for operators that work on what it has
   std::unique_ptr<decoder_backend> backend;
 
@@ -45,6 +46,7 @@ struct decoder_operators {
   /// [tokens, rotated]: by position; of layers with a window the local ones.
   std::shared_ptr<void> rotations, local_rotations;
   // Memory between operators, with `rows` rows; gathered ones have `prompt_keys`.
+  std::shared_ptr<void> window_lengths, window_rows;  ///< of each token of a run
   std::shared_ptr<void> zeros, projected, q, attended, partial, activated, gathered_keys,
       gathered_values;
 
@@ -53,8 +55,14 @@ struct decoder_operators {
     std::int64_t batch = 0;  ///< sequences that it takes
     flash_decode* attention = nullptr;
   };
-  /// That for at least `batch` sequences, or for as many as there is one.
-  planned_attention step_attention(std::int64_t batch);
+  /// That for at least `batch` sequences, or for as many as there is one. In a window, each key is
+  /// a page of its own.
+  planned_attention step_attention(std::int64_t batch, bool in_window = false);
+  /// Whether prompts take the attention of steps, token by token, in some layers: that of prompts
+  /// has neither a soft cap nor windows.
+  [[nodiscard]] bool takes_each_token() const { return config.attention_cap > 0 || window > 0; }
+  /// Finds the keys in the windows of all tokens of a run.
+  void open_windows(const layer_tokens& tokens, stream_ref stream);
   /// Pages that a row of a page table has.
   [[nodiscard]] std::int64_t sequence_pages() const {
     return ceil_div(options.tokens, options.page_size);
@@ -70,7 +78,9 @@ struct decoder_operators {
   [[nodiscard]] layer_state state_of(all_reduce_norm& op, std::int64_t count) const;
 
  private:
-  std::map<std::int64_t, flash_decode> step_attentions_;  ///< by capacity
+  void plan_attentions(std::int64_t most_batch);
+
+  std::map<std::int64_t, flash_decode> step_attentions_, window_attentions_;  ///< by capacity
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, flash_attention>
       prompt_attentions_;  ///< by sequences, queries, keys
 };

@@ -23,12 +23,12 @@ families = {
     "linear-scaling": ("Llama", scaled("linear")),
     "yarn-scaling": ("Qwen2", scaled("yarn", original_max_position_embeddings=16)),
     "mistral": ("Mistral", {"sliding_window": None}),
-    "mistral-window": ("Mistral", {"sliding_window": 64}),
+    "mistral-window": ("Mistral", {"sliding_window": 7}),
     "qwen2": ("Qwen2", {}),
     "qwen3": ("Qwen3", {"num_key_value_heads": 2}),
     "phi3": ("Phi3", {}),
     "gemma2": ("Gemma2", {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 24}),
-    "gemma3": ("Gemma3", {"query_pre_attn_scalar": 24, "sliding_window": 64, "num_hidden_layers": 7}),
+    "gemma3": ("Gemma3", {"query_pre_attn_scalar": 24, "sliding_window": 9, "num_hidden_layers": 7}),
 }
 
 

@@ -14,8 +14,8 @@ from .world import World
 
 
 class Decoder:
-    """A decoder-only transformer: Llama 2 and 3, Mistral, Qwen2, Qwen3, Phi-3, Gemma 3; decoder/README.md says what is
-    refused. All ranks make the same calls with the same sequences and tokens, and all get the same results.
+    """A decoder-only transformer: Llama 2 and 3, Mistral, Qwen2, Qwen3, Phi-3, Gemma 2 and 3; decoder/README.md says
+    what is refused. All ranks make the same calls with the same sequences and tokens, and all get the same results.
 
     `model` is a folder of Hugging Face with config.json and model.safetensors or its parts, of which each rank reads what
     it holds. With `random_weights`, `model` is a config.json, and `seed` decides about the weights, whatever the number of

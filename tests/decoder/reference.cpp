@@ -109,7 +109,9 @@ reference_decoder::numbers reference_decoder::attention(const numbers& x, std::i
       const std::size_t query = t * static_cast<std::size_t>(heads) + h * dim;
       numbers weights(t + 1);
       double sum = 0;
-      for (std::size_t s = 0; s <= t; ++s) {
+      const auto window =
+          static_cast<std::size_t>(config_.windows[static_cast<std::size_t>(layer)]);
+      for (std::size_t s = window > 0 && t >= window ? t - window + 1 : 0; s <= t; ++s) {
         double logit = 0;
         for (std::size_t i = 0; i < dim; ++i) logit += q[query + i] * k[key(s) + i];
         const auto cap = static_cast<double>(config_.attention_cap);

@@ -77,9 +77,9 @@ class decoder_layer {
 
  private:
   void attend(const layer_tokens& tokens, stream_ref stream);
-  /// Each row attends to the keys of its own pages.
+  /// Each row attends to the keys of its own pages or, in a window, to keys of its own rows.
   void attend_each(std::int64_t rows, const std::int32_t* lengths, const std::int32_t* pages,
-                   stream_ref stream);
+                   bool in_window, stream_ref stream);
 
   std::shared_ptr<decoder_operators> operators_;
   std::int64_t layer_;
@@ -87,9 +87,10 @@ class decoder_layer {
   layer_cache cache_;
 };
 
-/// Collective. Sums the ranks' embeddings, [rows, hidden], and normalises them with the first
-/// layer's input norm.
-layer_state begin_layers(decoder_operators& operators, const const_matrix& embedded,
-                         const void* first_norm, stream_ref stream = {});
+/// Collective. Sums the ranks' embeddings of the tokens, [rows, hidden], and normalises them with
+/// the first layer's input norm.
+layer_state begin_layers(decoder_operators& operators, const layer_tokens& tokens,
+                         const const_matrix& embedded, const void* first_norm,
+                         stream_ref stream = {});
 
 }  // namespace untax
