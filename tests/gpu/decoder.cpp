@@ -120,6 +120,9 @@ TEST(gpu_decoder, logits_are_those_of_the_host) {
   expect_right(model("llama", ""), false);
   expect_right(model("qwen2", R"(, "tie_word_embeddings": true)"), false);
   expect_right(model("qwen3", R"(, "num_key_value_heads": 1)"), false);
+  expect_right(model("mistral", R"(, "sliding_window": 24)"), false);
+  expect_right(model("gemma2", R"(, "query_pre_attn_scalar": 64, "attn_logit_softcapping": 5.0)"),
+               false);
   expect_right(model("gemma3_text", R"(, "query_pre_attn_scalar": 64)"), false);
 }
 
