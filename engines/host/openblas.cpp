@@ -70,6 +70,7 @@ openblas load() {
   void* const library = open_library();
   openblas loaded;
   find(library, "cblas_sgemm", loaded.sgemm);
+  find(library, "cblas_sgemv", loaded.sgemv);
   find(library, "cblas_dgemm", loaded.dgemm);
   find(library, "openblas_set_num_threads", loaded.set_num_threads);
   // OpenBLAS may have been loaded before, with threads. The blocks of a rank are the parallelism; a

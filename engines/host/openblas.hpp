@@ -7,6 +7,7 @@ namespace untax::host {
 /// The functions of OpenBLAS that are used.
 struct openblas {
   decltype(&cblas_sgemm) sgemm = nullptr;
+  decltype(&cblas_sgemv) sgemv = nullptr;
   decltype(&cblas_dgemm) dgemm = nullptr;
   decltype(&openblas_set_num_threads) set_num_threads = nullptr;
 };

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
 
 #include <untax/core/error.hpp>
+#include <untax/tile/shard.hpp>
 
 #include "engines/host/convert.hpp"
 #include "engines/host/openblas.hpp"
@@ -45,7 +47,7 @@ std::vector<float> widened(const const_matrix& m) {
   return values;
 }
 
-/// The whole product by one call of OpenBLAS or, with `invariant`, in order.
+/// The product by OpenBLAS or, with `invariant`, in order.
 class host_backend final : public linear_backend {
  public:
   host_backend(const linear_problem& problem, const linear_options& options, int rank)
@@ -57,10 +59,8 @@ class host_backend final : public linear_backend {
     argument_check{linear_name, rank_}.no_stream(stream);
     const std::int64_t rows = o.x.rows;
     const std::int64_t columns = product_columns(problem_);
-    const std::vector<float> x = widened(o.x);
-    const std::vector<float> weights = widened(o.weights);
     std::vector<float> product(static_cast<std::size_t>(rows * columns));
-    multiply(rows, columns, x, weights, product);
+    multiply(o.x, o.weights, product);
     if (o.bias != nullptr) add(o.bias, product);
     host::round_to(problem_.type, product.data(), columns, rows, columns);
     std::vector<float> results(static_cast<std::size_t>(rows * problem_.n));
@@ -72,20 +72,48 @@ class host_backend final : public linear_backend {
   }
 
   [[nodiscard]] std::string text() const override {
-    return invariant_ ? "products in order" : "one product by OpenBLAS";
+    return invariant_ ? "products in order" : "OpenBLAS";
   }
 
  private:
-  void multiply(std::int64_t rows, std::int64_t columns, const std::vector<float>& x,
-                const std::vector<float>& weights, std::vector<float>& product) const {
+  /// Some columns at a time, whose weights stay in a cache between their conversion and their use.
+  void multiply(const const_matrix& x, const const_matrix& weights,
+                std::vector<float>& product) const {
+    const std::vector<float> wide = widened(x);
+    if (weights.type == dtype::f32) {
+      return multiply_columns(x.rows, wide.data(), {0, weights.rows},
+                              static_cast<const float*>(weights.data), weights.stride, product);
+    }
+    constexpr std::int64_t cached = std::int64_t{1} << 18;
+    const std::int64_t most = std::clamp(cached / weights.cols, std::int64_t{16}, weights.rows);
+    const auto bytes = static_cast<std::int64_t>(size_of(weights.type));
+    for (std::int64_t begin = 0; begin < weights.rows; begin += most) {
+      const std::int64_t count = std::min(most, weights.rows - begin);
+      const auto* const from =
+          static_cast<const std::byte*>(weights.data) + begin * weights.stride * bytes;
+      const std::vector<float> part =
+          widened({from, weights.type, count, weights.cols, weights.stride});
+      multiply_columns(x.rows, wide.data(), {begin, count}, part.data(), weights.cols, product);
+    }
+  }
+
+  /// Columns of the product, by their weights.
+  void multiply_columns(std::int64_t rows, const float* x, const range& columns,
+                        const float* weights, std::int64_t stride,
+                        std::vector<float>& product) const {
     const std::int64_t k = problem_.k;
+    const std::int64_t all = product_columns(problem_);
+    float* const to = product.data() + columns.begin;
     if (invariant_)
-      return host::multiply_in_order(rows, columns, k, x.data(), k, weights.data(), k, false,
-                                     product.data(), columns);
+      return host::multiply_in_order(rows, columns.size, k, x, k, weights, stride, false, to, all);
     const auto size = [](std::int64_t number) { return static_cast<blasint>(number); };
-    host::blas().sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, size(rows), size(columns), size(k),
-                       1, x.data(), size(k), weights.data(), size(k), 0, product.data(),
-                       size(columns));
+    if (rows == 1) {
+      host::blas().sgemv(CblasRowMajor, CblasNoTrans, size(columns.size), size(k), 1, weights,
+                         size(stride), x, 1, 0, to, 1);
+    } else {
+      host::blas().sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, size(rows), size(columns.size),
+                         size(k), 1, x, size(k), weights, size(stride), 0, to, size(all));
+    }
   }
 
   void add(const void* bias, std::vector<float>& product) const {
