@@ -46,7 +46,7 @@ sparse::spmv_kernel way_named(std::string_view name) {
 
 /// `count` elements of the caller. The pointer may be null only if `count` is 0.
 template <class T, class Pointer>
-std::span<T> elements(std::string_view name, Pointer p, std::int64_t count) {
+std::span<T> span_of(std::string_view name, Pointer p, std::int64_t count) {
   if (count < 0) refuse_sparse(fmt::format("{} has {} elements", name, count));
   if (count > 0) require(p, name);
   return {static_cast<T*>(p), static_cast<std::size_t>(count)};
@@ -56,15 +56,15 @@ template <class Value, class Offset>
 class product final : public untax_spmv {
  public:
   product(const untax_csr& m, sparse::spmv_kernel way, int threads)
-      : work_({m.rows, m.cols, elements<const Offset>("offsets", m.offsets, m.rows + 1),
-               elements<const std::int32_t>("columns", m.columns, m.elements),
-               elements<const Value>("values", m.values, m.elements)},
+      : work_({m.rows, m.cols, span_of<const Offset>("offsets", m.offsets, m.rows + 1),
+               span_of<const std::int32_t>("columns", m.columns, m.elements),
+               span_of<const Value>("values", m.values, m.elements)},
               way, threads) {}
 
   void run(double alpha, const void* x, std::int64_t x_count, double beta, void* y,
            std::int64_t y_count) override {
-    work_.run(static_cast<Value>(alpha), elements<const Value>("x", x, x_count),
-              static_cast<Value>(beta), elements<Value>("y", y, y_count));
+    work_.run(static_cast<Value>(alpha), span_of<const Value>("x", x, x_count),
+              static_cast<Value>(beta), span_of<Value>("y", y, y_count));
   }
   [[nodiscard]] double setup_seconds() const noexcept override { return work_.setup_seconds(); }
 
