@@ -39,7 +39,11 @@ def run_directly(name: str, run: Callable[..., Any], results: tuple[str, ...]) -
     dispatched, like all others."""
     packet = getattr(torch.ops.untax, name)
     dispatched = getattr(packet, "_op", None)
-    if dispatched is None:  # torch keeps it elsewhere, and dispatches every call
+    try:
+        _is_watched()
+    except AttributeError:  # a torch that cannot be asked dispatches every call
+        dispatched = None
+    if dispatched is None:
         return
     written = frozenset(results)
 
