@@ -2,10 +2,7 @@
 
 #include <untax/core/error.hpp>
 
-#include "src/symmetric/stream_order.hpp"
-
 namespace untax {
-
 namespace {
 
 [[noreturn]] void refuse() {
@@ -43,12 +40,5 @@ std::unique_ptr<device_arenas> arenas_of_processes(const segment& /*memory*/, in
                                                    const device_shares& /*all*/) {
   refuse();
 }
-
-// Without CUDA there is no stream.
-
-struct stream_order::state {};
-stream_order::stream_order() = default;
-void stream_order::begin(stream_ref /*stream*/) const {}
-void stream_order::end(stream_ref /*stream*/) const {}
 
 }  // namespace untax
