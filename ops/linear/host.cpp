@@ -52,7 +52,7 @@ class host_backend final : public linear_backend {
  public:
   host_backend(const linear_problem& problem, const linear_options& options, int rank)
       : problem_(problem), invariant_(options.invariant), rank_(rank) {
-    if (!invariant_) host::blas();
+    if (!invariant_) (void)host::blas();  // where there is none, planning is refused and no run
   }
 
   void run(const linear_operands& o, stream_ref stream) override {
@@ -123,12 +123,11 @@ class host_backend final : public linear_backend {
 
   /// A row of the result, of one of the product.
   void finish(const float* product, float* result) const {
-    constexpr std::int64_t group = linear::group;
     const bool gated = is_gated(problem_.activation);
     for (std::int64_t column = 0; column < problem_.n; ++column) {
-      const std::int64_t first = gated ? column / group * 2 * group + column % group : column;
+      const std::int64_t first = gated ? gate_column(column) : column;
       result[column] = applied(problem_.activation, product[first]);
-      if (gated) result[column] *= product[first + group];
+      if (gated) result[column] *= product[first + gate_group];
     }
   }
 

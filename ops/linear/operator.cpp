@@ -100,7 +100,7 @@ void linear::interleave(const const_matrix& gate, const const_matrix& up, const 
   };
   auto* const to = static_cast<std::byte*>(weights.data);
   for (std::int64_t row = 0; row < gate.rows; ++row) {
-    const std::int64_t first = row / group * 2 * group + row % group;
+    const std::int64_t first = gate_column(row);
     const std::size_t length = static_cast<std::size_t>(gate.cols) * bytes;
     std::memcpy(place(to, first, weights.stride),
                 place(static_cast<const std::byte*>(gate.data), row, gate.stride), length);

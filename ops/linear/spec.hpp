@@ -7,6 +7,7 @@
 
 #include "ops/common/operand_values.hpp"
 #include "ops/common/spec.hpp"
+#include "ops/linear/backend.hpp"
 
 namespace untax {
 
@@ -44,7 +45,7 @@ struct spec_of<linear> {
 
   [[nodiscard]] static std::array<operand_shape, 4> operands(const problem& p, int /*world*/,
                                                              int /*rank*/) {
-    const std::int64_t columns = is_gated(p.activation) ? 2 * p.n : p.n;
+    const std::int64_t columns = product_columns(p);
     return {{{"x", p.rows, p.k, p.type},
              {"weights", columns, p.k, p.type},
              {"bias", 1, columns, p.type, operand_use::optional_read},

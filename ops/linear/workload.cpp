@@ -169,8 +169,7 @@ double linear_work::relative_error(std::uint64_t /*seed*/, operand_set& set) con
       };
       const std::int64_t width = gated ? count / 2 : count;
       for (std::int64_t column = 0; column < width; ++column) {
-        const std::int64_t gate =
-            gated ? column / gate_group * 2 * gate_group + column % gate_group : column;
+        const std::int64_t gate = gated ? gate_column(column) : column;
         const bounded right = finish.rounded(gated ? finish.gated(sum(gate), sum(gate + gate_group))
                                                    : finish.activated(sum(gate)));
         const std::int64_t at = row * p.n + (gated ? first / 2 : first) + column;
