@@ -13,29 +13,52 @@ from .define import operator
 from .groups import Engine, engine_alone, name_of
 from .shapes import allocate_result, deliver, require_alike, require_dims, require_shape
 
-__all__ = ["flash_attention", "flash_decode", "merge_partial_attention"]
+__all__ = ["decode_attention", "flash_attention", "flash_decode", "merge_partial_attention"]
 _ops = torch.ops.untax
+
+
+def _require_keys(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None) -> None:
+    require_dims(3, q=q)
+    require_dims(4, keys=keys, values=values)
+    batch, _, dim = q.shape
+    require_alike(q, keys=keys, values=values)
+    places, capacity, kv_heads, _ = keys.shape
+    if page_table is None:
+        places = batch
+    else:
+        require_dims(2, page_table=page_table)
+        require_shape("page_table", page_table, batch, page_table.shape[1])
+    for name, t in (("keys", keys), ("values", values)):
+        require_shape(name, t, places, capacity, kv_heads, dim)
+    require_shape("lengths", lengths, batch)
+
+
+def _decode(engine: Engine, q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None, scale: float,
+            logit_cap: float, result: Tensor) -> None:
+    """Attention of one token of each sequence to the keys that all ranks of `engine` have."""
+    batch, heads, dim = q.shape
+    places, capacity, kv_heads, _ = keys.shape
+    pages, paging = 0, {}
+    lengths = lengths.to(q.device, torch.int32).contiguous()
+    if page_table is not None:
+        page_table = page_table.to(q.device, torch.int32).contiguous()
+        pages, paging = page_table.shape[1], {"page_size": capacity, "pages": places}
+        capacity *= pages
+    op = engine.planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=capacity, dtype=q.dtype,
+                        scale=scale, logit_cap=logit_cap, **paging)
+    rows = rows_of(q.reshape(-1, dim), dense=True)
+    k, v = (rows_of(t.reshape(-1, kv_heads * dim)) for t in (keys, values))
+    op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), lengths.data_ptr(),
+                        None if page_table is None else page_table.data_ptr(), operand_of(result.view(-1, dim)), (batch, pages),
+                        stream_of(q, op.world))
 
 
 def run_flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str, scale: float = 0.0, *,
                      out: Tensor | None = None) -> Tensor:
-    require_dims(3, q=q)
-    require_dims(4, keys=keys, values=values)
-    batch, heads, dim = q.shape
-    capacity, kv_heads = keys.shape[1], keys.shape[2]
-    require_alike(q, keys=keys, values=values)
-    for name, t in (("keys", keys), ("values", values)):
-        require_shape(name, t, batch, capacity, kv_heads, dim)
-    require_shape("lengths", lengths, batch)
-    engine, result = engine_for(q, group_name), allocate_result(q, (batch, heads, dim), 0, out)
+    _require_keys(q, keys, values, lengths, None)
+    engine, result = engine_for(q, group_name), allocate_result(q, tuple(q.shape), 0, out)
     if has_run(engine, q, q.numel(), False):
-        op = engine.planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=capacity,
-                            dtype=q.dtype, scale=scale)
-        rows = rows_of(q.reshape(-1, dim), dense=True)
-        k, v = (rows_of(t.reshape(-1, kv_heads * dim)) for t in (keys, values))
-        lengths = lengths.to(q.device, torch.int32).contiguous()
-        op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), lengths.data_ptr(), None,
-                            operand_of(result.view(-1, dim)), (batch, 0), stream_of(q, op.world))
+        _decode(engine, q, keys, values, lengths, None, scale, 0.0, result)
     return deliver(result, out)
 
 
@@ -45,6 +68,29 @@ def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group
     """Attention of q, [batch, heads, dim], the same at all ranks, to the keys and values that all ranks have together. A rank
     has [batch, keys, kv_heads, dim], of which the first `lengths` of a sequence count. scale 0 is 1 / sqrt(dim)."""
     return _ops.flash_decode(q, keys, values, lengths, name_of(group), scale)
+
+
+def run_decode_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None = None,
+                         scale: float = 0.0, logit_cap: float = 0.0, *, out: Tensor | None = None) -> Tensor:
+    _require_keys(q, keys, values, lengths, page_table)
+    result = allocate_result(q, tuple(q.shape), 0, out)
+    if result.numel() > 0:
+        _decode(engine_alone(q.device), q, keys, values, lengths, page_table, scale, logit_cap, result)
+    return deliver(result, out)
+
+
+def _fake_decode_attention(q: Tensor, *_: Any) -> Tensor:
+    return q.new_empty(q.shape)
+
+
+@operator(run_decode_attention, fake=_fake_decode_attention)
+def decode_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None = None, *,
+                     scale: float = 0.0, logit_cap: float = 0.0) -> Tensor:
+    """Attention of one token of each sequence, q of [batch, heads, dim], to the first `lengths` keys of the sequence, each
+    process for itself: with the heads of this rank. Keys and values are [batch, keys, kv_heads, dim] or, with `page_table`,
+    [batch, pages of a sequence] of int32, pages [pages, page_size, kv_heads, dim]. scale 0 is 1 / sqrt(dim); a logit becomes
+    logit_cap * tanh(logit / logit_cap), unless that is 0."""
+    return _ops.decode_attention(q, keys, values, lengths, page_table, scale, logit_cap)
 
 
 def run_flash_attention(q: Tensor, keys: Tensor, values: Tensor, causal: bool = False, scale: float = 0.0, *,

@@ -13,7 +13,7 @@ from .define import operator
 from .groups import engine_alone
 from .shapes import allocate_result, as_matrix, deliver, kernels_lack, last_extent, require_alike, require_dims, require_shape
 
-__all__ = ["decode_attention", "interleave_gate_up", "linear"]
+__all__ = ["interleave_gate_up", "linear"]
 _ops = torch.ops.untax
 _gated = ("swiglu", "geglu")
 _group = 8  #: rows of gate and of up that lie together
@@ -34,7 +34,7 @@ def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation
         require_shape("bias", bias, columns)
     n = columns // 2 if activation in _gated else columns
     result = allocate_result(x, (*x.shape[:-1], n), 0, out)
-    if result.numel() > 0 and kernels_lack(x, n, k):  # for which untax's kernels are not there
+    if result.numel() > 0 and (k == 0 or kernels_lack(x, n, k)):  # for which untax's kernels are not there
         result.copy_(_by_torch(x, weight, bias, activation))
     elif result.numel() > 0:
         op = engine.planned("linear", rows=result.numel() // n, n=n, k=k, dtype=x.dtype, activation=activation,
@@ -98,51 +98,3 @@ def interleave_gate_up(gate: Tensor, up: Tensor) -> Tensor:
         raise InvalidArgument(f"gate has {gate.shape[0]} rows; they have to be a multiple of {_group}")
     parts = (t.unflatten(0, (-1, _group)) for t in (gate, up))
     return torch.stack(tuple(parts), 1).flatten(0, 2)
-
-
-def run_decode_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None = None,
-                         scale: float = 0.0, logit_cap: float = 0.0, *, out: Tensor | None = None) -> Tensor:
-    require_dims(3, q=q)
-    require_dims(4, keys=keys, values=values)
-    require_alike(q, keys=keys, values=values)
-    batch, heads, dim = q.shape
-    require_shape("values", values, *keys.shape)
-    require_shape("lengths", lengths, batch)
-    (first, held, kv_heads), paged = keys.shape[:3], page_table is not None
-    require_shape("keys", keys, first if paged else batch, held, kv_heads, dim)
-    pages = {}
-    if page_table is not None:
-        require_dims(2, page_table=page_table)
-        require_shape("page_table", page_table, batch, page_table.shape[1])
-        pages = {"page_size": held, "pages": first}
-        held *= page_table.shape[1]
-    result = allocate_result(q, (batch, heads, dim), 0, out)
-    if result.numel() > 0:
-        op = engine_alone(q.device).planned("flash_decode", batch=batch, heads=heads, kv_heads=kv_heads, head_dim=dim, keys=held,
-                                            dtype=q.dtype, scale=scale, logit_cap=logit_cap, **pages)
-        rows = rows_of(q.reshape(-1, dim), dense=True)
-        k, v = (rows_of(t.reshape(-1, kv_heads * dim)) for t in (keys, values))
-        counts, table = _numbers(lengths, q), None if page_table is None else _numbers(page_table, q)
-        op._core.run_decode(operand_of(rows), operand_of(k), operand_of(v), counts.data_ptr(),
-                            None if table is None else table.data_ptr(), operand_of(result.view(-1, dim)),
-                            (batch, page_table.shape[1] if paged else 0),
-                            stream_of(q, op.world))
-    return deliver(result, out)
-
-
-def _numbers(t: Tensor, like: Tensor) -> Tensor:
-    return t.to(like.device, torch.int32).contiguous()
-
-
-def _fake_decode_attention(q: Tensor, *_: Any) -> Tensor:
-    return q.new_empty(q.shape)
-
-
-@operator(run_decode_attention, fake=_fake_decode_attention)
-def decode_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None = None, *,
-                     scale: float = 0.0, logit_cap: float = 0.0) -> Tensor:
-    """Attention of one token of each sequence, q of [batch, heads, dim], to the first `lengths` keys of the sequence, each
-    process for itself: with the heads of this rank. Keys and values are [batch, keys, kv_heads, dim] or, with `page_table`,
-    [batch, pages of a sequence] of int32, pages [pages, page_size, kv_heads, dim]. scale 0 is 1 / sqrt(dim); a logit becomes
-    logit_cap * tanh(logit / logit_cap), unless that is 0."""
-    return _ops.decode_attention(q, keys, values, lengths, page_table, scale, logit_cap)
