@@ -108,3 +108,8 @@ def test_a_call_runs_at_once_unless_something_watches_it(draw):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile, torch.no_grad():
         torch.ops.untax.linear(x, weight)
     assert any("untax::linear" in event.name for event in profile.events())
+
+
+def test_linear_of_no_columns_is_the_bias():
+    bias = torch.randn(8)
+    torch.testing.assert_close(untax_torch.linear(torch.randn(3, 0), torch.randn(8, 0), bias), bias.expand(3, 8))
