@@ -1,7 +1,10 @@
 #include "decoder/random_weights.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "decoder/convert.hpp"
 #include "decoder/tensor_names.hpp"
@@ -32,6 +35,21 @@ float normal(std::uint64_t bits) {
   return sum * std::sqrt(3.0F);
 }
 
+/// Calls `fill` with every row below `rows`, on all cores if the tensor is large: one takes a minute
+/// for a model of 8 billion weights.
+template <class Fill>
+void each_row(std::int64_t rows, std::int64_t cols, const Fill& fill) {
+  constexpr std::int64_t few = std::int64_t{1} << 18;
+  const std::int64_t cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  const std::int64_t threads = std::clamp<std::int64_t>(rows * cols / few, 1, cores);
+  const auto part = [&](std::int64_t i) {
+    for (std::int64_t r = rows * i / threads; r < rows * (i + 1) / threads; ++r) fill(r);
+  };
+  std::vector<std::jthread> others;
+  for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(part, i);
+  part(0);
+}
+
 }  // namespace
 
 random_weights::random_weights(const decoder_config& config, std::uint64_t seed)
@@ -54,12 +72,12 @@ void random_weights::read(const std::string& name, const index_range& rows, cons
                       : embedding            ? 1.0F
                                              : 1 / std::sqrt(static_cast<float>(full.cols));
   const float mean = norm ? 1 - norm_offset_ : 0;
-  for (std::int64_t r = 0; r < rows.size(); ++r) {
+  each_row(rows.size(), cols.size(), [&](std::int64_t r) {
     for (std::int64_t c = 0; c < cols.size(); ++c) {
       const auto place = static_cast<std::uint64_t>((rows.begin + r) * full.cols + cols.begin + c);
       set_element(to.data, to.type, r * to.stride + c, mean + scale * normal(mixed(start + place)));
     }
-  }
+  });
 }
 
 }  // namespace untax
