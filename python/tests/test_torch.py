@@ -60,7 +60,7 @@ def test_the_page_on_python_has_all_signatures():
 def test_ranks_agree_with_torch(ranks, seed):
     said = torchrun(ranks, HERE / "torch_ranks.py", seed)
     for check in ("takeover", "visible_fallback", "asynchronous_tensor_parallelism", "collectives",
-                  "into_what_is_given", "refusals", "attention", "prefill", "merged_attention", "derivatives", "named_operators",
+                  "types_without_sums", "into_what_is_given", "refusals", "attention", "prefill", "merged_attention", "derivatives", "named_operators",
                   "checked_by_torch", "sub_groups", "worlds_that_end", "a_rank_that_raises"):
         assert f"{check}: right with {ranks} ranks" in said
     for rank in range(ranks - 1):

@@ -30,10 +30,16 @@ def groups_of_a_mesh():
         got = ops.matmul_all_reduce(a[rank] + turn, weights[column], "sum", tensor)
         right = sum((a[2 * row + peer] + turn) @ weights[peer] for peer in range(2))
         torch.testing.assert_close(got, right, rtol=1e-4, atol=1e-4)
+        assert torch.equal(untax_torch.matmul_all_reduce(a[rank] + turn, weights[column], group=mesh["tensor"]), got)
         summed = ops.all_reduce(got, "sum", data)
         everybody = sum((a[peer] + turn) @ weights[peer % 2] for peer in range(4))
         torch.testing.assert_close(summed, everybody, rtol=1e-4, atol=1e-4)
-    assert untax_torch.world_of(mesh.get_group("data")).size == 2
+    assert untax_torch.world_of(mesh.get_group("data")) is untax_torch.world_of(mesh["data"])
+    try:
+        untax_torch.all_reduce(a, group=mesh)
+        raise AssertionError("nothing was refused")
+    except untax.InvalidArgument as error:
+        assert "group is a mesh of 2 dimensions, ('data', 'tensor'); it has to be of one" in str(error), error
 
 
 def two_groups_of_the_same_ranks():

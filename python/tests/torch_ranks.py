@@ -145,6 +145,44 @@ def collectives():
             close(normed, torch.nn.functional.rms_norm(total + residual, (3,), scale, 1e-6), "norm")
 
 
+def types_without_sums():
+    """Are moved, bit by bit: integers, bool, and floating point of one and of eight bytes."""
+    ops = torch.ops.untax
+    for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float64, torch.complex64,
+                  torch.float8_e4m3fn):
+        for shape in ((ranks, 3), (2 * ranks, 3, 5), (0, 4), (4 * ranks, 16)):
+            size = torch.empty(0, dtype=dtype).element_size()
+            x = torch.randint(0, 2 if dtype == torch.bool else 256, (*shape[:-1], shape[-1] * size), dtype=torch.uint8).view(dtype)
+
+            def gathered(x):
+                """By gloo, which moves bytes."""
+                flat = x.contiguous().view(torch.uint8).contiguous()
+                parts = [torch.empty_like(flat) for _ in range(ranks)]
+                dist.all_gather(parts, flat)
+                return [part.view(x.dtype).view(x.shape) for part in parts]
+
+            def check(got, right, case):
+                assert got.dtype == right.dtype and got.shape == right.shape, f"{case}: {got.dtype} {got.shape}"
+                assert torch.equal(got.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)), case
+
+            parts = gathered(x)
+            for op, arguments, right in ((ops.all_gather, (x, 0, group), torch.cat(parts)),
+                                         (ops.all_gather, (x, -1, group), torch.cat(parts, -1)),
+                                         (ops.broadcast, (x, ranks - 1, group), parts[-1]),
+                                         (ops.all_to_all, (x, group), torch.cat([part.chunk(ranks)[rank] for part in parts]))):
+                case = f"rank {rank}: {op} of {dtype}, {shape}"
+                check(op(*arguments), right, case)
+                for out in (torch.empty_like(right), torch.empty(right.shape[::-1], dtype=dtype).permute(*reversed(range(x.dim())))):
+                    assert op(*arguments, out=out) is None
+                    check(out, right, f"{case}, out=")
+    flags = torch.tensor(rank % 2 == 1)  # without dimensions
+    assert ops.broadcast(flags, 1, group).item() is True
+    numbers = torch.arange(3) + rank
+    compiled = torch.compile(lambda x: ops.all_gather(x, 0, group) + 1, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(numbers), torch.cat([torch.arange(3) + r + 1 for r in range(ranks)]))
+    refused(lambda: ops.all_reduce(numbers, "sum", group), "torch.int64")
+
+
 def written_by(op):
     """The arguments of the variant with out= that it writes."""
     return [argument.name for argument in op.out._schema.arguments if argument.is_out]
@@ -372,7 +410,7 @@ def checked_by_torch():
     assert names == looked, f"nobody has looked at {names - looked}"
 
 
-for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, into_what_is_given, refusals,
+for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, types_without_sums, into_what_is_given, refusals,
               attention, prefill, merged_attention, derivatives, named_operators, checked_by_torch, sub_groups, worlds_that_end,
               a_rank_that_raises):
     check()

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
+from torch.distributed.device_mesh import DeviceMesh
 
 from .errors import InvalidArgument, Timeout
 
@@ -18,7 +19,8 @@ _worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary() 
 
 
 def group_of(group: Any) -> Any:
-    """The process group that `group` is or names; the default group for None. Raises InvalidArgument if there is none."""
+    """The process group that `group` is or names, or that a DeviceMesh of one dimension has; the default group for None. Raises
+    InvalidArgument if there is none."""
     if group is None:
         if not dist.is_initialized():
             raise InvalidArgument("there is no default process group; call torch.distributed.init_process_group first, or "
@@ -30,9 +32,14 @@ def group_of(group: Any) -> Any:
         except RuntimeError as error:
             raise InvalidArgument(f"{group!r} is the name of no process group of this rank; it has to be one that the rank "
                                   "is in, as untax.torch.name_of(group) gives it") from error
+    if isinstance(group, DeviceMesh):
+        if group.ndim != 1:
+            raise InvalidArgument(f"group is a mesh of {group.ndim} dimensions, {group.mesh_dim_names}; it has to be of one, such as "
+                                  "mesh[name], or the process group mesh.get_group(name)")
+        return group.get_group()
     if not isinstance(group, dist.ProcessGroup):
         raise InvalidArgument(f"group is {group!r}; it has to be a process group that this rank is in, its "
-                              "name, or None")
+                              "name, a DeviceMesh of one dimension, or None")
     return group
 
 
