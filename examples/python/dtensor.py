@@ -3,11 +3,8 @@
     torchrun --nproc-per-node 2 examples/python/dtensor.py     # on GPUs where torch sees them, else on the CPU
 """
 
-import contextlib
-
 import torch
 import torch.distributed as dist
-import torch.distributed._symmetric_memory as symm_mem
 from torch.distributed.tensor import Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.functional import silu
@@ -45,16 +42,12 @@ split = ColwiseParallel(input_layouts=Shard(0))
 parallelize_module(model, mesh, {"gate": split, "up": split, "down": RowwiseParallel(output_layouts=Shard(0))})
 
 # torch.compile turns gather and product, product and scatter, into symm_mem::fused_*, and untax takes these over.
-torch._inductor.config._micro_pipeline_tp = True
-symm_mem.enable_symm_mem_for_group(mesh.get_group().group_name)  # which newer versions of torch do by themselves
-untax.torch.install()
+untax.torch.install(async_tp=True)
 compiled = torch.compile(model)
 
-# Without a GPU torch says that a group has no symmetric memory, unless it is told that this is a test.
-with symm_mem._test_mode() if kind == "cpu" else contextlib.nullcontext():
-    mine = x.detach().chunk(ranks)[rank].clone().requires_grad_()
-    y = compiled(mine)
-    y.sum().backward()
+mine = x.detach().chunk(ranks)[rank].clone().requires_grad_()
+y = compiled(mine)
+y.sum().backward()
 
 for name, got, right in (("result", y, expected.chunk(ranks)[rank]), ("gradient", mine.grad, expected_gradient)):
     error = ((got - right).float().norm() / right.float().norm()).item()

@@ -5,12 +5,10 @@
 The loss and the gradients are compared with those of the whole model.
 """
 
-import contextlib
 import copy
 
 import torch
 import torch.distributed as dist
-import torch.distributed._symmetric_memory as symm_mem
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
                                                parallelize_module)
@@ -47,12 +45,9 @@ def main():
 
     mesh = dist.init_device_mesh("cpu", (ranks,))
     part = split_for_training(copy.deepcopy(whole), mesh)
-    torch._inductor.config._micro_pipeline_tp = True
-    untax.torch.install()
-    compiled = torch.compile(part)
-    with symm_mem._test_mode():  # on GPUs: symm_mem.enable_symm_mem_for_group(mesh.get_group().group_name)
-        loss = compiled(tokens, labels=tokens).loss
-        loss.backward()
+    untax.torch.install(async_tp=True)
+    loss = torch.compile(part)(tokens, labels=tokens).loss
+    loss.backward()
 
     right = whole(tokens, labels=tokens).loss
     right.backward()

@@ -59,7 +59,7 @@ def test_the_page_on_python_has_all_signatures():
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_agree_with_torch(ranks, seed):
     said = torchrun(ranks, HERE / "torch_ranks.py", seed)
-    for check in ("takeover", "visible_fallback", "asynchronous_tensor_parallelism", "collectives",
+    for check in ("takeover", "visible_fallback", "asynchronous_tensor_parallelism", "switched_on", "collectives",
                   "types_without_sums", "into_what_is_given", "refusals", "attention", "prefill", "merged_attention", "derivatives", "named_operators",
                   "checked_by_torch", "sub_groups", "worlds_that_end", "a_rank_that_raises"):
         assert f"{check}: right with {ranks} ranks" in said

@@ -116,6 +116,66 @@ def asynchronous_tensor_parallelism():
     untax_torch.uninstall()
 
 
+def switched_on():
+    """The pass is on with async_tp, for groups of CPUs, too, and says why it left a collective."""
+    import logging
+
+    import torch.distributed._functional_collectives as functional
+    from torch._inductor import config
+    from torch._inductor.fx_passes import micro_pipeline_tp, post_grad
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def gathered(x, dim=0):
+        return functional.all_gather_single(x, dim, group)
+
+    def scattered(x):
+        return functional.reduce_scatter_single(x, "sum", 0, group)
+
+    def two_waits(x):
+        gathered = torch.ops._c10d_functional.all_gather_into_tensor(x, ranks, group)
+        first, second = (torch.ops._c10d_functional.wait_tensor(gathered) for _ in range(2))
+        return first @ square + second @ square
+
+    def one_sequence(x):
+        whole = aten.reshape(torch.ops._c10d_functional.wait_tensor(torch.ops._c10d_functional.all_gather_into_tensor(
+            x[None], ranks, group)), [1, 8 * ranks, 8 * ranks])
+        return aten.reshape(aten.mm(aten.reshape(whole, [8 * ranks, 8 * ranks]), square), [1, 8 * ranks, 8 * ranks])
+
+    aten, torchs, said = torch.ops.aten, post_grad.micro_pipeline_tp_pass, []
+    gather, scatter = "all_gather_into_tensor", "reduce_scatter_tensor"
+    log = logging.getLogger("untax.torch")
+    log.setLevel(logging.INFO)
+    log.addHandler(type("Listener", (logging.Handler,), {"emit": lambda self, record: said.append(record.getMessage())})())
+    untax_torch.install(async_tp=True)
+    untax_torch.forget()
+    assert config._micro_pipeline_tp and post_grad.micro_pipeline_tp_pass is not torchs
+    square = torch.randn(8 * ranks, 8 * ranks)
+    for program, left in (
+        (lambda x: torch.relu(gathered(x)), (gather, "no product takes its result, but aten.relu.default")),
+        (lambda x: aten.addmm(x[0], gathered(x), square), (gather, "its product is aten.addmm.default, as that of a "
+                                                           "layer with a bias")),
+        (lambda x: square @ gathered(x), (gather, "it is the second operand of its product, as weights are")),
+        (lambda x: gathered(x[:, :8], 1) @ square, (gather, "it gathers the last dimension, of which a rank has 8, and torch fuses from "
+                                                    "1024 on")),
+        (lambda x: gathered(gathered(x) @ square), (gather, "no product takes its result, but the graph's output")),
+        (lambda x: scattered(torch.relu(x)), (scatter, "it sums no product, but what aten.relu.default gives")),
+        (lambda x: (lambda y: (scattered(y), y * 2))(x @ square), (scatter, "its product has other users, too")),
+        (lambda x: scattered(torch.relu(gathered(x) @ square) @ square), None), (two_waits, None), (one_sequence, None)):
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            traced = make_fx(program)(mode.from_tensor(torch.randn(8, 8 * ranks)))
+            post_grad.view_to_reshape(traced)  # as it does before the pass
+        untax_torch.forget()
+        micro_pipeline_tp.micro_pipeline_tp_pass(traced.graph)
+        right = {} if left is None else {(left[0], f"left by torch.compile: {left[1]}"): 1}
+        assert untax_torch.report() == right, f"{untax_torch.report()}, and not {right}\n{traced.graph}"
+        assert left is not None or "fused_all_gather_matmul" in str(traced.graph), str(traced.graph)
+        if left is not None:
+            assert said.count(f"{left[0]}: left by torch.compile: {left[1]}") == (rank == 0)
+    untax_torch.uninstall()
+    assert not config._micro_pipeline_tp and post_grad.micro_pipeline_tp_pass is torchs is micro_pipeline_tp.micro_pipeline_tp_pass
+
+
 def collectives():
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         x = torch.randint(-8, 9, (2 * ranks, 3)).to(dtype)
@@ -410,7 +470,7 @@ def checked_by_torch():
     assert names == looked, f"nobody has looked at {names - looked}"
 
 
-for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, collectives, types_without_sums, into_what_is_given, refusals,
+for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, switched_on, collectives, types_without_sums, into_what_is_given, refusals,
               attention, prefill, merged_attention, derivatives, named_operators, checked_by_torch, sub_groups, worlds_that_end,
               a_rank_that_raises):
     check()

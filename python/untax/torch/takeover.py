@@ -1,11 +1,9 @@
-"""Takes over the operators that torch's own tensor parallelism calls, and records whether untax or torch carried each
-call out."""
+"""Takes over the operators that torch's own tensor parallelism calls."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 
 import torch
 import torch.distributed._symmetric_memory as symm_mem
@@ -13,33 +11,16 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import _get_group_size_by_name
 
 from ..errors import Unsupported
+from . import micro_pipeline
 from .collectives import run_all_gather
 from .products import run_all_gather_matmul, run_matmul_reduce_scatter
+from .counts import count
 from .shapes import dimension, kernels_lack
 
 _types = (torch.float32, torch.float16, torch.bfloat16)
-_calls: Counter[tuple[str, str]] = Counter()
 _installed: list[torch.library.Library] = []
 
 _rows_worth_a_copy: float = 0
-
-
-class Report(dict[tuple[str, str], int]):
-    """The number of calls of each operator, by the way in which they were carried out, and the reasons for calls of torch."""
-
-    def __str__(self) -> str:
-        lines = [f"{operator}: {calls} calls, {way}" for (operator, way), calls in sorted(self.items())]
-        return "\n".join(lines) or "no calls"
-
-
-def report() -> Report:
-    """The calls since `install`, or since `forget`."""
-    return Report(_calls)
-
-
-def forget() -> None:
-    """Begins to count anew."""
-    _calls.clear()
 
 
 def _why_not(a: Tensor, bs: list[Tensor], group_name: str) -> str:
@@ -64,7 +45,7 @@ def _gathered_rows(a: Tensor, gather_dim: int, group_name: str) -> int:
 def _count_refusal(operator: str, why: str) -> None:
     if os.environ.get("UNTAX_STRICT") == "1":
         raise Unsupported(f"{operator}: {why}, and UNTAX_STRICT is 1, so torch's implementation is not asked")
-    _calls[operator, f"by torch: {why}"] += 1
+    count(operator, f"by torch: {why}")
 
 
 def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name: str, *,  # noqa: N803
@@ -81,17 +62,17 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
         others = symm_mem._fused_all_gather_matmul if A.is_cuda else symm_mem._fused_all_gather_matmul_fallback
         return others(A, Bs, gather_dim, group_name, return_A=return_A)
     if len(Bs) == 1 and together:
-        _calls[name, "by untax, fused"] += 1
+        count(name, "by untax, fused")
         return None, [run_all_gather_matmul(A, Bs[0], gather_dim, group_name)]
     if together:
-        _calls[name, "by untax, fused, with weights side by side"] += 1
+        count(name, "by untax, fused, with weights side by side")
         whole = run_all_gather_matmul(A, torch.cat([b.t() for b in Bs]).t(), gather_dim, group_name)
         outermost = 0 if gather_dim % A.dim() == A.dim() - 1 else gather_dim
         parts = whole.movedim(outermost, 0).split(columns, -1)
         return None, [part.contiguous().movedim(0, outermost) for part in parts]
     # A matrix that is needed as a whole, or several times, is gathered once.
     reason = "A is asked for" if return_A else "rows are few for several weights"
-    _calls[name, f"by untax, gathered first, since {reason}"] += 1
+    count(name, f"by untax, gathered first, since {reason}")
     outermost = dimension("gather_dim", gather_dim, A)
     whole = run_all_gather(A, outermost, group_name)
     # All results lie as torch's own do, since what torch compiles relies on their strides.
@@ -114,15 +95,20 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
         _count_refusal(name, why)
         others = symm_mem._fused_matmul_reduce_scatter if A.is_cuda else symm_mem._fused_matmul_reduce_scatter_fallback
         return others(A, B, reduce_op, scatter_dim, group_name)
-    _calls[name, "by untax, fused"] += 1
+    count(name, "by untax, fused")
     # Contiguous, as its result is, since what torch compiles relies on strides.
     return run_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name).contiguous()
 
 
-def install(rows_worth_a_copy: int | None = 2048) -> None:
+def install(rows_worth_a_copy: int | None = 2048, *, async_tp: bool = False) -> None:
     """From here on `symm_mem::fused_all_gather_matmul` and `symm_mem::fused_matmul_reduce_scatter` run on untax, for
     tensors of CPUs and of GPUs, and so does code that emits them. A call that untax does not support goes to torch's
-    implementation; `report` says how often, and why, and with UNTAX_STRICT=1 it is an error.
+    implementation; `report` says how often, and why, and with UNTAX_STRICT=1 it is an error. The log `untax.torch` has each way
+    and reason once.
+
+    `async_tp`: switches on the pass of torch.compile that emits these operators, for what is compiled from here on, and for all
+    groups that torch or untax can serve; `report` says, too, which gathers and scatters it left, and why. `Unsupported` if this
+    torch does not have the pass.
 
     `rows_worth_a_copy`: from so many gathered rows on several weights of one call are copied side by side, at each call,
     for one fused product; below, and at all numbers of rows for None, A is gathered first, and torch multiplies. A copy
@@ -131,6 +117,8 @@ def install(rows_worth_a_copy: int | None = 2048) -> None:
     """
     global _rows_worth_a_copy
     _rows_worth_a_copy = math.inf if rows_worth_a_copy is None else rows_worth_a_copy
+    if async_tp:
+        micro_pipeline.switch_on()
     if _installed:
         return
     library = torch.library.Library("symm_mem", "IMPL")
@@ -141,6 +129,8 @@ def install(rows_worth_a_copy: int | None = 2048) -> None:
 
 
 def uninstall() -> None:
-    """Gives both operators back to torch."""
+    """Gives both operators back to torch, and the pass and its switch. On CPUs torch has no such operators, so what was compiled
+    for them has to be compiled anew."""
+    micro_pipeline.leave()
     while _installed:
         _installed.pop()._destroy()
