@@ -22,6 +22,7 @@ struct product_shape {
   /// No kernel ahead in the stream writes B, so untax's kernels may read it before these have
   /// ended.
   bool constant_weights = false;
+  bool library = false;  ///< cuBLASLt multiplies, as `library_gemm` chooses, and no other kernel
 };
 
 /// A product on the current GPU by untax's kernel or by cuBLASLt, whichever was quicker when the

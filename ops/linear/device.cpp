@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <untax/core/error.hpp>
+
 #include "engines/bulk/scratch.hpp"
 #include "engines/gpu/activation/activation.hpp"
 #include "engines/product/product.hpp"
@@ -21,7 +23,8 @@ product product_for(const linear_problem& p, const linear_options& options) {
                             .type = p.type,
                             .result = p.type,
                             .invariant = options.invariant,
-                            .constant_weights = options.constant_weights};
+                            .constant_weights = options.constant_weights,
+                            .library = options.library};
   return options.varying_rows ? product(shape, row_ends(p.rows)) : product(shape);
 }
 
@@ -91,6 +94,12 @@ class no_rows final : public linear_backend {
 process_owned<linear_backend> device_linear(world& w, const linear_problem& problem,
                                             const linear_options& options) {
   require_device_problem(linear_name, w.rank(), problem.type, problem.n, problem.k);
+  if (options.library && options.invariant)
+    throw error(
+        errc::unsupported,
+        fmt::format("rank {}: {}: option invariant is not there with library, which chooses "
+                    "by the number of rows",
+                    w.rank(), linear_name));
   if (problem.rows == 0) return make_process_owned<no_rows>();
   w.use_device();
   return make_process_owned<device_backend>(w, problem, options);

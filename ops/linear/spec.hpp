@@ -40,6 +40,8 @@ struct spec_of<linear> {
       fields::flag<&options::constant_weights>("constant_weights",
                                                "no work ahead in the stream writes the weights")
           .of_gpus(),
+      fields::flag<&options::library>("library", "cuBLASLt multiplies, and no kernel of untax")
+          .of_gpus(),
   };
   static constexpr bool sends = false;
 

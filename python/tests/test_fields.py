@@ -33,7 +33,7 @@ CASES = {
                      dict(page_size=26, pages=27, dtype="fp16", partials="bf16", scale=0.25, logit_cap=0.5),
                      DECODE_OPTIONS),
     "linear": (dict(rows=21, n=24, k=23), dict(dtype="fp16", activation="swiglu"),
-               dict(varying_rows=True, invariant=True, constant_weights=True)),
+               dict(varying_rows=True, invariant=True, constant_weights=True, library=True)),
     "merge_partial_attention": (dict(tokens=21, heads=22, head_dim=23), dict(dtype="bf16", own_heads=True, log2=True),
                                 MERGE_OPTIONS),
     "rope_append": (dict(tokens=21, heads=22, kv_heads=23, head_dim=24, batch=25, keys=26, positions=27),

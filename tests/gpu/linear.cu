@@ -94,12 +94,13 @@ TEST(product, of_random_shapes_is_right) {
   SCOPED_TRACE(draw.text());
   const stream on;
   for (int round = 0; round < cases(8); ++round) {
-    const untax::product_shape shape{.m = draw.rows(11),
-                                     .n = 8 * draw.number(1, 700),
-                                     .k = 8 * draw.number(1, 500),
-                                     .type = dtype::bf16,
-                                     .result = dtype::bf16,
-                                     .invariant = draw.number(0, 3) == 0};
+    untax::product_shape shape{.m = draw.rows(11),
+                               .n = 8 * draw.number(1, 700),
+                               .k = 8 * draw.number(1, 500),
+                               .type = dtype::bf16,
+                               .result = dtype::bf16,
+                               .invariant = draw.number(0, 3) == 0};
+    shape.library = !shape.invariant && draw.number(0, 3) == 0;
     std::vector<std::int64_t> ends;
     for (std::int64_t end = 1; end < shape.m; end += std::max<std::int64_t>(end / 3, 1))
       ends.push_back(end);
@@ -107,6 +108,7 @@ TEST(product, of_random_shapes_is_right) {
     const bool varies = draw.number(0, 2) > 0;
     untax::product op = varies ? untax::product(shape, ends) : untax::product(shape);
     SCOPED_TRACE(op.text());
+    if (shape.library) ASSERT_EQ(op.text().find("untax"), std::string::npos);
     for (int run = 0; run < 6; ++run) {
       const std::int64_t rows = varies ? draw.number(1, shape.m) : shape.m;
       if (varies) op.set_rows(rows);
@@ -220,6 +222,11 @@ TEST(gpu_linear, refuses_what_kernels_cannot_take) {
         expect_error(
             error_of([&] { linear(w, {.rows = 4, .n = 16, .k = 64, .type = dtype::f32}); }),
             untax::errc::invalid_argument, {"fp32"});
+        expect_error(error_of([&] {
+                       linear(w, {.rows = 4, .n = 16, .k = 64},
+                              {.invariant = true, .library = true});
+                     }),
+                     untax::errc::unsupported, {"invariant", "library"});
       },
       gpu_world());
 }

@@ -181,7 +181,7 @@ class product::state {
     return kernels;
   }
 
-  [[nodiscard]] bool has_kernels() const { return shape_.result == shape_.type; }
+  [[nodiscard]] bool has_kernels() const { return shape_.result == shape_.type && !shape_.library; }
 
   void open_library() {
     if (shape_.invariant && has_kernels()) return;

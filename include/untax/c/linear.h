@@ -32,6 +32,7 @@ typedef struct untax_linear_options {
   int32_t varying_rows;
   int32_t invariant;        /* 1: a row has the same bits for every number of rows and place */
   int32_t constant_weights; /* 1: no work ahead in the stream writes the weights; of GPUs */
+  int32_t library;          /* 1: cuBLASLt multiplies, and no kernel of untax; of GPUs */
 } untax_linear_options;
 
 /* Weights have a row for each column of out. Those of gated activations have two, in groups of

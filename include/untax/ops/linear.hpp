@@ -34,6 +34,9 @@ struct linear_options {
   /// No work ahead in the stream writes the weights, so kernels may read them before it has ended.
   /// Of GPUs only.
   bool constant_weights = false;
+  /// The product is that of cuBLASLt, as programs call it today, and no kernel of untax. Of GPUs
+  /// only; there without `invariant`.
+  bool library = false;
 };
 
 /// The matrices of a run; rows may have gaps between them on hosts.
@@ -57,8 +60,9 @@ class linear {
   static constexpr std::int64_t group = gate_group;
 
   /// Not collective. `w` has to outlive the operator. Throws `invalid_argument`. In a world of GPUs
-  /// it also throws `invalid_argument` for fp32 and for n or k that are no multiples of 8. There it
-  /// times the kernels that may be the quickest, on memory of its own, unless UNTAX_MEASURE is 0.
+  /// it also throws `invalid_argument` for fp32 and for n or k that are no multiples of 8, and
+  /// `unsupported` for `library` where there is no cuBLASLt or with `invariant`. There it times the
+  /// kernels that may be the quickest, on memory of its own, unless UNTAX_MEASURE is 0.
   linear(world& w, const linear_problem& problem, const linear_options& options = {});
   linear(linear&&) noexcept;
   linear& operator=(linear&&) noexcept;
