@@ -250,5 +250,6 @@ std::vector<float> decoder::read_logits(stream_ref stream) const {
 
 const decoder_config& decoder::config() const noexcept { return state_->d->config; }
 const decoder_options& decoder::options() const noexcept { return state_->d->options; }
+const decoder_weights& decoder::weights() const noexcept { return state_->weights; }
 
 }  // namespace untax

@@ -24,7 +24,7 @@ linear head_of(decoder_operators& d) {
   problem.n = d.share.vocabulary.size();
   problem.k = d.config.hidden;
   problem.type = d.config.type;
-  return {d.alone, problem, {.varying_rows = true, .constant_weights = true}};
+  return {d.alone, problem, linear_options_of(d.options)};
 }
 
 }  // namespace
@@ -33,9 +33,8 @@ decoder_head::decoder_head(std::shared_ptr<decoder_operators> operators)
     : operators_(std::move(operators)),
       width_(widest_part(operators_->config, operators_->job->size())),
       head_(head_of(*operators_)),
-      scores_(*operators_->job,
-              {.count = operators_->job->size() * operators_->options.sequences * 2,
-               .type = dtype::f32}) {
+      scores_(*operators_->job, operators_->options, operators_->options.sequences * 2,
+              dtype::f32) {
   decoder_operators& d = *operators_;
   decoder_backend& memory = *d.backend;
   const auto ranks = static_cast<std::size_t>(d.job->size());
@@ -46,12 +45,7 @@ decoder_head::decoder_head(std::shared_ptr<decoder_operators> operators)
   gathered_best_ = memory.allocate(ranks * rows * sizeof(token_score));
   tokens_ = memory.allocate(rows * sizeof(std::int32_t));
   if (!d.options.logits) return;
-  collective_options varying;
-  varying.varying_count = true;
-  logits_.emplace(*d.job,
-                  all_gather_problem{.count = d.job->size() * d.options.sequences * width_,
-                                     .type = d.config.type},
-                  varying);
+  logits_.emplace(*d.job, d.options, d.options.sequences * width_, d.config.type, true);
   gathered_ = memory.allocate(ranks * part);
   joined_ = memory.allocate(rows * static_cast<std::size_t>(d.config.vocabulary) * sizeof(float));
   std::vector<std::int64_t> begins;
@@ -73,8 +67,7 @@ void decoder_head::run(const const_matrix& normed, const const_matrix& weights, 
   auto* of_ranks = static_cast<token_score*>(gathered_best_.get());
   const std::int64_t capacity = d.options.sequences;
   d.backend->best_of_rows(as_const(own), share.begin, best, stream);
-  scores_.run({best, dtype::f32, capacity * 2},
-              {of_ranks, dtype::f32, d.job->size() * capacity * 2}, stream);
+  scores_.run(best, of_ranks, capacity * 2, stream);
   d.backend->best_of_ranks(of_ranks, d.job->size(), capacity, next_tokens(), normed.rows, stream);
   if (logits_) join(own, stream);
 }
@@ -82,8 +75,7 @@ void decoder_head::run(const const_matrix& normed, const const_matrix& weights, 
 void decoder_head::join(const matrix& own, stream_ref stream) {
   decoder_operators& d = *operators_;
   const std::int64_t count = own.rows * width_;
-  logits_->run({own.data, own.type, count}, {gathered_.get(), own.type, d.job->size() * count},
-               stream);
+  logits_->run(own.data, gathered_.get(), count, stream);
   const matrix joined(joined_.get(), dtype::f32, own.rows, d.config.vocabulary);
   d.backend->join_logits({.data = gathered_.get(),
                           .type = own.type,

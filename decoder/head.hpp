@@ -5,9 +5,9 @@
 #include <optional>
 
 #include <untax/core/stream_ref.hpp>
-#include <untax/ops/collectives.hpp>
 #include <untax/ops/linear.hpp>
 
+#include "decoder/exchange.hpp"
 #include "decoder/operators.hpp"
 
 namespace untax {
@@ -35,8 +35,8 @@ class decoder_head {
   std::shared_ptr<decoder_operators> operators_;
   std::int64_t width_;  ///< columns of the largest part of the vocabulary
   linear head_;
-  all_gather scores_;
-  std::optional<all_gather> logits_;
+  rank_gather scores_;
+  std::optional<rank_gather> logits_;
   std::shared_ptr<void> begins_, own_, best_, gathered_best_, gathered_, tokens_, joined_;
 };
 

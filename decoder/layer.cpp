@@ -12,13 +12,11 @@ namespace {
 layer_state add(decoder_operators& d, const matrix& partial, const layer_state& state,
                 const void* post_norm, const void* next_norm, stream_ref stream) {
   if (post_norm == nullptr) {
-    d.norm.run({.in = as_const(partial), .residual = as_const(state.x), .weight = next_norm},
-               stream);
-    return d.state_of(d.norm, partial.rows);
+    return d.add_and_normalise(as_const(partial), as_const(state.x), next_norm, stream);
   }
   const matrix nothing = d.view(d.zeros, partial.rows, partial.cols);
-  d.norm.run({.in = as_const(partial), .residual = as_const(nothing), .weight = post_norm}, stream);
-  const matrix normed = d.state_of(d.norm, partial.rows).normed;
+  const matrix normed =
+      d.add_and_normalise(as_const(partial), as_const(nothing), post_norm, stream).normed;
   d.residual_norm->run({.in = as_const(normed), .residual = as_const(state.x), .weight = next_norm},
                        stream);
   return d.state_of(*d.residual_norm, partial.rows);
@@ -136,8 +134,7 @@ layer_state begin_layers(decoder_operators& d, const layer_tokens& tokens,
                          const const_matrix& embedded, const void* first_norm, stream_ref stream) {
   d.open_windows(tokens, stream);
   const matrix nothing = d.view(d.zeros, embedded.rows, embedded.cols);
-  d.norm.run({.in = embedded, .residual = as_const(nothing), .weight = first_norm}, stream);
-  const layer_state sum = d.state_of(d.norm, embedded.rows);
+  const layer_state sum = d.add_and_normalise(embedded, as_const(nothing), first_norm, stream);
   if (!d.residual_norm) return sum;
   d.residual_norm->run({.in = as_const(sum.x), .residual = as_const(nothing), .weight = first_norm},
                        stream);

@@ -46,6 +46,12 @@ const decoder_config& served(const decoder_config& c, const decoder_options& o) 
     refuse(errc::unsupported,
            fmt::format("intermediate_size is {}; it has to be a multiple of 8", c.intermediate));
   }
+  if (o.how != pattern::automatic && !is_bulk(o.how)) {
+    refuse(errc::unsupported,
+           fmt::format("there is no pattern {}; there are automatic, bulk_synchronous and "
+                       "bulk_library",
+                       name_of(o.how)));
+  }
   if (o.pages > std::numeric_limits<std::int32_t>::max() / o.page_size) {
     refuse(errc::invalid_argument,
            fmt::format("a cache of {} pages of {} tokens: rows have numbers of 32 bits", o.pages,
@@ -74,15 +80,15 @@ world alone_beside(const world& w) {
   return world::from_exchange(0, 1, {}, options);
 }
 
-linear projection(world& w, const decoder_config& c, std::int64_t rows, std::int64_t n,
-                  std::int64_t k, activation_function function) {
+linear projection(world& w, const decoder_config& c, const decoder_options& o, std::int64_t rows,
+                  std::int64_t n, std::int64_t k, activation_function function) {
   linear_problem problem;
   problem.rows = rows;
   problem.n = n;
   problem.k = k;
   problem.type = c.type;
   problem.activation = function;
-  return {w, problem, {.varying_rows = true, .constant_weights = true}};
+  return {w, problem, linear_options_of(o)};
 }
 
 rope_append rope_of(world& w, const decoder_operators& d) {
@@ -102,7 +108,7 @@ rope_append rope_of(world& w, const decoder_operators& d) {
   problem.bias = c.qkv_bias;
   problem.norm = c.head_norms;
   problem.epsilon = c.epsilon;
-  return {w, problem, {.varying_tokens = true, .constant_weights = true}};
+  return {w, problem, {.varying_tokens = true, .constant_weights = !is_bulk(d.options.how)}};
 }
 
 all_reduce_norm norm_of(world& w, const decoder_operators& d) {
@@ -113,6 +119,10 @@ all_reduce_norm norm_of(world& w, const decoder_operators& d) {
   problem.epsilon = d.config.epsilon;
   operator_options options;
   options.varying_rows = true;
+  if (is_bulk(d.options.how) && w.memory() != memory_kind::cuda) {
+    options.how = pattern::bulk_synchronous;
+    options.launch = d.options.launch;
+  }
   return {w, problem, options};
 }
 
@@ -132,6 +142,12 @@ std::shared_ptr<void> table(decoder_backend& backend, const rope_frequencies& fr
 
 }  // namespace
 
+linear_options linear_options_of(const decoder_options& o) {
+  return {.varying_rows = true,
+          .constant_weights = !is_bulk(o.how),
+          .library = o.how == pattern::bulk_library};
+}
+
 decoder_operators::decoder_operators(world& w, const decoder_config& c, const decoder_options& o)
     : job(&w.stable_view()),
       config(served(c, completed(o, c))),
@@ -142,15 +158,16 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
       window(window_of(config, options)),
       alone(alone_beside(w)),
       backend(decoder_backend_of(w)),
-      qkv(projection(alone, c, rows, (share.heads.size() + 2 * share.kv_heads.size()) * c.head_dim,
-                     c.hidden, activation_function::none)),
-      output(projection(alone, c, rows, c.hidden, share.heads.size() * c.head_dim,
+      qkv(projection(alone, c, options, rows,
+                     (share.heads.size() + 2 * share.kv_heads.size()) * c.head_dim, c.hidden,
+                     activation_function::none)),
+      output(projection(alone, c, options, rows, c.hidden, share.heads.size() * c.head_dim,
                         activation_function::none)),
-      gate_up(projection(alone, c, rows, share.intermediate.size(), c.hidden, c.gate)),
-      down(projection(alone, c, rows, c.hidden, share.intermediate.size(),
+      gate_up(projection(alone, c, options, rows, share.intermediate.size(), c.hidden, c.gate)),
+      down(projection(alone, c, options, rows, c.hidden, share.intermediate.size(),
                       activation_function::none)),
       rope(rope_of(alone, *this)),
-      norm(norm_of(w, *this)) {
+      norm(norm_of(is_bulk(options.how) ? alone : w, *this)) {
   if (c.post_norms) residual_norm.emplace(norm_of(alone, *this));
   rotations = table(*backend, c.rotation, options.tokens);
   local_rotations = table(*backend, c.local_rotation, options.tokens);
@@ -170,6 +187,10 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
   q = memory(most, heads);
   attended = memory(most, heads);
   partial = memory(rows, c.hidden);
+  if (is_bulk(options.how) && job->size() > 1) {
+    sums = memory(rows, c.hidden);
+    sum.emplace(*job, options, view(sums, rows, c.hidden));
+  }
   activated = memory(rows, share.intermediate.size());
   gathered_keys = memory(prompt_keys, kv_heads);
   gathered_values = memory(prompt_keys, kv_heads);
@@ -184,6 +205,11 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
 }
 
 void decoder_operators::plan_attentions(std::int64_t most_batch) {
+  flash_decode_options how;
+  if (is_bulk(options.how) && alone.memory() != memory_kind::cuda) {
+    how.how = options.how;
+    how.launch = options.launch;
+  }
   flash_decode_problem problem;
   problem.heads = share.heads.size();
   problem.kv_heads = share.kv_heads.size();
@@ -196,12 +222,12 @@ void decoder_operators::plan_attentions(std::int64_t most_batch) {
     problem.keys = options.tokens;
     problem.page_size = options.page_size;
     problem.pages = options.pages;
-    step_attentions_.try_emplace(batch, alone, problem);
+    step_attentions_.try_emplace(batch, alone, problem, how);
     if (window == 0) continue;
     problem.keys = window;
     problem.page_size = 1;
     problem.pages = options.pages * options.page_size;
-    window_attentions_.try_emplace(batch, alone, problem);
+    window_attentions_.try_emplace(batch, alone, problem, how);
   }
 }
 
@@ -240,6 +266,16 @@ flash_attention& decoder_operators::prompt_attention(const layer_tokens& tokens)
   problem.scale = config.attention_scale;
   const std::tuple key(problem.batch, problem.queries, problem.keys);
   return prompt_attentions_.try_emplace(key, alone, problem).first->second;
+}
+
+layer_state decoder_operators::add_and_normalise(const const_matrix& partial_rows,
+                                                 const const_matrix& residual, const void* weight,
+                                                 stream_ref stream) {
+  norm.run({.in = sum ? sum->run(partial_rows, stream) : partial_rows,
+            .residual = residual,
+            .weight = weight},
+           stream);
+  return state_of(norm, partial_rows.rows);
 }
 
 layer_state decoder_operators::state_of(all_reduce_norm& op, std::int64_t count) const {

@@ -19,8 +19,12 @@
 #include <untax/world/world.hpp>
 
 #include "decoder/backend.hpp"
+#include "decoder/exchange.hpp"
 
 namespace untax {
+
+/// Options of the products of a decoder.
+[[nodiscard]] linear_options linear_options_of(const decoder_options& options);
 
 /// What the layers of a rank share.
 struct decoder_operators {
@@ -38,6 +42,8 @@ struct decoder_operators {
 
   linear qkv, output, gate_up, down;
   rope_append rope;
+  /// Of bulk patterns: the sum over ranks ahead of `norm`, which is then of this rank alone.
+  std::optional<rank_sum> sum;
   all_reduce_norm norm;
   /// Adds normalised rows to the residual stream and normalises the sum, in families with post
   /// norms.
@@ -49,6 +55,7 @@ struct decoder_operators {
   std::shared_ptr<void> window_lengths, window_rows;  ///< of each token of a run
   std::shared_ptr<void> zeros, projected, q, attended, partial, activated, gathered_keys,
       gathered_values;
+  std::shared_ptr<void> sums;  ///< of `sum`
 
   /// Attention of a step.
   struct planned_attention {
@@ -74,6 +81,9 @@ struct decoder_operators {
                             std::int64_t cols) const {
     return {memory.get(), config.type, count, cols};
   }
+  /// The sum over ranks of `partial` on top of `residual`, and its rows normalised with `weight`.
+  layer_state add_and_normalise(const const_matrix& partial, const const_matrix& residual,
+                                const void* weight, stream_ref stream);
   /// Rows of an operator's own results.
   [[nodiscard]] layer_state state_of(all_reduce_norm& op, std::int64_t count) const;
 

@@ -35,8 +35,8 @@ float normal(std::uint64_t bits) {
   return sum * std::sqrt(3.0F);
 }
 
-/// Calls `fill` with every row below `rows`, on all cores if the tensor is large: one takes a minute
-/// for a model of 8 billion weights.
+/// Calls `fill` with every row below `rows`, on all cores if the tensor is large: one takes a
+/// minute for a model of 8 billion weights.
 template <class Fill>
 void each_row(std::int64_t rows, std::int64_t cols, const Fill& fill) {
   constexpr std::int64_t few = std::int64_t{1} << 18;

@@ -18,6 +18,8 @@ using untax::decoder;
 using untax::decoder_config;
 using untax::decoder_options;
 using untax::errc;
+using untax::launch_mode;
+using untax::pattern;
 using untax::run_threads;
 using untax::world;
 
@@ -61,11 +63,11 @@ void expect_logits(const decoder& model, std::int64_t row, const tokens& sequenc
 
 /// Two prompts in one prefill, a third one in two parts, and steps of all: the logits of each are
 /// those of the reference, whatever runs beside.
-void expect_right(const nlohmann::json& fields, int ranks) {
+void expect_right(const nlohmann::json& fields, int ranks, const decoder_options& options = small) {
   SCOPED_TRACE(testing::Message() << fields.dump() << " on " << ranks << " ranks");
   const decoder_config config = parsed(fields);
   run_threads(ranks, [&](world& w) {
-    test_decoder made(w, config, small);
+    test_decoder made(w, config, options);
     const reference_decoder reference(config, made.source);
     decoder& model = made.model;
     std::vector<tokens> sequences{{5, 17, 99, 3, 42}, {100, 0, 8}, {77, 12, 31, 64, 9, 2, 50}};
@@ -122,6 +124,46 @@ TEST(decoder, every_family_has_the_logits_of_the_reference) {
   capped["sliding_window"] = 4;
   expect_right(small_model("gemma2", capped), 2);
   expect_right(small_model("gemma3_text", gemma), 3);
+}
+
+decoder_options in(pattern how, launch_mode launch) {
+  decoder_options options = small;
+  options.how = how;
+  options.launch = launch;
+  return options;
+}
+
+TEST(decoder, bulk_patterns_have_the_logits_of_the_reference) {
+  const nlohmann::json gemma = small_model("gemma2", {{"hidden_act", nullptr},
+                                                      {"query_pre_attn_scalar", 16},
+                                                      {"sliding_window", 4},
+                                                      {"attn_logit_softcapping", 1.5}});
+  for (const pattern how : {pattern::bulk_synchronous, pattern::bulk_library}) {
+    for (const launch_mode launch : {launch_mode::eager, launch_mode::graph}) {
+      SCOPED_TRACE(untax::name_of(how));
+      expect_right(small_model("llama"), 1, in(how, launch));
+      expect_right(small_model("qwen3"), 3, in(how, launch));
+      expect_right(gemma, 2, in(how, launch));
+    }
+  }
+}
+
+TEST(decoder, patterns_have_the_same_bits_in_fp32_with_the_weights_of_one_of_them) {
+  const decoder_config config = parsed(small_model("llama"));
+  run_threads(3, [&](world& w) {
+    const test_decoder made(w, config, small);
+    std::vector<std::vector<float>> logits;
+    for (const pattern how :
+         {pattern::automatic, pattern::bulk_synchronous, pattern::bulk_library}) {
+      decoder model(w, config, made.model.weights(), in(how, launch_mode::graph));
+      const tokens prompt{5, 17, 99, 3, 42};
+      model.prefill(std::vector<decoder::prompt>{{model.add(), prompt}});
+      model.decode(std::vector{0}, tokens{7});
+      logits.push_back(model.read_logits());
+    }
+    EXPECT_EQ(logits[1], logits[0]);
+    EXPECT_EQ(logits[2], logits[0]);
+  });
 }
 
 TEST(decoder, long_prompts_with_a_soft_cap_take_several_runs_of_attention) {
@@ -218,6 +260,13 @@ TEST(decoder, properties_without_operators_are_refused) {
     });
   };
   refuses(small_model("llama", {{"intermediate_size", 70}}), "intermediate_size");
+  run_threads(1, [](world& w) {
+    expect_error(error_of([&] {
+                   test_decoder made(w, parsed(small_model("llama")),
+                                     in(pattern::fused_sequential, launch_mode::graph));
+                 }),
+                 errc::unsupported, {"fused_sequential", "bulk_library"});
+  });
 }
 
 }  // namespace

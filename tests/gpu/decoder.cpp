@@ -14,6 +14,8 @@
 #include <untax/decoder/decoder.hpp>
 #include <untax/world/launch.hpp>
 
+#include "engines/bulk/communicator.hpp"
+#include "engines/bulk/library_gemm.hpp"
 #include "gpus.hpp"
 
 namespace {
@@ -41,9 +43,7 @@ decoder_config model(const std::string& family, const std::string& more) {
 
 /// The logits of two prompts, of a third in two parts, and of some steps of all with given tokens.
 std::vector<std::vector<float>> logits_of(world& w, const decoder_config& config, bool in_graph,
-                                          bool own_graphs = false) {
-  untax::decoder_options options = capacities;
-  options.graphs = own_graphs;
+                                          const untax::decoder_options& options = capacities) {
   decoder d = decoder::random(w, config, 11, options);
   std::vector<tokens> prompts(3);
   for (std::int32_t i = 0; i < 70; ++i) prompts[0].push_back(i * 37 % 1000);
@@ -96,7 +96,8 @@ double deviation(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(squares / norm);
 }
 
-void expect_right(const decoder_config& config, bool in_graph, bool own_graphs = false) {
+void expect_right(const decoder_config& config, bool in_graph,
+                  const untax::decoder_options& options = capacities) {
   std::vector<std::vector<float>> right;
   untax::run_threads(1, [&](world& w) { right = logits_of(w, config, false); });
   for (int ranks = 1; ranks <= std::min(gpus(), 4); ++ranks) {
@@ -104,7 +105,7 @@ void expect_right(const decoder_config& config, bool in_graph, bool own_graphs =
     untax::run_gpus(
         ranks,
         [&](world& w) {
-          const auto results = logits_of(w, config, in_graph, own_graphs);
+          const auto results = logits_of(w, config, in_graph, options);
           ASSERT_EQ(results.size(), right.size());
           for (std::size_t i = 0; i < right.size(); ++i) {
             ASSERT_EQ(results[i].size(), right[i].size());
@@ -135,7 +136,54 @@ TEST(gpu_decoder, a_graph_of_a_step_takes_what_was_staged) {
 TEST(gpu_decoder, steps_without_a_stream_are_graphs_as_an_option) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();
-  expect_right(model("qwen3", ""), false, true);
+  untax::decoder_options options = capacities;
+  options.graphs = true;
+  expect_right(model("qwen3", ""), false, options);
+}
+
+TEST(gpu_decoder, bulk_patterns_have_the_logits_of_the_host_eagerly_and_in_graphs) {
+  NEEDS_GPUS(1);
+  NEEDS_OWN_GPUS();
+  if (!untax::bulk::blas().there) GTEST_SKIP() << untax::bulk::blas().text;
+  if (gpus() > 1 && !untax::bulk::nccl().there) GTEST_SKIP() << untax::bulk::nccl().text;
+  untax::decoder_options options = capacities;
+  for (const untax::pattern how :
+       {untax::pattern::bulk_synchronous, untax::pattern::bulk_library}) {
+    SCOPED_TRACE(untax::name_of(how));
+    options.how = how;
+    for (const bool graphs : {false, true}) {
+      options.graphs = graphs;
+      expect_right(model("llama", ""), false, options);
+    }
+    expect_right(model("gemma2", R"(, "query_pre_attn_scalar": 64)"), true, options);
+  }
+}
+
+TEST(gpu_decoder, patterns_take_turns_with_the_weights_of_one_of_them) {
+  NEEDS_GPUS(1);
+  NEEDS_OWN_GPUS();
+  if (!untax::bulk::blas().there) GTEST_SKIP() << untax::bulk::blas().text;
+  if (gpus() > 1 && !untax::bulk::nccl().there) GTEST_SKIP() << untax::bulk::nccl().text;
+  const decoder_config config = model("llama", "");
+  untax::run_gpus(
+      std::min(gpus(), 4),
+      [&](world& w) {
+        untax::decoder_options options = capacities;
+        options.graphs = true;
+        decoder fused = decoder::random(w, config, 11, options);
+        options.how = untax::pattern::bulk_library;
+        decoder library(w, config, fused.weights(), options);
+        const tokens prompt{1, 2, 3, 4, 5};
+        const int sequence = fused.add();
+        ASSERT_EQ(library.add(), sequence);
+        for (decoder* d : {&fused, &library})
+          d->prefill(std::vector<decoder::prompt>{{sequence, prompt}});
+        for (int step = 0; step < steps; ++step) {
+          for (decoder* d : {&fused, &library}) d->decode(std::vector{sequence}, tokens{step});
+          EXPECT_LE(deviation(library.read_logits(), fused.read_logits()), 2e-2) << step;
+        }
+      },
+      gpu_world());
 }
 
 }  // namespace

@@ -87,6 +87,8 @@ class decoder {
 
   [[nodiscard]] const decoder_config& config() const noexcept;
   [[nodiscard]] const decoder_options& options() const noexcept;
+  /// This rank's weights, which live as long as the decoder if it has loaded them.
+  [[nodiscard]] const decoder_weights& weights() const noexcept;
 
  private:
   struct state;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <untax/core/pattern.hpp>
+
 namespace untax {
 
 /// The capacities of a decoder, the same at all ranks.
@@ -20,6 +22,13 @@ struct decoder_options {
   /// Of GPUs: a step without a stream is launched as a graph, from the second one of as many
   /// sequences on. Ranks that share a GPU have none.
   bool graphs = false;
+  /// `automatic`: the operators that overlap and fuse, each as it chooses. bulk_synchronous: sums
+  /// over ranks are operators of their own, and each ends before the next begins. bulk_library: the
+  /// same by library calls, of cuBLASLt and NCCL on GPUs; attention, rotation and norms are those
+  /// of untax there, too. Others are refused.
+  pattern how = pattern::automatic;
+  /// Of the host only, where bulk patterns start threads for each kernel if it is `eager`.
+  launch_mode launch = launch_mode::graph;
 };
 
 }  // namespace untax
