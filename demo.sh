@@ -73,7 +73,7 @@ if ((places >= 4)); then ranks=4; elif ((places >= 2)); then ranks=2; fi
 heading "untax taxes --model $model --tensor-parallel $ranks --tokens 64"
 $untax taxes --model "$model" --tensor-parallel $ranks --tokens 64 --html "$page" --json build/taxes.json
 
-# A whole model: its tokens do not depend on the number of ranks.
+# A whole model: its tokens depend neither on the number of ranks nor, in fp32, on the way to compute them.
 tiny=build/tiny-llama.json
 cat >$tiny <<'END'
 {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512, "intermediate_size": 1408,
@@ -82,16 +82,20 @@ cat >$tiny <<'END'
  "torch_dtype": "float32"}
 END
 for count in 1 2; do
-  generated="--model $tiny --random-weights --prompt 64 --tokens 32 --ranks $count"
+  generated="--model $tiny --random-weights --prompt 64 --tokens 32 --ranks $count --beside library"
   heading "untax generate $generated"
   # shellcheck disable=SC2086 # several arguments
   $untax generate $generated | tee build/tokens-$count.txt
+  if ! grep -q 'untax and of the library are equal' build/tokens-$count.txt; then
+    echo "untax and the library generated different tokens" >&2
+    exit 1
+  fi
 done
 if [[ $(grep sequence build/tokens-1.txt | tail -1) != "$(grep sequence build/tokens-2.txt | tail -1)" ]]; then
   echo "one rank and two ranks generated different tokens" >&2
   exit 1
 fi
-echo "One rank and two ranks generate the same tokens."
+echo "One rank and two ranks generate the same tokens, by untax and by the library."
 
 heading "Done"
 echo "The same as pages with the waterfall: $PWD/$predicted_page, predicted, and $PWD/$page, measured here"

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,7 +17,10 @@
 #include <nlohmann/json.hpp>
 
 #include <untax/core/error.hpp>
+#include <untax/core/pattern.hpp>
 #include <untax/decoder/generate.hpp>
+#include <untax/taxes/text_table.hpp>
+#include <untax/taxes/timing.hpp>
 #include <untax/world/launch.hpp>
 #include <untax/world/placement.hpp>
 
@@ -22,6 +29,7 @@
 #include "names.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
+#include "terminal.hpp"
 #include "verbs.hpp"
 
 namespace untax::cli {
@@ -38,8 +46,24 @@ struct generate_request {
   std::string backend = "host";
   std::string type;
   std::uint64_t seed = 1;
+  std::string beside;
+  int repeats = 3;
   std::string json;
 };
+
+/// A way to run the model, and what it generated.
+struct generated_way {
+  std::string name;  ///< "untax", or "library, graph"
+  generation result;
+};
+
+struct library_way {
+  const char* name;
+  launch_mode launch;
+};
+
+constexpr std::array library_ways = {library_way{"library, graph", launch_mode::graph},
+                                     library_way{"library, eager", launch_mode::eager}};
 
 decoder_config config_of(const generate_request& request) {
   decoder_config config = load_decoder_config(request.model);
@@ -81,32 +105,179 @@ std::vector<std::vector<std::int32_t>> prompts_of(const generate_request& reques
   return prompts;
 }
 
-generation generated_by(world& w, const generate_request& request, const decoder_config& config) {
+/// The medians of some generations, and the tokens of the first.
+generation median_of(const std::vector<generation>& runs) {
+  generation result = runs.front();
+  const auto middle = [&runs](double generation::*figure) {
+    std::vector<double> seconds;
+    for (const generation& run : runs) seconds.push_back(run.*figure);
+    return spread_of(std::move(seconds)).median;
+  };
+  for (double generation::*figure :
+       {&generation::first_token_seconds, &generation::step_seconds, &generation::seconds}) {
+    result.*figure = middle(figure);
+  }
+  return result;
+}
+
+/// All ways, in turn, with the weights of `own`.
+std::vector<generated_way> compared(world& w, decoder& own, const generate_request& request,
+                                    const std::vector<std::vector<std::int32_t>>& prompts) {
+  std::vector<generated_way> ways{{"untax", {}}};
+  std::vector<decoder> by_library;
+  by_library.reserve(library_ways.size());
+  std::vector<decoder*> models{&own};
+  for (const library_way& way : library_ways) {
+    decoder_options options = own.options();
+    options.how = pattern::bulk_library;
+    options.launch = way.launch;
+    options.graphs = way.launch == launch_mode::graph;
+    by_library.emplace_back(w, own.config(), own.weights(), options);
+    models.push_back(&by_library.back());
+    ways.push_back({way.name, {}});
+  }
+  std::vector<std::vector<generation>> runs(models.size());
+  // Two steps, of which the second is captured where there are graphs.
+  constexpr std::int64_t warm_up = 3;
+  w.barrier();
+  (void)generate_in_turn(models, prompts, std::min(request.tokens, warm_up));
+  for (int repeat = 0; repeat < request.repeats; ++repeat) {
+    w.barrier();
+    std::vector<generation> results = generate_in_turn(models, prompts, request.tokens);
+    for (std::size_t i = 0; i < results.size(); ++i) runs[i].push_back(std::move(results[i]));
+  }
+  for (std::size_t i = 0; i < ways.size(); ++i) ways[i].result = median_of(runs[i]);
+  // The library promises no order of additions; untax does.
+  for (const generation& run : runs.front()) {
+    if (run.tokens == runs.front().front().tokens) continue;
+    throw error(
+        errc::internal,
+        fmt::format("rank {}: two runs of the same prompts generated different tokens", w.rank()));
+  }
+  return ways;
+}
+
+std::vector<generated_way> generated_by(world& w, const generate_request& request,
+                                        const decoder_config& config) {
   const decoder_options options = options_of(request, config);
   decoder model = request.random_weights ? decoder::random(w, config, request.seed, options)
                                          : decoder::load(w, request.model, config, options);
   const auto prompts = prompts_of(request, config);
+  if (!request.beside.empty()) return compared(w, model, request, prompts);
   w.barrier();
-  return generate(model, prompts, request.tokens);
+  return {{"untax", generate(model, prompts, request.tokens)}};
 }
 
-void present(const generate_request& request, const generation& result, int ranks,
+double tokens_per_second(const generate_request& request, const generation& result) {
+  return static_cast<double>(request.batch * request.tokens) / result.seconds;
+}
+
+/// The first token in which two generations differ.
+struct token_place {
+  std::size_t sequence = 0;
+  std::size_t token = 0;
+};
+
+std::optional<token_place> first_difference(const generation& a, const generation& b) {
+  std::optional<token_place> first;
+  for (std::size_t s = 0; s < a.tokens.size(); ++s) {
+    const auto [left, right] = std::ranges::mismatch(a.tokens[s], b.tokens[s]);
+    const auto token = static_cast<std::size_t>(left - a.tokens[s].begin());
+    if (left != a.tokens[s].end() && (!first || token < first->token)) first = {s, token};
+  }
+  return first;
+}
+
+nlohmann::ordered_json figures_of(const generate_request& request, const generation& result) {
+  return {{"first_token_seconds", result.first_token_seconds},
+          {"token_seconds", result.step_seconds},
+          {"tokens_per_second", tokens_per_second(request, result)},
+          {"tokens", result.tokens}};
+}
+
+nlohmann::ordered_json json_of(const generate_request& request,
+                               const std::vector<generated_way>& ways, int ranks,
+                               std::string_view kind) {
+  const generation& own = ways.front().result;
+  nlohmann::ordered_json out = {{"format", "untax-generate"},
+                                {"model", request.model},
+                                {"random_weights", request.random_weights},
+                                {"ranks", ranks},
+                                {"kind", kind},
+                                {"batch", request.batch},
+                                {"prompt", request.prompt}};
+  out.update(figures_of(request, own));
+  if (ways.size() == 1) return out;
+  out["repeats"] = request.repeats;
+  for (std::size_t i = 1; i < ways.size(); ++i) {
+    const generation& other = ways[i].result;
+    nlohmann::ordered_json beside = {{"way", ways[i].name}};
+    beside.update(figures_of(request, other));
+    beside["first_token_factor"] = other.first_token_seconds / own.first_token_seconds;
+    if (own.step_seconds > 0) beside["token_factor"] = other.step_seconds / own.step_seconds;
+    const std::optional<token_place> place = first_difference(own, other);
+    beside["tokens_equal"] = !place;
+    if (place)
+      beside["first_difference"] = {{"sequence", place->sequence}, {"token", place->token}};
+    out["beside"].push_back(beside);
+  }
+  return out;
+}
+
+/// Whether the ways generated the same tokens: a sentence, or one for each way that did not.
+std::vector<std::string> token_findings(const std::vector<generated_way>& ways) {
+  std::vector<std::string> findings;
+  for (std::size_t i = 1; i < ways.size(); ++i) {
+    const auto place = first_difference(ways.front().result, ways[i].result);
+    if (!place) continue;
+    findings.push_back(fmt::format(
+        "The tokens of untax and of \"{}\" differ, first in token {} of sequence {}: sums in "
+        "another order are rounded otherwise, and of two logits that are nearly equal another one "
+        "is the largest.",
+        ways[i].name, place->token + 1, place->sequence + 1));
+  }
+  if (findings.empty()) findings.emplace_back("The tokens of untax and of the library are equal.");
+  return findings;
+}
+
+/// A line for each figure, with a column for each way. Those of the library have the factor to
+/// untax behind them: above 1 untax is quicker.
+std::string table_of(const generate_request& request, const std::vector<generated_way>& ways) {
+  std::vector<text_table::column> columns = {{"", text_table::align::left}};
+  for (const generated_way& way : ways) {
+    columns.push_back({way.name, text_table::align::right});
+    if (&way != &ways.front()) columns.push_back({"factor", text_table::align::right});
+  }
+  text_table table(columns);
+  const auto line = [&](const char* title, const auto& figure, const char* format, bool less) {
+    std::vector<std::string> cells = {title};
+    for (const generated_way& way : ways) {
+      const double value = figure(way.result);
+      cells.push_back(fmt::format(fmt::runtime(format), value));
+      if (&way == &ways.front()) continue;
+      const double own = figure(ways.front().result);
+      cells.push_back(fmt::format("{:.2f}", less ? value / own : own / value));
+    }
+    table.add(std::move(cells));
+  };
+  line(
+      "time to first token", [](const generation& g) { return 1e3 * g.first_token_seconds; },
+      "{:.3f} ms", true);
+  if (request.tokens > 1)
+    line(
+        "time per token", [](const generation& g) { return 1e3 * g.step_seconds; }, "{:.3f} ms",
+        true);
+  line(
+      "tokens a second", [&](const generation& g) { return tokens_per_second(request, g); },
+      "{:.1f}", false);
+  return table.render(width(stream::out), style(stream::out).utf8);
+}
+
+void present(const generate_request& request, const std::vector<generated_way>& ways, int ranks,
              std::string_view kind) {
-  const auto batch = static_cast<double>(request.batch);
-  const double rate = batch * static_cast<double>(request.tokens) / result.seconds;
+  const generation& result = ways.front().result;
   if (!request.json.empty()) {
-    const nlohmann::ordered_json out = {{"format", "untax-generate"},
-                                        {"model", request.model},
-                                        {"random_weights", request.random_weights},
-                                        {"ranks", ranks},
-                                        {"kind", kind},
-                                        {"batch", request.batch},
-                                        {"prompt", request.prompt},
-                                        {"first_token_seconds", result.first_token_seconds},
-                                        {"token_seconds", result.step_seconds},
-                                        {"tokens_per_second", rate},
-                                        {"tokens", result.tokens}};
-    write_text(request.json, out.dump() + "\n");
+    write_text(request.json, json_of(request, ways, ranks, kind).dump() + "\n");
     if (request.json == "-") return;
   }
   constexpr std::size_t most = 16;
@@ -116,17 +287,33 @@ void present(const generate_request& request, const generation& result, int rank
        std::filesystem::path(request.model).filename().string(),
        request.random_weights ? "random" : "its", counted(ranks, "rank"), kind,
        counted(request.batch, "sequence"), counted(request.prompt, "token"));
-  show("time to first token  {:.3f} ms\n", 1e3 * result.first_token_seconds);
-  show("time per token       {:.3f} ms\n", 1e3 * result.step_seconds);
-  show("tokens a second      {:.1f}\n", rate);
+  if (ways.size() == 1) {
+    show("time to first token  {:.3f} ms\n", 1e3 * result.first_token_seconds);
+    show("time per token       {:.3f} ms\n", 1e3 * result.step_seconds);
+    show("tokens a second      {:.1f}\n", tokens_per_second(request, result));
+  } else {
+    print(table_of(request, ways));
+  }
   show("first sequence       {}{}\n", fmt::join(shown, " "),
        shown.size() < result.tokens.front().size() ? " ..." : "");
+  if (ways.size() == 1) return;
+  for (const std::string& text : token_findings(ways)) print(wrapped(text, width(stream::out)));
+  print(wrapped(
+      fmt::format(
+          "Medians of {}, step by step in turn; a factor above 1 says that untax is quicker. "
+          "The library is {}; attention, rotation and norms are those of untax "
+          "in all columns.",
+          counted(request.repeats, "run"),
+          kind == "GPUs" ? "cuBLASLt and NCCL; prompts are launched eagerly"
+                         : "OpenBLAS, with copies and barriers between kernels"),
+      width(stream::out)));
 }
 
 int run_generate(generate_request request) {
   if (!request.token_ids.empty()) {
     request.prompt = static_cast<std::int64_t>(request.token_ids.size());
   }
+  if (!request.beside.empty()) (void)place_in("--beside", request.beside, {"library"});
   const decoder_config config = config_of(request);
   const bool on_gpus = place_in("--backend", request.backend, {"host", "cuda"}) == 1;
   world_options options;
@@ -139,21 +326,21 @@ int run_generate(generate_request request) {
                               place.launcher, place.world_size));
     }
     world w = world::from_environment(options);
-    generation result;
-    w.run([&](world& own) { result = generated_by(own, request, config); });
-    if (w.rank() == 0) present(request, result, w.size(), w.kind());
+    std::vector<generated_way> ways;
+    w.run([&](world& own) { ways = generated_by(own, request, config); });
+    if (w.rank() == 0) present(request, ways, w.size(), w.kind());
     return 0;
   }
-  generation result;
+  std::vector<generated_way> ways;
   const int ranks = request.ranks.value_or(on_gpus ? ranks_on_gpus(0) : 1);
   (on_gpus ? run_gpus : run_threads)(
       ranks,
       [&](world& w) {
-        generation own = generated_by(w, request, config);
-        if (w.rank() == 0) result = std::move(own);
+        std::vector<generated_way> own = generated_by(w, request, config);
+        if (w.rank() == 0) ways = std::move(own);
       },
       options);
-  present(request, result, ranks, on_gpus ? "GPUs" : "threads");
+  present(request, ways, ranks, on_gpus ? "GPUs" : "threads");
   return 0;
 }
 
@@ -190,12 +377,22 @@ void add_generate(CLI::App& app, int& status) {
   verb->add_option("--dtype", request->type, "elements, in place of those of the configuration")
       ->check(words({"fp32", "fp16", "bf16"}));
   verb->add_option("--seed", request->seed, "of random weights and prompts")->capture_default_str();
+  auto* beside = verb->add_option("--beside", request->beside,
+                                  "library: generate also by library calls, with the same weights")
+                     ->check(words({"library"}));
+  verb->add_option("--repeat", request->repeats, "runs of each way, in turn")
+      ->check(between(1, 1000))
+      ->needs(beside)
+      ->capture_default_str();
   verb->add_option("--json", request->json, "write the result to a file, or to stdout: -")
       ->check(writable_file());
   verb->footer(
       "Examples:\n"
       "  untax generate --model llama-3.2-1b --random-weights --batch 2 --ranks 2\n"
-      "  untax generate --model ./tiny-llama --ids 1,15,27 --tokens 32 --ranks 4");
+      "  untax generate --model ./tiny-llama --ids 1,15,27 --tokens 32 --ranks 4\n"
+      "  untax generate --model llama-3.1-8b --random-weights --backend cuda --prompt 2048 --batch "
+      "16 "
+      "--beside library");
   verb->callback([request, &status] { status = run_generate(*request); });
 }
 

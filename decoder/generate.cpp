@@ -1,8 +1,12 @@
 #include <untax/decoder/generate.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <list>
+#include <numeric>
+#include <utility>
 
 namespace untax {
 namespace {
@@ -26,65 +30,93 @@ std::size_t fitting(std::span<const std::vector<std::int32_t>> prompts, std::siz
   return std::max(end - first, std::size_t{1});
 }
 
-/// Sequences that are removed in the end, also by an error.
-class sequence_set {
+/// One decoder at work. Its sequences are removed in the end, also by an error.
+class continuation {
  public:
-  explicit sequence_set(decoder& model) : model_(model) {}
-  sequence_set(const sequence_set&) = delete;
-  sequence_set& operator=(const sequence_set&) = delete;
-  ~sequence_set() {
-    for (const int sequence : numbers) model_.remove(sequence);
+  continuation(decoder& model, std::span<const std::vector<std::int32_t>> prompts)
+      : model_(model), prompts_(prompts) {
+    result_.tokens.resize(prompts.size());
   }
-  int add() {
-    numbers.push_back(model_.add());
-    return numbers.back();
+  continuation(const continuation&) = delete;
+  continuation& operator=(const continuation&) = delete;
+  ~continuation() {
+    for (const int sequence : sequences_) model_.remove(sequence);
   }
 
-  std::vector<int> numbers;
+  void prefill(stream_ref stream) {
+    const auto start = clock::now();
+    const std::int64_t most =
+        std::min(model_.options().prompt_tokens, model_.options().prompt_keys);
+    while (next_.size() < prompts_.size()) {
+      const std::size_t first = next_.size();
+      std::vector<decoder::prompt> part;
+      for (const auto& tokens : prompts_.subspan(first, fitting(prompts_, first, most))) {
+        sequences_.push_back(model_.add());
+        part.push_back({.sequence = sequences_.back(), .tokens = tokens});
+      }
+      model_.prefill(part, stream);
+      const auto tokens = model_.read_tokens(stream);
+      next_.insert(next_.end(), tokens.begin(), tokens.end());
+    }
+    result_.first_token_seconds = seconds_since(start);
+    note_tokens();
+  }
+
+  void step(stream_ref stream) {
+    const auto start = clock::now();
+    model_.decode(sequences_, next_, stream);
+    next_ = model_.read_tokens(stream);
+    steps_.push_back(seconds_since(start));
+    note_tokens();
+  }
+
+  [[nodiscard]] generation take() {
+    result_.seconds = std::accumulate(steps_.begin(), steps_.end(), result_.first_token_seconds);
+    if (!steps_.empty()) {
+      const auto middle = steps_.begin() + static_cast<std::ptrdiff_t>(steps_.size() / 2);
+      std::nth_element(steps_.begin(), middle, steps_.end());
+      result_.step_seconds = *middle;
+    }
+    return std::move(result_);
+  }
 
  private:
+  void note_tokens() {
+    for (std::size_t s = 0; s < next_.size(); ++s) result_.tokens[s].push_back(next_[s]);
+  }
+
   decoder& model_;
+  std::span<const std::vector<std::int32_t>> prompts_;
+  std::vector<int> sequences_;
+  std::vector<std::int32_t> next_;
+  std::vector<double> steps_;
+  generation result_;
 };
 
 }  // namespace
 
 generation generate(decoder& model, std::span<const std::vector<std::int32_t>> prompts,
                     std::int64_t count, stream_ref stream) {
-  generation result;
-  result.tokens.resize(prompts.size());
-  if (prompts.empty() || count < 1) return result;
-  sequence_set sequences(model);
-  std::vector<std::int32_t> next;
-  const auto start = clock::now();
-  while (next.size() < prompts.size()) {
-    const std::size_t first = next.size();
-    std::vector<decoder::prompt> part;
-    for (const auto& tokens : prompts.subspan(
-             first,
-             fitting(prompts, first,
-                     std::min(model.options().prompt_tokens, model.options().prompt_keys)))) {
-      part.push_back({.sequence = sequences.add(), .tokens = tokens});
-    }
-    model.prefill(part, stream);
-    const auto tokens = model.read_tokens(stream);
-    next.insert(next.end(), tokens.begin(), tokens.end());
+  return std::move(generate_in_turn(std::array{&model}, prompts, count, stream).front());
+}
+
+std::vector<generation> generate_in_turn(std::span<decoder* const> models,
+                                         std::span<const std::vector<std::int32_t>> prompts,
+                                         std::int64_t count, stream_ref stream) {
+  if (prompts.empty() || count < 1) {
+    generation nothing;
+    nothing.tokens.resize(prompts.size());
+    return std::vector<generation>(models.size(), nothing);
   }
-  result.first_token_seconds = seconds_since(start);
-  std::vector<double> steps;
-  for (std::int64_t i = 0;; ++i) {
-    for (std::size_t s = 0; s < next.size(); ++s) result.tokens[s].push_back(next[s]);
-    if (i + 1 == count) break;
-    const auto begin = clock::now();
-    model.decode(sequences.numbers, next, stream);
-    next = model.read_tokens(stream);
-    steps.push_back(seconds_since(begin));
+  std::list<continuation> turns;
+  for (decoder* model : models) turns.emplace_back(*model, prompts);
+  for (continuation& turn : turns) turn.prefill(stream);
+  for (std::int64_t i = 1; i < count; ++i) {
+    for (continuation& turn : turns) turn.step(stream);
   }
-  result.seconds = seconds_since(start);
-  if (steps.empty()) return result;
-  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
-  std::nth_element(steps.begin(), middle, steps.end());
-  result.step_seconds = *middle;
-  return result;
+  std::vector<generation> results;
+  for (continuation& turn : turns) results.push_back(turn.take());
+  return results;
 }
 
 }  // namespace untax

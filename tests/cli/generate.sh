@@ -22,6 +22,17 @@ for rank in 0 1 2; do
 done
 wait
 expect 0 generate --model tiny.json --random-weights --ids 5,6,7 --tokens 2 --dtype bf16 --json ids.json
+for type in fp32 bf16; do
+  expect 0 generate --model tiny.json --random-weights --prompt 9 --tokens 7 --batch 3 --ranks 2 --dtype $type --beside library \
+    --repeat 2 --json beside-$type.json
+  says "$out" '^ +untax +library, graph +factor +library, eager +factor$'
+  says "$out" '^time to first token( +[0-9.]+ ms){2} +[0-9.]+ +[0-9.]+ ms +[0-9.]+$'
+  says "$out" '^time per token( +[0-9.]+ ms){2} +[0-9.]+ +[0-9.]+ ms +[0-9.]+$'
+  says "$out" '^tokens a second( +[0-9.]+){5}$'
+done
+says "$out" '^The tokens of untax and of '
+expect 0 generate --model tiny.json --random-weights --tokens 1 --beside library --repeat 1
+says "$out" '^The tokens of untax and of the library are equal.$'
 python3 - <<'PYTHON' || wrong "generate: the figures say something else"
 import json
 runs = [json.load(open(f"{ranks}.json")) for ranks in (1, 2, 3, 4)]
@@ -30,6 +41,20 @@ processes = json.load(open("processes.json"))
 assert processes["ranks"] == 3 and processes["kind"] == "processes" and processes["tokens"] == runs[0]["tokens"]
 assert all(run["tokens"] == runs[0]["tokens"] for run in runs)
 assert [len(tokens) for tokens in runs[0]["tokens"]] == [7, 7, 7] and runs[0]["tokens_per_second"] > 0
+both = json.load(open("beside-fp32.json"))
+assert both["tokens"] == runs[0]["tokens"] and both["repeats"] == 2
+assert [way["way"] for way in both["beside"]] == ["library, graph", "library, eager"]
+for way in both["beside"]:
+    assert way["tokens_equal"] and way["tokens"] == both["tokens"] and "first_difference" not in way
+    assert way["first_token_factor"] == way["first_token_seconds"] / both["first_token_seconds"]
+    assert way["token_factor"] == way["token_seconds"] / both["token_seconds"] and way["tokens_per_second"] > 0
+rounded = json.load(open("beside-bf16.json"))
+for way in rounded["beside"]:
+    assert way["tokens_equal"] == (way["tokens"] == rounded["tokens"]) == ("first_difference" not in way)
+    if not way["tokens_equal"]:
+        row, place = way["first_difference"]["sequence"], way["first_difference"]["token"]
+        assert way["tokens"][row][:place] == rounded["tokens"][row][:place]
+        assert way["tokens"][row][place] != rounded["tokens"][row][place]
 ids = json.load(open("ids.json"))
 assert ids["prompt"] == 3 and len(ids["tokens"]) == 1 and ids["token_seconds"] > 0
 PYTHON
@@ -50,5 +75,7 @@ heads --model tiny.json --random-weights --ranks 9
 model_type --model deepseek-v3 --random-weights
 neither --model llama-9 --random-weights
 dtype --model tiny.json --random-weights --dtype fp8
+library --model tiny.json --random-weights --beside torch
+beside --model tiny.json --random-weights --repeat 2
 WRONG
 finish

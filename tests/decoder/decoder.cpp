@@ -1,4 +1,4 @@
-#include <untax/decoder/decoder.hpp>
+#include <untax/decoder/generate.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -126,7 +126,7 @@ TEST(decoder, every_family_has_the_logits_of_the_reference) {
   expect_right(small_model("gemma3_text", gemma), 3);
 }
 
-decoder_options in(pattern how, launch_mode launch) {
+decoder_options small_with(pattern how, launch_mode launch) {
   decoder_options options = small;
   options.how = how;
   options.launch = launch;
@@ -141,9 +141,9 @@ TEST(decoder, bulk_patterns_have_the_logits_of_the_reference) {
   for (const pattern how : {pattern::bulk_synchronous, pattern::bulk_library}) {
     for (const launch_mode launch : {launch_mode::eager, launch_mode::graph}) {
       SCOPED_TRACE(untax::name_of(how));
-      expect_right(small_model("llama"), 1, in(how, launch));
-      expect_right(small_model("qwen3"), 3, in(how, launch));
-      expect_right(gemma, 2, in(how, launch));
+      expect_right(small_model("llama"), 1, small_with(how, launch));
+      expect_right(small_model("qwen3"), 3, small_with(how, launch));
+      expect_right(gemma, 2, small_with(how, launch));
     }
   }
 }
@@ -155,7 +155,7 @@ TEST(decoder, patterns_have_the_same_bits_in_fp32_with_the_weights_of_one_of_the
     std::vector<std::vector<float>> logits;
     for (const pattern how :
          {pattern::automatic, pattern::bulk_synchronous, pattern::bulk_library}) {
-      decoder model(w, config, made.model.weights(), in(how, launch_mode::graph));
+      decoder model(w, config, made.model.weights(), small_with(how, launch_mode::graph));
       const tokens prompt{5, 17, 99, 3, 42};
       model.prefill(std::vector<decoder::prompt>{{model.add(), prompt}});
       model.decode(std::vector{0}, tokens{7});
@@ -163,6 +163,29 @@ TEST(decoder, patterns_have_the_same_bits_in_fp32_with_the_weights_of_one_of_the
     }
     EXPECT_EQ(logits[1], logits[0]);
     EXPECT_EQ(logits[2], logits[0]);
+  });
+}
+
+TEST(decoder, decoders_in_turn_generate_what_each_generates_alone) {
+  const decoder_config config = parsed(small_model("llama"));
+  run_threads(2, [&](world& w) {
+    test_decoder made(w, config, small);
+    decoder library(w, config, made.model.weights(),
+                    small_with(pattern::bulk_library, launch_mode::eager));
+    const std::vector<tokens> prompts{{5, 17, 99, 3, 42}, {100, 0, 8}};
+    const auto alone = untax::generate(made.model, prompts, 6);
+    const auto both =
+        untax::generate_in_turn(std::vector<decoder*>{&made.model, &library}, prompts, 6);
+    ASSERT_EQ(both.size(), 2U);
+    for (const untax::generation& one : both) {
+      EXPECT_EQ(one.tokens, alone.tokens);
+      EXPECT_GT(one.first_token_seconds, 0);
+      EXPECT_GT(one.step_seconds, 0);
+      EXPECT_GE(one.seconds, one.first_token_seconds + one.step_seconds);
+    }
+    EXPECT_EQ(made.model.add(), 0);  // no sequence is left
+    const auto nothing = untax::generate_in_turn(std::vector<decoder*>{&library}, prompts, 0);
+    EXPECT_EQ(nothing.front().tokens, std::vector<tokens>(2));
   });
 }
 
@@ -263,7 +286,7 @@ TEST(decoder, properties_without_operators_are_refused) {
   run_threads(1, [](world& w) {
     expect_error(error_of([&] {
                    test_decoder made(w, parsed(small_model("llama")),
-                                     in(pattern::fused_sequential, launch_mode::graph));
+                                     small_with(pattern::fused_sequential, launch_mode::graph));
                  }),
                  errc::unsupported, {"fused_sequential", "bulk_library"});
   });
