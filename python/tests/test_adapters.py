@@ -1,7 +1,8 @@
-"""The plugins for SGLang and vLLM: what they do between ranks, and that the frameworks call what they provide.
+"""The plugins for SGLang and vLLM, and the override for torchtitan: what they do between ranks, and that the frameworks call what
+they provide.
 
 The sources of the frameworks come from the wheels of the versions that the plugins know. Only the files that are read stay, in
-the cache of the user.
+the cache of the user; torchtitan, which is small, is there whole, and what its models import.
 """
 
 import ast
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
+from test_torch_groups import needs_compiler
 
 OWN_ALL_REDUCE = "distributed/device_communicators/custom_all_reduce.py"
 FILES = {"sglang": ["srt/plugins/__init__.py", "srt/plugins/hook_registry.py", f"srt/{OWN_ALL_REDUCE}",
@@ -34,6 +36,17 @@ def test_ranks_sum_through_the_objects_of_frameworks(ranks):
                   "two_groups"):
         for rank in range(ranks):
             assert f"rank {rank}: {check} is right" in said
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("layers", ["fused", pytest.param("compiled", marks=needs_compiler)])
+def test_torchtitan_trains_on_untax(layers, ranks, monkeypatch):
+    """A tiny Llama: logits and gradients equal those of one process."""
+    for version in versions("torchtitan"):
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(torchtitan(version))]))
+        said = torchrun(ranks, HERE / "torch_titan.py", layers)
+        for rank in range(ranks):
+            assert f"rank {rank}: {layers} layers are right" in said
 
 
 def test_a_variable_or_another_version_switches_a_plugin_off(monkeypatch, caplog):
@@ -59,6 +72,13 @@ def test_a_variable_or_another_version_switches_a_plugin_off(monkeypatch, caplog
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
 
+def versions(framework):
+    """Those that an adapter knows, of which the last is the extra's. The adapter of torchtitan imports it, so it is read."""
+    tree = ast.parse((HERE.parent / f"untax/adapters/{framework}.py").read_text())
+    return next(ast.literal_eval(node.value) for node in tree.body
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "VERSIONS")
+
+
 def test_frameworks_find_the_plugins():
     from untax.adapters import sglang, vllm
 
@@ -66,26 +86,47 @@ def test_frameworks_find_the_plugins():
     for group, plugin in (("sglang.srt.plugins", sglang), ("vllm.general_plugins", vllm)):
         framework = group.split(".")[0]
         assert f'[project.entry-points."{group}"]\nuntax = "{plugin.__name__}:{plugin.register.__name__}"\n' in project
-        assert f'{framework} = ["{framework}=={plugin.VERSIONS[-1]}"]\n' in project
+        assert plugin.VERSIONS == versions(framework)
+    for framework in ("sglang", "torchtitan", "vllm"):
+        assert f'{framework} = ["{framework}=={versions(framework)[-1]}"]\n' in project
+
+
+def cache_of(framework, version):
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "untax/frameworks" / f"{framework}-{version}"
+
+
+def pip(*arguments):
+    """Skips the test if pip cannot do it."""
+    wanted = " ".join(str(argument) for argument in arguments if "==" in str(argument))
+    try:
+        done = subprocess.run([sys.executable, "-m", "pip", *map(str, arguments)], capture_output=True, text=True, timeout=240)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"pip did not load {wanted} within 240 s")
+    if done.returncode != 0:
+        pytest.skip(f"pip cannot load {wanted}: {done.stderr.strip().splitlines()[-1:]}")
 
 
 def sources(framework, version, scratch):
     """The folder with FILES of a framework; skips the test if its wheel cannot be had."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "untax/frameworks" / f"{framework}-{version}"
+    cache = cache_of(framework, version)
     if not all((cache / framework / name).is_file() for name in FILES[framework]):
-        call = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", scratch, f"{framework}=={version}"]
-        try:
-            done = subprocess.run(call, capture_output=True, text=True, timeout=240)
-        except subprocess.TimeoutExpired:
-            pytest.skip(f"pip did not load {framework} {version} within 240 s")
-        if done.returncode != 0:
-            pytest.skip(f"pip cannot load {framework} {version}: {done.stderr.strip().splitlines()[-1:]}")
+        pip("download", "-q", "--no-deps", "--dest", scratch, f"{framework}=={version}")
         wheel, = scratch.glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             for name in FILES[framework]:
                 archive.extract(f"{framework}/{name}", cache)
         wheel.unlink()
     return cache / framework
+
+
+def torchtitan(version):
+    """The folder to import torchtitan from, with what its models import; skips the test if pip cannot load them."""
+    folder = cache_of("torchtitan", version)
+    if not (folder / "complete").is_file():
+        pip("install", "-q", "--no-deps", "--upgrade", "--target", folder, f"torchtitan=={version}", "spmd_types==0.2.3",
+            "tyro==1.0.17", "typeguard==4.6.1", "docstring_parser==0.18.0")
+        (folder / "complete").touch()
+    return folder
 
 
 class Source:
@@ -241,3 +282,32 @@ def test_vllm_calls_what_the_plugin_provides(tmp_path):
                         "mutates_args": ["allreduce_in", "residual", "norm_out", "quant_out", "scale_out"]}
         text = ast.unparse(fusion.find(name))
         assert "norm_out = allreduce_in\n        residual_out = residual" in text and "residual_out = allreduce_in" in text
+
+
+def test_torchtitan_has_what_the_override_relies_on():
+    for version in versions("torchtitan"):
+        folder = torchtitan(version) / "torchtitan"
+        ours = Source(HERE.parent / "untax/adapters", "torchtitan.py")
+        config = Source(folder, "config/override.py")
+        assert [name for name, _, _ in config.parameters("override")] == ["target", "fqns", "description", "exact"]
+        assert config.parameters("apply_overrides") == [("override_config", "positional", None), ("config_root", "positional", None)]
+        assert "c.ov.factory(c.cfg, **c.kwargs)" in ast.unparse(config.find("apply_overrides"))
+        assert ours.parameters("async_tp")[0] == ("config", "positional", None)
+        assert "override" in (folder / "config/__init__.py").read_text()
+        # The node that the override takes, once for each model, and when.
+        decoder = Source(folder, "models/common/decoder.py")
+        fields = {ast.unparse(node.target): ast.unparse(node.annotation) for node in ast.walk(decoder.find("Decoder.Config"))
+                  if isinstance(node, ast.AnnAssign)}
+        assert fields["tok_embeddings"] == "Embedding.Config", f"{decoder.name}: Decoder.Config has other fields: {fields}"
+        assert Source(folder, "models/common/embedding.py").find("Embedding.Config")
+        trainer = (folder / "trainer.py").read_text()
+        assert trainer.index("apply_overrides(config.override, config)") < trainer.index("model_config.build()") < (
+            trainer.index("model_spec.parallelize_fn("))
+        # What it does with the switch, and the calls that untax carries out.
+        compiled = Source(folder, "distributed/compile.py")
+        assert "enable_async_tensor_parallel" in ast.unparse(compiled.find("_maybe_enable_async_tp"))
+        assert "torch._inductor.config._micro_pipeline_tp = True" in ast.unparse(compiled.find("_maybe_enable_async_tp"))
+        assert compiled.calls("_maybe_enable_async_tp"), f"{compiled.name}: nothing calls _maybe_enable_async_tp"
+        linear = Source(folder, "distributed/linear.py")
+        assert linear.calls("torch.ops.symm_mem.fused_all_gather_matmul") == [(4, [])] * 5, linear.name
+        assert linear.calls("torch.ops.symm_mem.fused_matmul_reduce_scatter") == [(5, [])] * 3, linear.name

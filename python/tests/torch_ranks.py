@@ -142,6 +142,12 @@ def switched_on():
             x[None], ranks, group)), [1, 8 * ranks, 8 * ranks])
         return aten.reshape(aten.mm(aten.reshape(whole, [8 * ranks, 8 * ranks]), square), [1, 8 * ranks, 8 * ranks])
 
+    def moved_to_the_front(x):
+        front = aten.clone(aten.permute(aten.reshape(aten.mm(x, square), [2, 4, 8 * ranks]), [1, 0, 2]),
+                           memory_format=torch.contiguous_format)
+        part = torch.ops._c10d_functional.wait_tensor(torch.ops._c10d_functional.reduce_scatter_tensor(front, "sum", ranks, group))
+        return aten.permute(part, [1, 0, 2]) + 1, part
+
     aten, torchs, said = torch.ops.aten, post_grad.micro_pipeline_tp_pass, []
     gather, scatter = "all_gather_into_tensor", "reduce_scatter_tensor"
     log = logging.getLogger("untax.torch")
@@ -161,7 +167,8 @@ def switched_on():
         (lambda x: gathered(gathered(x) @ square), (gather, "no product takes its result, but the graph's output")),
         (lambda x: scattered(torch.relu(x)), (scatter, "it sums no product, but what aten.relu.default gives")),
         (lambda x: (lambda y: (scattered(y), y * 2))(x @ square), (scatter, "its product has other users, too")),
-        (lambda x: scattered(torch.relu(gathered(x) @ square) @ square), None), (two_waits, None), (one_sequence, None)):
+        (lambda x: scattered(torch.relu(gathered(x) @ square) @ square), None), (two_waits, None), (one_sequence, None),
+        (moved_to_the_front, None)):
         with FakeTensorMode(allow_non_fake_inputs=True) as mode:
             traced = make_fx(program)(mode.from_tensor(torch.randn(8, 8 * ranks)))
             post_grad.view_to_reshape(traced)  # as it does before the pass
@@ -169,8 +176,13 @@ def switched_on():
         micro_pipeline_tp.micro_pipeline_tp_pass(traced.graph)
         right = {} if left is None else {(left[0], f"left by torch.compile: {left[1]}"): 1}
         assert untax_torch.report() == right, f"{untax_torch.report()}, and not {right}\n{traced.graph}"
-        assert left is not None or "fused_all_gather_matmul" in str(traced.graph), str(traced.graph)
-        if left is not None:
+        if left is None:
+            assert "symm_mem.fused_" in str(traced.graph), str(traced.graph)
+            traced.recompile()
+            x = torch.randn(8, 8 * ranks)
+            for got, expected in zip(*((y,) if isinstance(y, torch.Tensor) else y for y in (traced(x), program(x))), strict=True):
+                close(got, functional.wait_tensor(expected), f"rewritten program {program}")
+        else:
             assert said.count(f"{left[0]}: left by torch.compile: {left[1]}") == (rank == 0)
     untax_torch.uninstall()
     assert not config._micro_pipeline_tp and post_grad.micro_pipeline_tp_pass is torchs is micro_pipeline_tp.micro_pipeline_tp_pass

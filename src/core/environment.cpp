@@ -29,6 +29,7 @@ constexpr auto every_variable = std::to_array<const environment_variable*>({
     &variable::trace,
     &variable::strict,
     &variable::sglang,
+    &variable::torchtitan,
     &variable::vllm,
     &variable::rank,
     &variable::world_size,

@@ -54,6 +54,7 @@ inline constexpr environment_variable trace{
 inline constexpr environment_variable strict{
     "UNTAX_STRICT", "1: what untax.torch cannot take over is an error", ""};
 inline constexpr environment_variable sglang{"UNTAX_SGLANG", "0 switches untax off in SGLang", ""};
+inline constexpr environment_variable torchtitan{"UNTAX_TORCHTITAN", "0 switches untax off in torchtitan", ""};
 inline constexpr environment_variable vllm{"UNTAX_VLLM", "0 switches untax off in vLLM", ""};
 inline constexpr environment_variable rank{
     "UNTAX_RANK", "this process's rank (set by `untax run --processes`)", ""};

@@ -7,9 +7,11 @@ torch has the switch and the pass in private modules, so each is looked up when 
 from __future__ import annotations
 
 import functools
+import hashlib
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +25,8 @@ _name = "micro_pipeline_tp_pass"
 _gather, _scatter, _wait = (f"_c10d_functional.{name}.default" for name in ("all_gather_into_tensor", "reduce_scatter_tensor",
                                                                            "wait_tensor"))
 _view = "aten.reshape.default"
-_before: dict[Any, Any] = {}  # by the module that has the pass
+_before: dict[Any, Any] = {}  # the pass, by the module that has it
+_tag_before: list[str] = []
 _switch_before: list[bool] = []
 
 
@@ -47,6 +50,10 @@ def follow() -> None:
         if module not in _before:
             _before[module] = getattr(module, _name)
             setattr(module, _name, functools.partial(_pass, _before[module]))
+    if not _tag_before:  # torch's cache must not give graphs that another pass, or another version of this one, has made
+        _tag_before.append(torch.compiler.config.cache_key_tag)
+        own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+        torch.compiler.config.cache_key_tag = f"{_tag_before[0]} untax {own}"
 
 
 def switch_on() -> None:
@@ -63,6 +70,8 @@ def leave() -> None:
     for module, original in _before.items():
         setattr(module, _name, original)
     _before.clear()
+    if _tag_before:
+        torch.compiler.config.cache_key_tag = _tag_before.pop()
     if _switch_before:
         _modules()[0]._micro_pipeline_tp = _switch_before.pop()
 
@@ -72,6 +81,7 @@ def _pass(original: Callable[[Any], None], graph: Any) -> None:
     symm_mem.is_symm_mem_enabled_for_group = may_fuse = functools.partial(_may_fuse, torchs)
     _merge_waits(graph)
     _flatten(graph)
+    _split(graph)
     try:
         original(graph)
     finally:
@@ -119,6 +129,44 @@ def _flatten(graph: Any) -> None:
                 if str(twice.target) == _view and tuple(twice.args[1]) == whole:
                     twice.replace_all_uses_with(wait)
                     graph.erase_node(twice)
+
+
+def _split(graph: Any) -> None:
+    """Scatters products along the dimension that they have, where it was moved to the front and back. torch's pass knows the
+    scatter of a later dimension by the parts that are concatenated, as DTensor emits it, but not by a permutation."""
+    aten = torch.ops.aten
+    for scatter in [node for node in graph.nodes if str(node.target) == _scatter]:
+        copy, (wait, *others) = scatter.args[0], list(scatter.users) or [None]
+        moved = copy.args[0] if str(copy.target) == "aten.clone.default" and len(copy.users) == 1 else copy
+        if others or wait is None or str(wait.target) != _wait or str(moved.target) != "aten.permute.default" or len(moved.users) != 1:
+            continue
+        product, order = moved.args
+        dim = order[0]
+        if order != [dim, *range(1, dim), 0, *range(dim + 1, len(order))] or str(_source(product).target) not in _fusible:
+            continue
+        whole, ranks = product.meta["val"], scatter.args[2]
+        with graph.inserting_before(scatter):
+            parts = graph.call_function(aten.split.Tensor, (product, whole.shape[dim] // ranks, dim))
+            parts.meta["val"] = whole.split(whole.shape[dim] // ranks, dim)
+            each = [graph.call_function(operator.getitem, (parts, part)) for part in range(ranks)]
+            for part, value in zip(each, parts.meta["val"], strict=True):
+                part.meta["val"] = value
+            joined = graph.call_function(aten.cat.default, (each,))
+            joined.meta["val"] = torch.cat(parts.meta["val"])
+        scatter.replace_input_with(copy, joined)
+        with graph.inserting_after(wait):
+            back = graph.call_function(aten.permute.default, (wait, order))
+        back.meta["val"] = wait.meta["val"]
+        wait.replace_all_uses_with(back, delete_user_cb=lambda user, back=back: user is not back)
+        for node in (scatter, wait):
+            node.meta["val"] = whole.new_empty(parts.meta["val"][0].shape)
+        for again in list(back.users):
+            if again.target is back.target and again.args[1] == order:
+                again.replace_all_uses_with(wait)
+                graph.erase_node(again)
+        for node in (back, copy, moved):
+            if not node.users:
+                graph.erase_node(node)
 
 
 def _may_fuse(torchs: Callable[[str], bool], group_name: str) -> bool:
@@ -188,10 +236,15 @@ def _why_gathered(node: Any) -> str:
     return "torch's pass does not know what lies between it and its product"
 
 
+def _source(node: Any) -> Any:
+    """The node whose result `node` moves."""
+    while _is_move(node):
+        node = node.args[0][0] if isinstance(node.args[0], (list, tuple)) else node.args[0]
+    return node
+
+
 def _why_scattered(node: Any) -> str:
-    source = node.args[0]
-    while _is_move(source):
-        source = source.args[0][0] if isinstance(source.args[0], (list, tuple)) else source.args[0]
+    source = _source(node.args[0])
     kind = str(source.target)
     if kind not in _products:
         return f"it sums no product, but what {_names([source])} gives"
