@@ -143,8 +143,8 @@ def switched_on():
         return aten.reshape(aten.mm(aten.reshape(whole, [8 * ranks, 8 * ranks]), square), [1, 8 * ranks, 8 * ranks])
 
     def moved_to_the_front(x):
-        front = aten.clone(aten.permute(aten.reshape(aten.mm(x, square), [2, 4, 8 * ranks]), [1, 0, 2]),
-                           memory_format=torch.contiguous_format)
+        product = aten.mm(aten.reshape(torch.relu(aten.reshape(x, [2, 4, 8 * ranks])), [8, 8 * ranks]), square)
+        front = aten.clone(aten.permute(aten.reshape(product, [2, 4, 8 * ranks]), [1, 0, 2]), memory_format=torch.contiguous_format)
         part = torch.ops._c10d_functional.wait_tensor(torch.ops._c10d_functional.reduce_scatter_tensor(front, "sum", ranks, group))
         return aten.permute(part, [1, 0, 2]) + 1, part
 
