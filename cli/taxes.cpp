@@ -12,6 +12,7 @@
 #include <untax/core/build_info.hpp>
 #include <untax/core/error.hpp>
 #include <untax/core/version.hpp>
+#include <untax/decoder/config.hpp>
 #include <untax/select/table.hpp>
 #include <untax/taxes/ablation.hpp>
 #include <untax/taxes/load.hpp>
@@ -21,10 +22,12 @@
 
 #include "arguments.hpp"
 #include "files.hpp"
+#include "option_use.hpp"
 #include "output.hpp"
 #include "png.hpp"
 #include "src/core/text_file.hpp"
 #include "src/taxes/backends.hpp"
+#include "taxes_chain.hpp"
 #include "taxes_predicted.hpp"
 #include "taxes_request.hpp"
 #include "terminal.hpp"
@@ -44,6 +47,8 @@ struct taxes_options {
   std::string plot;
   std::string machine;
   std::string scale;
+  bool chain = false;
+  std::int64_t layers = 0;
 
   /// Whether a document goes to stdout. Nothing else is printed then.
   [[nodiscard]] bool to_stdout() const { return json == "-" || html == "-"; }
@@ -260,6 +265,43 @@ int measure(const CLI::App& verb, const taxes_options& options) {
   return 0;
 }
 
+/// The request of --chain. Sequences of a step are few unless told, since each has keys of its own.
+chain_request chain_of(const CLI::App& verb, const taxes_options& options) {
+  option_check(verb, "--chain")
+      .refuse({"--operator", "--layer", "--workers", "--machine", "--scale", "--trace", "-m", "-n",
+               "-k", "--gather", "--heads", "--kv-heads", "--head-dim", "--dtype"},
+              "measures a whole model as it is");
+  if (options.what.model.empty())
+    throw error(errc::invalid_argument, "--chain measures a model; give --model FILE");
+  chain_request request;
+  request.model = options.what.model;
+  request.on_gpus = runs_on_gpus(options.what, load_decoder_config(request.model).type);
+  request.ranks = options.what.ranks;
+  request.repeats = options.repeats;
+  request.layers = options.layers;
+  request.tokens = verb.count("--tokens") > 0 ? options.what.tokens : 1;
+  taxes_request what = options.what;
+  what.tokens = static_cast<int>(request.tokens);
+  request.keys = keys_of(what, request.on_gpus ? memory_kind::cuda : memory_kind::host);
+  return request;
+}
+
+int measure_whole_chain(const CLI::App& verb, const taxes_options& options) {
+  const chain_request request = chain_of(verb, options);
+  tax_report report = describe_run(options);
+  const machine_load before = read_load();
+  std::optional<progress_bar> bar;
+  measure_chain(request, report, [&](std::int64_t done, std::int64_t runs) {
+    if (!bar) bar.emplace("taxes of the chain", runs);
+    bar->advance();
+    if (done == runs) bar.reset();
+  });
+  report.warnings =
+      load_warnings(read_machine(), before, read_load(), request.on_gpus ? 0 : request.ranks);
+  finish_report(options, report);
+  return 0;
+}
+
 }  // namespace
 
 void add_taxes(CLI::App& app, int& status) {
@@ -283,6 +325,12 @@ void add_taxes(CLI::App& app, int& status) {
           ->check(file_of("a description, such as machines/h200-8.json"));
   verb->add_option("--scale", options->scale, "with --machine: for so many ranks each, as 2,4,8")
       ->needs(machine);
+  auto* chain = verb->add_flag("--chain", options->chain,
+                               "measure the model as one chain, from token to token: steps of "
+                               "--tokens sequences with --keys each, or with --keys 0 a prompt");
+  verb->add_option("--layers", options->layers, "of --chain: the first ones of the model; 0: all")
+      ->needs(chain)
+      ->check(at_least(0));
   verb->add_option("--json", options->json, "write the report as JSON; - for stdout")
       ->check(writable_file());
   verb->add_option("--compare", options->compare,
@@ -304,6 +352,7 @@ void add_taxes(CLI::App& app, int& status) {
       "  untax taxes --model llama-3.2-1b --tokens 64 --html taxes.html\n"
       "  untax taxes --model llama-3.1-70b --tokens 16 --backend cuda\n"
       "  untax taxes --model my-model/config.json --tokens 16 --machine h200-8\n"
+      "  untax taxes --chain --model llama-3.2-1b --ranks 2 --keys 128\n"
       "  untax taxes --operator all_gather_gemm -m 4096 --backend cuda\n"
       "  untax taxes --model llama-3.1-70b --machine h200-8 --scale 2,4,8");
   verb->callback([verb, options, &status] {
@@ -314,6 +363,10 @@ void add_taxes(CLI::App& app, int& status) {
     // Errors of these options are reported before minutes of measuring.
     (void)other_report(*options);
     if (options->plot.ends_with(".png")) (void)png_of(empty_picture);
+    if (options->chain) {
+      status = measure_whole_chain(*verb, *options);
+      return;
+    }
     status = verb->count("--machine") == 0 ? measure(*verb, *options) : predict(*verb, *options);
   });
 }

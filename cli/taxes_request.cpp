@@ -50,12 +50,6 @@ void refuse(const CLI::App& verb, const std::initializer_list<const char*>& opti
   }
 }
 
-std::int64_t keys_of(const taxes_request& request, memory_kind backend) {
-  if (request.keys >= 0) return request.keys;
-  if (request.tokens > most_decoding) return 0;
-  return backend == memory_kind::cuda ? usual_keys_on_gpus : usual_keys_on_host;
-}
-
 taxes_plan plan_of_model(const CLI::App& verb, const taxes_request& request, tax_report& report) {
   refuse(verb, {"-m", "-n", "-k", "--gather", "--heads", "--kv-heads", "--head-dim", "--dtype"},
          "with --model, which says it");
@@ -119,6 +113,17 @@ taxes_plan plan_of_operator(const CLI::App& verb, const taxes_request& request,
 }
 
 }  // namespace
+
+std::int64_t keys_of(const taxes_request& request, memory_kind backend) {
+  if (request.keys >= 0) return request.keys;
+  if (request.tokens > most_decoding) return 0;
+  return backend == memory_kind::cuda ? usual_keys_on_gpus : usual_keys_on_host;
+}
+
+bool runs_on_gpus(const taxes_request& request, dtype type) {
+  const std::size_t place = place_in("--backend", request.backend, {"auto", "host", "cuda"});
+  return place == 2 || (place == 0 && type != dtype::f32 && gpus_here() >= request.ranks);
+}
 
 void add_request_options(CLI::App& verb, taxes_request& o) {
   o.one.attention = {32, 8, 128};

@@ -71,15 +71,6 @@ std::int64_t window_of(const decoder_config& c, const decoder_options& o) {
   return widest < o.tokens ? widest : 0;
 }
 
-world alone_beside(const world& w) {
-  if (w.memory() != memory_kind::cuda) return std::move(world::threads(1).front());
-  world_options options;
-  options.memory = memory_kind::cuda;
-  options.device = w.device();
-  options.heap_bytes = std::size_t{16} << 20;  // it grows
-  return world::from_exchange(0, 1, {}, options);
-}
-
 linear projection(world& w, const decoder_config& c, const decoder_options& o, std::int64_t rows,
                   std::int64_t n, std::int64_t k, activation_function function) {
   linear_problem problem;
@@ -141,6 +132,15 @@ std::shared_ptr<void> table(decoder_backend& backend, const rope_frequencies& fr
 }
 
 }  // namespace
+
+world alone_beside(const world& w) {
+  if (w.memory() != memory_kind::cuda) return std::move(world::threads(1).front());
+  world_options options;
+  options.memory = memory_kind::cuda;
+  options.device = w.device();
+  options.heap_bytes = std::size_t{16} << 20;  // it grows
+  return world::from_exchange(0, 1, {}, options);
+}
 
 linear_options linear_options_of(const decoder_options& o) {
   return {.varying_rows = true,

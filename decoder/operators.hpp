@@ -23,6 +23,9 @@
 
 namespace untax {
 
+/// A world of this rank alone, beside `w`, in memory of the same kind.
+[[nodiscard]] world alone_beside(const world& w);
+
 /// Options of the products of a decoder.
 [[nodiscard]] linear_options linear_options_of(const decoder_options& options);
 

@@ -59,7 +59,7 @@ spread spread_of(std::vector<double> seconds) {
   return {percentile(seconds, 0.5), percentile(seconds, 0.1), percentile(seconds, 0.9)};
 }
 
-std::vector<spread> time_interleaved(world& w, const timed_variants& variants) {
+std::vector<std::vector<double>> seconds_interleaved(world& w, const timed_variants& variants) {
   const bool on_devices = w.memory() == memory_kind::cuda;
   const auto intervals = w.allocate<interval>(static_cast<std::size_t>(w.size()), "timing");
   std::vector<std::vector<double>> seconds(variants.run.size());
@@ -73,6 +73,11 @@ std::vector<spread> time_interleaved(world& w, const timed_variants& variants) {
   }
   w.barrier();
   w.free(intervals);
+  return seconds;
+}
+
+std::vector<spread> time_interleaved(world& w, const timed_variants& variants) {
+  std::vector<std::vector<double>> seconds = seconds_interleaved(w, variants);
   std::vector<spread> spreads;
   spreads.reserve(seconds.size());
   for (auto& times : seconds) spreads.push_back(spread_of(std::move(times)));

@@ -20,6 +20,11 @@ struct timed_variants {
   std::function<void()> after_run;
 };
 
+/// The seconds of each run of each variant, [variants][repeats]. Run i of all variants was in turn.
+/// Collective, as `time_interleaved`.
+[[nodiscard]] std::vector<std::vector<double>> seconds_interleaved(world& w,
+                                                                   const timed_variants& variants);
+
 /// Times the variants in turn (A, B, C, A, B, C, ...), so that other load of the machine affects
 /// all of them. A run lasts from the moment the first rank starts to the moment the last one ends.
 /// Collective: it blocks until all runs are done, and every rank gets the spreads, in the order of
