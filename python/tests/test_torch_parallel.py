@@ -20,6 +20,15 @@ def test_models_equal_those_of_one_process(ranks, checks, seed):
 
 
 @needs_transformers
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_steps_of_decoding_are_chains(ranks, seed):
+    checks = ["decoding", "steps_by_hand", "ragged", "left_to_transformers", "compiled_steps"]
+    said = torchrun(ranks, HERE / "torch_parallel.py", seed, *checks)
+    for check in checks:
+        assert said.count(f"{check}: right with {ranks} ranks") == ranks
+
+
+@needs_transformers
 @pytest.mark.parametrize(("family", "changes", "error", "text"), [
     ("mixtral", {}, untax.Unsupported, "it has experts"),
     ("gpt2", {"n_layer": 1, "n_head": 2, "n_embd": 16}, untax.Unsupported, "families are gemma, .*, llama, mistral, qwen2, qwen3"),

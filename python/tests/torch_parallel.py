@@ -1,6 +1,7 @@
 """Models of transformers that `parallelize` has split, beside the same in one process: run by torchrun, over gloo."""
 
 import copy
+import logging
 import sys
 import tempfile
 from functools import partial
@@ -189,6 +190,155 @@ def compiled(seed):
     compare_gradients(model, whole, "compiled")
 
 
+CHAINED = {"llama": {}, "llama with biases": {"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 1},
+           "qwen2": {"use_sliding_window": False}, "qwen3": {}, "mistral": {"sliding_window": None}, "gemma": {},
+           "llama with scaled rotations": {"rope_parameters": {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 4.0,
+                                                               "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                                               "original_max_position_embeddings": 16}}}
+OF_A_STEP = {"linear": 8, "all_reduce_rms_norm": 4, "rope_append": 2, "decode_attention": 2}  # of two layers
+
+
+def chained(family, seed, **changes):
+    """A model of which each rank has eights of gate and up, and the same split."""
+    whole = tiny(family.split()[0], seed, **{"intermediate_size": 96, **CHAINED[family], **changes})
+    return whole, untax.torch.parallelize(copy.deepcopy(whole))
+
+
+def called(run):
+    """What `run` returns, and how often it called each operator of untax, and normalised by torch."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        result = run()
+    return result, {event.key.removeprefix("untax::"): event.count for event in profile.key_averages()
+                    if event.key.startswith("untax::") or event.key == "aten::rsqrt"}
+
+
+def generated(model, prompt, mask=None, count=6, **options):
+    fields = {"do_sample": False, "cache_implementation": "static", "return_dict_in_generate": True, "output_logits": True}
+    return model.generate(prompt, attention_mask=torch.ones_like(prompt) if mask is None else mask, max_new_tokens=count,
+                          **{**fields, **options})
+
+
+def compare_generated(got, right, case):
+    assert torch.equal(got.sequences, right.sequences), f"rank {dist.get_rank()}: {case}: {got.sequences} {right.sequences}"
+    for index, (mine, his) in enumerate(zip(got.logits, right.logits, strict=True)):
+        near(mine, his, f"{case}: logits of step {index}")
+
+
+def said(run):
+    """What `run` logs, at rank 0."""
+    lines, handler = [], logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger = logging.getLogger("untax.torch")
+    logger.addHandler(handler)
+    untax.torch.chain._said.clear()
+    try:
+        run()
+    finally:
+        logger.removeHandler(handler)
+    assert dist.get_rank() == 0 or not lines
+    return lines
+
+
+def decoding(seed):
+    """Steps are chains of untax's operators, and nothing else of them is called but the embedding's and the head's."""
+    for family in CHAINED:
+        whole, model = chained(family, seed)
+        for batch, length in ((1, 7), (3, 20), (2, 1)):
+            case, prompt = f"{family}, {batch} sequences", tokens(seed, batch, length)
+            steps, counts = 4, []
+            for count in (1, 1 + steps):
+                got, calls = called(lambda count=count: generated(model, prompt, count=count))  # noqa: B023
+                compare_generated(got, generated(whole, prompt, count=count), case)
+                counts.append(calls)
+            added = {name: more for name in counts[1] if (more := counts[1][name] - counts[0].get(name, 0))}
+            right = {**OF_A_STEP, "all_reduce": 1, "matmul_all_scatter": 1, "aten::rsqrt": 1}  # the first norm is torch's
+            assert added == {name: steps * count for name, count in right.items()}, f"{case}: {added}"
+
+
+def steps_by_hand(seed):
+    """Steps without `generate`, with a cache that is used again, and with positions that are given, also after `generate`."""
+    whole, model = chained("qwen3", seed)
+    chain = model.model.norm.forward.args[0]
+    pairs = [(m, transformers.StaticCache(config=whole.config, max_cache_len=24)) for m in (model, whole)]
+    ids = tokens(seed, 3, 12)
+    with torch.no_grad():
+        for turn in range(2):
+            for part in (slice(0, 6), slice(6, 7), slice(7, 8), slice(8, 11), slice(11, 12)):
+                got, right = (m(ids[:, part], cache=c).logits for m, c in pairs)
+                near(got, right, f"by hand, turn {turn}, tokens {part}")
+            assert chain.position is chain.rows is chain.total is None, "tensors of a call are kept"
+            where = torch.tensor([[12], [13], [20]])
+            near(*(m(ids[:, :1], cache=c, position_ids=where).logits for m, c in pairs), "positions")
+            assert [int(layer.cumulative_length) for layer in pairs[0][1].layers] == [13, 13]
+            for _, c in pairs:
+                c.reset()
+            compare_generated(*(generated(m, ids, cache=c, cache_implementation=None) for m, c in pairs), "by hand, generated")
+            near(*(m(ids[:, :1], cache=c, position_ids=where).logits for m, c in pairs), "positions")
+            for _, c in pairs:
+                c.reset()
+
+
+def ragged(seed):
+    """Prompts with padding at the left, with one sequence after another, beams, and a cache that goes on, are right."""
+    for family in ("llama", "qwen3"):
+        whole, model = chained(family, seed)
+        prompt, mask = tokens(seed, 3, 7), torch.ones(3, 7, dtype=torch.int64)
+        mask[0, :4] = mask[2, :1] = 0
+        for cache in ("static", None):
+            lines = said(lambda cache=cache: compare_generated(*(  # noqa: B023
+                generated(m, prompt, mask, cache_implementation=cache) for m in (model, whole)), f"{family}: padding, {cache}"))
+            why = "the call has an attention mask" if cache else "keys are in a DynamicLayer"
+            assert dist.get_rank() > 0 or len(lines) == 1 and f"attention runs as transformers has it: {why}" in lines[0], lines
+        _, calls = called(lambda: generated(model, prompt, mask))  # noqa: B023
+        assert calls["all_reduce_rms_norm"] > 4 and "decode_attention" not in calls, calls
+        for options in ({"num_beams": 2}, {"cache_implementation": None, "num_beams": 2}):
+            got, right = (generated(m, prompt, **options) for m in (model, whole))
+            assert torch.equal(got.sequences, right.sequences), f"{family}: {options}"
+        first = [generated(m, prompt, count=4, cache=transformers.StaticCache(whole.config, 24), cache_implementation=None)
+                 for m in (model, whole)]
+        longer = torch.cat([first[1].sequences, tokens(seed + 1, 3, 3)], 1)
+        compare_generated(*(generated(m, longer, count=4, cache=f.cache, cache_implementation=None)
+                            for m, f in zip((model, whole), first, strict=True)), f"{family}: a cache that goes on")
+
+
+def left_to_transformers(seed):
+    """What a chain does not take is said once, and right."""
+    for family, changes, what, why in (
+            ("gemma2", {}, "layers run operator by operator", "norms behind attention"),
+            ("gemma3_text", {}, "layers run operator by operator", "norms behind attention"),
+            ("mistral", {"sliding_window": 4}, "attention runs as transformers has it", "in a window"),
+            ("llama", {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}},
+             "attention runs as transformers has it", "rotations of the kind 'dynamic'")):
+        whole = tiny(family, seed, **changes)
+        model = untax.torch.parallelize(copy.deepcopy(whole))
+        lines = said(lambda: [compare_generated(*(generated(m, tokens(seed, 2, 6)) for m in (model, whole)), family)  # noqa: B023
+                              for _ in range(2)])
+        assert dist.get_rank() > 0 or len(lines) == 1 and what in lines[0] and why in lines[0], f"{family}: {lines}"
+    whole = tiny("llama", seed, intermediate_size=12 * dist.get_world_size())  # no eight rows of gate and up
+    compare_generated(*(generated(m, tokens(seed, 2, 6)) for m in (untax.torch.parallelize(copy.deepcopy(whole)), whole)), "rows")
+
+
+def compiled_steps(seed):
+    """As `generate` compiles them on GPUs: one graph, which is not compiled again."""
+    torch._dynamo.config.error_on_recompile = True
+    how = transformers.CompileConfig(fullgraph=True, backend="aot_eager", mode=None)
+    how._compile_all_devices = True
+    for family in ("llama", "qwen3"):
+        whole, model = chained(family, seed)
+        prompt, mask = tokens(seed, 3, 7), torch.ones(3, 7, dtype=torch.int64)
+        got, calls = called(lambda: generated(model, prompt, compile_config=how))  # noqa: B023
+        compare_generated(got, generated(whole, prompt), f"{family}: compiled")
+        assert calls["decode_attention"] >= 10, calls
+        compare_generated(generated(model, tokens(seed + 1, 3, 7), compile_config=how), generated(whole, tokens(seed + 1, 3, 7)),
+                          f"{family}: compiled, once more")
+        torch._dynamo.reset()
+        mask[0, :4] = 0
+        lines = said(lambda: compare_generated(generated(model, prompt, mask, compile_config=how),  # noqa: B023
+                                               generated(whole, prompt, mask), f"{family}: compiled, padding"))
+        assert dist.get_rank() > 0 or len(lines) == 1, lines
+        torch._dynamo.reset()
+
+
 def different_models(seed):
     """Are refused, at all ranks, and stay whole."""
     model = tiny("llama", seed + dist.get_rank())
@@ -231,7 +381,8 @@ def tp_plan(seed):
 
 
 CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},
-          **{check.__name__: check for check in (biases, frozen, autocast, compiled, different_models, tp_plan)}}
+          **{check.__name__: check for check in (biases, frozen, autocast, compiled, different_models, tp_plan, decoding,
+                                                       steps_by_hand, ragged, left_to_transformers, compiled_steps)}}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

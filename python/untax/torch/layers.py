@@ -16,7 +16,7 @@ from .shapes import allocate_result, as_matrix, deliver, kernels_lack, last_exte
 __all__ = ["interleave_gate_up", "linear"]
 _ops = torch.ops.untax
 _gated = ("swiglu", "geglu")
-_group = 8  #: rows of gate and of up that lie together
+interleaved_rows = 8  #: rows of gate and of up that lie together
 
 
 def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none", constant_weights: bool = False, *,
@@ -53,7 +53,7 @@ def _by_torch(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -
     functional = torch.nn.functional
     y = functional.linear(x, weight, bias)
     if activation in _gated:
-        gate, up = y.unflatten(-1, (-1, 2, _group)).unbind(-2)
+        gate, up = y.unflatten(-1, (-1, 2, interleaved_rows)).unbind(-2)
         gate = functional.silu(gate) if activation == "swiglu" else functional.gelu(gate, approximate="tanh")
         return (gate * up).flatten(-2)
     if activation == "silu":
@@ -94,7 +94,7 @@ def interleave_gate_up(gate: Tensor, up: Tensor) -> Tensor:
     """The weight of a gated `linear`, [2 n, k], of those of gate and up, [n, k]: eight rows of each in turn. Biases, of [n],
     likewise."""
     require_shape("up", up, *gate.shape)
-    if gate.shape[0] % _group != 0:
-        raise InvalidArgument(f"gate has {gate.shape[0]} rows; they have to be a multiple of {_group}")
-    parts = (t.unflatten(0, (-1, _group)) for t in (gate, up))
+    if gate.shape[0] % interleaved_rows != 0:
+        raise InvalidArgument(f"gate has {gate.shape[0]} rows; they have to be a multiple of {interleaved_rows}")
+    parts = (t.unflatten(0, (-1, interleaved_rows)) for t in (gate, up))
     return torch.stack(tuple(parts), 1).flatten(0, 2)

@@ -19,7 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InvalidArgument, Unsupported
+from .chain import Chain, install_chain
 from .groups import name_of, rank_of, ranks_of
+from .layers import interleave_gate_up, interleaved_rows
 from .modules import ColumnParallelLinear, RowParallelLinear, _Replicated, in_autocast
 from .shards import Layout, Plan, Shard, plan_of
 
@@ -111,7 +113,10 @@ class _Product(torch.autograd.Function):
 
 class SplitColumnLinear(ColumnParallelLinear):
     """Several linear layers of the same input, as one layer. An input of this rank's share of the tokens, [tokens / W, features],
-    has an output of all tokens; an input of all tokens, [batch, length, features], too."""
+    has an output of all tokens; an input of all tokens, [batch, length, features], too. The rows of two layers may be interleaved
+    as `interleave_gate_up` does it."""
+
+    interleaved = False
 
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() == 2:
@@ -124,11 +129,14 @@ class SplitColumnLinear(ColumnParallelLinear):
 
 class SplitRowLinear(RowParallelLinear):
     """A linear layer with an input of all tokens. The output has this rank's share of the tokens, [tokens / W, features], or
-    all tokens if the call has few."""
+    all tokens if the call has few; within a chain it is what this rank adds to the sum."""
 
     layout: Layout
+    chain: Chain
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.chain.partial:
+            return self.chain.part_of_sum(self, x)
         if x.dim() == 2 or self.layout.splits(x):
             return super().forward(x if x.dim() == 2 else _padded(x.flatten(0, 1), self.layout.ranks))
         x, weight = in_autocast(x, self.weight)
@@ -148,6 +156,21 @@ class Features(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.first} to {self.first + self.count - 1}"
+
+
+class InterleavedFeatures(nn.Module):
+    """Takes the place of gate or up, which are interleaved in a joint layer: selects its features of the joint output, as
+    [..., features / 8, 8], without a copy."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self.index = index
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, 2, interleaved_rows)).select(-2, self.index)
+
+    def extra_repr(self) -> str:
+        return "up" if self.index else "gate"
 
 
 class VocabularyEmbedding(nn.Module):
@@ -217,7 +240,7 @@ def _heads(name: str, extent: int, head: int, layout: Layout) -> Shard:
     return Shard(name, 0, extent, head, tuple(rank * count // layout.ranks * head for rank in range(layout.ranks)))
 
 
-def _column(linears: Sequence[nn.Linear], shards: Sequence[Shard], layout: Layout) -> SplitColumnLinear:
+def _column(linears: Sequence[nn.Linear], shards: Sequence[Shard], layout: Layout, interleaved: bool = False) -> SplitColumnLinear:
     width = sum(shard.width for shard in shards)
     first = linears[0]
     column = SplitColumnLinear(first.in_features, width * layout.ranks, first.bias is not None, group=layout.group_name,
@@ -226,7 +249,9 @@ def _column(linears: Sequence[nn.Linear], shards: Sequence[Shard], layout: Layou
         if getattr(first, name) is not None:
             parts = [shard.part(getattr(linear, name).detach(), layout.rank)
                      for linear, shard in zip(linears, shards, strict=True)]
-            setattr(column, name, _parameter(torch.cat(parts), getattr(first, name)))
+            joint = interleave_gate_up(*parts) if interleaved else torch.cat(parts)
+            setattr(column, name, _parameter(joint, getattr(first, name)))
+    column.interleaved = interleaved
     return column.train(first.training)
 
 
@@ -254,6 +279,10 @@ def _before_attention(attention: nn.Module, args: tuple[Any, ...], kwargs: dict[
 
 def _before_mlp(mlp: nn.Module, args: tuple[Any, ...]) -> Tensor:
     return mlp.gate_up_proj(args[0])
+
+
+def _before_down(down: nn.Module, args: tuple[Any, ...]) -> Tensor:
+    return args[0].flatten(-2)
 
 
 def _before_layers(layout: Layout, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
@@ -404,12 +433,18 @@ def _split_row(owner: nn.Module, name: str, where: str, layout: Layout, shards: 
 
 def _split_mlp(mlp: nn.Module, where: str, layout: Layout, shards: dict[str, tuple[Shard, ...]]) -> None:
     kinds = [_equal(f"{where}.{name}", mlp.gate_proj.out_features, layout) for name in ("gate_proj", "up_proj")]
-    mlp.gate_up_proj = _column((mlp.gate_proj, mlp.up_proj), kinds, layout)
     width = kinds[0].width
-    mlp.gate_proj, mlp.up_proj = Features(0, width), Features(width, width)
+    interleaved = width % interleaved_rows == 0
+    mlp.gate_up_proj = _column((mlp.gate_proj, mlp.up_proj), kinds, layout, interleaved)
+    if interleaved:
+        mlp.gate_proj, mlp.up_proj = InterleavedFeatures(0), InterleavedFeatures(1)
+    else:
+        mlp.gate_proj, mlp.up_proj = Features(0, width), Features(width, width)
     for name, _ in mlp.gate_up_proj.named_parameters():
         shards[f"{where}.gate_up_proj.{name}"] = tuple(shard._replace(name=f"{shard.name}.{name}") for shard in kinds)
     _split_row(mlp, "down_proj", where, layout, shards)
+    if interleaved:
+        mlp.down_proj.register_forward_pre_hook(_before_down)
     mlp.register_forward_pre_hook(_before_mlp)
 
 
@@ -423,9 +458,10 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024) -> 
 
     All ranks pass the same inputs, and get the same outputs: `input_ids` [batch, length], logits [batch, length, vocabulary],
     a loss. Calls of `split_from` tokens and more split the tokens over the ranks between the layers, calls of fewer, such as
-    those of decoding, do not. `generate` works as before, with its dynamic and its static cache. If all ranks call `backward` on
-    the same loss, each parameter of a rank gets the gradient that its part has in one process; `clip_grad_norm_` takes the
-    place of torch's. Attention weights that are returned are those of this rank's heads.
+    those of decoding, do not. `generate` works as before, with its dynamic and its static cache; steps of decoding are a chain
+    of untax's operators, with attention for static caches, and the logger `untax.torch` says once what is left to transformers.
+    If all ranks call `backward` on the same loss, each parameter of a rank gets the gradient that its part has in one process;
+    `clip_grad_norm_` takes the place of torch's. Attention weights that are returned are those of this rank's heads.
 
     `full_state_dict` and `load_full_state_dict` give and take the state dict of the model as it was.
 
@@ -453,7 +489,10 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024) -> 
     if hasattr(model, "_get_static_cache_init_shape"):  # by which transformers makes static caches for prompts in chunks
         attention = base.layers[0].self_attn
         model._get_static_cache_init_shape = partial(tuple, (attention.v_proj.count // attention.head_dim, attention.head_dim))
-    model.untax_plan = Plan(layout, names, shards)
+    interleaved = frozenset(f"{places[layer.mlp]}.gate_up_proj.{name}" for layer in base.layers
+                            if layer.mlp.gate_up_proj.interleaved for name, _ in layer.mlp.gate_up_proj.named_parameters())
+    model.untax_plan = Plan(layout, names, shards, interleaved)
+    install_chain(layout, model, base)
     return model
 
 

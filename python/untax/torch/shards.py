@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InvalidArgument
+from .layers import interleaved_rows
 
 _chunk = 1 << 19  # elements of a rank that are gathered at once, so that the symmetric heap need not have room for a matrix
 
@@ -67,19 +68,32 @@ class Layout(NamedTuple):
 
 class Plan(NamedTuple):
     """How a model was split: the names of its state dict before, and for each split parameter the shards that lie in it, one
-    behind the other along their `dim`. Parameters that are not here are whole at every rank."""
+    behind the other along their `dim`, or for names in `interleaved` as `interleave_gate_up` has them. Parameters that are not
+    here are whole at every rank."""
 
     layout: Layout
     names: tuple[str, ...]
     shards: dict[str, tuple[Shard, ...]]
+    interleaved: frozenset[str]
+
+    def _views(self, key: str, own: Tensor) -> list[Tensor]:
+        """The elements of a split parameter that belong to each of its shards, interleaved ones as [n / 8, 8, ...]."""
+        shards = self.shards[key]
+        if key in self.interleaved:
+            return list(own.unflatten(0, (-1, len(shards), interleaved_rows)).unbind(1))
+        return list(own.split([shard.width for shard in shards], shards[0].dim))
 
     def pieces(self, key: str, own: Tensor) -> list[tuple[Shard, Tensor]]:
-        """The views of a split parameter that belong to each of its shards."""
-        pieces, first = [], 0
-        for shard in self.shards[key]:
-            pieces.append((shard, own.narrow(shard.dim, first, shard.width)))
-            first += shard.width
-        return pieces
+        """What belongs to each shard of a split parameter: views, or copies of interleaved rows."""
+        views = self._views(key, own)
+        if key in self.interleaved:
+            views = [view.flatten(0, 1) for view in views]
+        return list(zip(self.shards[key], views, strict=True))
+
+    def write(self, key: str, own: Tensor, shard: Shard, part: Tensor) -> None:
+        """Copies what belongs to a shard into a split parameter."""
+        view = self._views(key, own)[self.shards[key].index(shard)]
+        view.copy_(part.reshape(view.shape))
 
 
 def plan_of(model: nn.Module) -> Plan:
@@ -142,14 +156,16 @@ def load_full_state_dict(model: nn.Module, state_dict: Mapping[str, Any]) -> Non
     differ."""
     plan = plan_of(model)
     own = model.state_dict()
-    targets = {key: plan.pieces(key, tensor) if key in plan.shards else
-               [(Shard(key, 0, tensor.shape[0] if tensor.dim() > 0 else 1, 0, ()), tensor)] for key, tensor in own.items()}
-    loaded = {tensor.data_ptr() for pieces in targets.values() for shard, tensor in pieces if shard.name in state_dict}
+    targets = {key: plan.shards[key] if key in plan.shards else
+               (Shard(key, 0, tensor.shape[0] if tensor.dim() > 0 else 1, 0, ()),) for key, tensor in own.items()}
+    loaded = {(own[key].data_ptr(), index) for key, shards in targets.items() for index, shard in enumerate(shards)
+              if shard.name in state_dict}
     wrong = []
-    for pieces in targets.values():
-        for shard, tensor in pieces:
+    for key, shards in targets.items():
+        tensor = own[key]
+        for index, shard in enumerate(shards):
             if shard.name not in state_dict:
-                if tensor.data_ptr() not in loaded:
+                if (tensor.data_ptr(), index) not in loaded:
                     wrong.append(f"{shard.name} is missing")
             elif (whole := tuple(state_dict[shard.name].shape)) != (shape := shard.shape(tensor)):
                 wrong.append(f"{shard.name} is {whole} and has to be {shape}")
@@ -157,11 +173,14 @@ def load_full_state_dict(model: nn.Module, state_dict: Mapping[str, Any]) -> Non
     if wrong:
         raise InvalidArgument(f"rank {plan.layout.rank}: the state dict does not fit {type(model).__name__}: "
                               f"{'; '.join(wrong)}")
-    for key, pieces in targets.items():
-        for shard, tensor in pieces:
-            if shard.name in state_dict:
-                parameter = state_dict[shard.name]
-                tensor.copy_(shard.part(parameter, plan.layout.rank) if key in plan.shards else parameter)
+    for key, shards in targets.items():
+        for shard in shards:
+            if shard.name not in state_dict:
+                continue
+            if key in plan.shards:
+                plan.write(key, own[key], shard, shard.part(state_dict[shard.name], plan.layout.rank))
+            else:
+                own[key].copy_(state_dict[shard.name])
 
 
 @torch.no_grad()
