@@ -2,9 +2,11 @@
 
 import copy
 import logging
+import shutil
 import sys
 import tempfile
 from functools import partial
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -339,6 +341,44 @@ def compiled_steps(seed):
         torch._dynamo.reset()
 
 
+def decoder(seed):
+    """`untax.torch.Decoder` reads parts of a model that transformers has saved, and has its tokens and logits."""
+    whole = tiny("llama", seed)
+    folder = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(folder)
+    if dist.get_rank() == 0:
+        whole.save_pretrained(folder[0], max_shard_size="20KB")
+        assert len(list(Path(folder[0]).glob("*.safetensors"))) > 1
+    dist.barrier()
+    model = untax.torch.Decoder.from_pretrained(folder[0], device="cpu", sequences=3, tokens=32, logits=True)
+    prompt, mask = tokens(seed, 3, 7), torch.ones(3, 7, dtype=torch.int64)
+    mask[0, :4] = mask[2, :1] = 0
+    assert torch.equal(model.generate(prompt, mask, max_new_tokens=6), generated(whole, prompt, mask).sequences), "Decoder"
+    sequences = [model.add(), model.add()]
+    ids = tokens(seed + 1, 2, 6)
+    got = model.prefill(dict(zip(sequences, ids[:, :5], strict=True)))
+    right = whole(ids).logits
+    near(model.logits(), right[:, 4], "Decoder: logits of a prompt")
+    assert got.dtype == torch.int64 and torch.equal(got, right[:, 4].argmax(-1))
+    got = model.decode(sequences, ids[:, 5])
+    near(model.logits(), right[:, 5], "Decoder: logits of a step")
+    assert torch.equal(got, right[:, 5].argmax(-1)) and model.length(sequences[0]) == 6
+    beside = model.fork(sequences[0])
+    model.remove(sequences[0])
+    got = model.decode([beside], ids[0, :1])
+    assert torch.equal(got, whole(torch.cat([ids[:1], ids[:1, :1]], 1)).logits[:, 6].argmax(-1)), "Decoder: a fork"
+    try:
+        model.generate(prompt, mask[:, 1:], max_new_tokens=1)
+        raise AssertionError("a mask of another shape was taken")
+    except untax.InvalidArgument as error:
+        assert "attention_mask is (3, 6); it has to be (3, 7), like input_ids" in str(error), error
+    model.close()
+    assert model.closed
+    dist.barrier()
+    if dist.get_rank() == 0:
+        shutil.rmtree(folder[0])
+
+
 def different_models(seed):
     """Are refused, at all ranks, and stay whole."""
     model = tiny("llama", seed + dist.get_rank())
@@ -382,7 +422,7 @@ def tp_plan(seed):
 
 CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},
           **{check.__name__: check for check in (biases, frozen, autocast, compiled, different_models, tp_plan, decoding,
-                                                       steps_by_hand, ragged, left_to_transformers, compiled_steps)}}
+                                                       steps_by_hand, ragged, left_to_transformers, compiled_steps, decoder)}}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

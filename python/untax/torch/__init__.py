@@ -11,6 +11,7 @@ from . import attention, collectives, layers, named, norm, products, rope
 from .attention import *
 from .collectives import *
 from .counts import Report, forget, report
+from .decoder import Decoder
 from .groups import close, explain, make_world, name_of, release_captured, world_of
 from .layers import *
 from .modules import ColumnParallelLinear, RowParallelLinear
@@ -21,7 +22,7 @@ from .rope import *
 from .shards import clip_grad_norm_, full_state_dict, load_full_state_dict
 from .takeover import install, uninstall
 
-__all__ = ["ColumnParallelLinear", "Report", "RowParallelLinear", "clip_grad_norm_", "close", "explain", "forget",
+__all__ = ["ColumnParallelLinear", "Decoder", "Report", "RowParallelLinear", "clip_grad_norm_", "close", "explain", "forget",
            "full_state_dict", "install", "load_full_state_dict", "make_world", "name_of", "parallelize", "release_captured", "report",
            "uninstall", "world_of"]
 __all__ += attention.__all__
