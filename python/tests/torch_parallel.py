@@ -232,7 +232,7 @@ def said(run):
     handler.emit = lambda record: lines.append(record.getMessage())
     logger = logging.getLogger("untax.torch")
     logger.addHandler(handler)
-    untax.torch.chain._said.clear()
+    untax.torch.counts._said.clear()
     try:
         run()
     finally:
@@ -248,6 +248,7 @@ def decoding(seed):
         for batch, length in ((1, 7), (3, 20), (2, 1)):
             case, prompt = f"{family}, {batch} sequences", tokens(seed, batch, length)
             steps, counts = 4, []
+            untax.torch.forget()
             for count in (1, 1 + steps):
                 got, calls = called(lambda count=count: generated(model, prompt, count=count))  # noqa: B023
                 compare_generated(got, generated(whole, prompt, count=count), case)
@@ -255,6 +256,8 @@ def decoding(seed):
             added = {name: more for name in counts[1] if (more := counts[1][name] - counts[0].get(name, 0))}
             right = {**OF_A_STEP, "all_reduce": 1, "matmul_all_scatter": 1, "aten::rsqrt": 1}  # the first norm is torch's
             assert added == {name: steps * count for name, count in right.items()}, f"{case}: {added}"
+            ways = {way: calls for (operator, way), calls in untax.torch.report().items() if operator.startswith("decode of ")}
+            assert ways == {"a chain": steps + 2 * (length == 1)}, f"{case}: {untax.torch.report()}"
 
 
 def steps_by_hand(seed):
@@ -290,7 +293,7 @@ def ragged(seed):
             lines = said(lambda cache=cache: compare_generated(*(  # noqa: B023
                 generated(m, prompt, mask, cache_implementation=cache) for m in (model, whole)), f"{family}: padding, {cache}"))
             why = "the call has an attention mask" if cache else "keys are in a DynamicLayer"
-            assert dist.get_rank() > 0 or len(lines) == 1 and f"attention runs as transformers has it: {why}" in lines[0], lines
+            assert dist.get_rank() > 0 or len(lines) == 1 and f"a chain, with attention of transformers: {why}" in lines[0], lines
         _, calls = called(lambda: generated(model, prompt, mask))  # noqa: B023
         assert calls["all_reduce_rms_norm"] > 4 and "decode_attention" not in calls, calls
         for options in ({"num_beams": 2}, {"cache_implementation": None, "num_beams": 2}):
@@ -306,11 +309,11 @@ def ragged(seed):
 def left_to_transformers(seed):
     """What a chain does not take is said once, and right."""
     for family, changes, what, why in (
-            ("gemma2", {}, "layers run operator by operator", "norms behind attention"),
-            ("gemma3_text", {}, "layers run operator by operator", "norms behind attention"),
-            ("mistral", {"sliding_window": 4}, "attention runs as transformers has it", "in a window"),
+            ("gemma2", {}, "layers of transformers", "norms behind attention"),
+            ("gemma3_text", {}, "layers of transformers", "norms behind attention"),
+            ("mistral", {"sliding_window": 4}, "a chain, with attention of transformers", "in a window"),
             ("llama", {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}},
-             "attention runs as transformers has it", "rotations of the kind 'dynamic'")):
+             "a chain, with attention of transformers", "rotations of the kind 'dynamic'")):
         whole = tiny(family, seed, **changes)
         model = untax.torch.parallelize(copy.deepcopy(whole))
         lines = said(lambda: [compare_generated(*(generated(m, tokens(seed, 2, 6)) for m in (model, whole)), family)  # noqa: B023

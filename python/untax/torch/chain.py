@@ -4,7 +4,7 @@ A layer of transformers adds, normalises, multiplies, gates and sums by separate
 gradients the layers hand the residual and its normalised rows to each other: four products with their bias and gate, and two sums
 over ranks, each with the residual and the norm that follows it. Where a step has one token of each sequence, a static cache and
 no padding, rope_append and decode_attention take the place of transformers' rotation, cache and attention; elsewhere these run
-within the chain. What is not taken is said once in the log.
+within the chain. What is not taken is said once in the log, and counted.
 """
 
 from __future__ import annotations
@@ -16,21 +16,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .counts import count
 from .shards import Layout
 
 _ops = torch.ops.untax
-_log = logging.getLogger("untax.torch")
-_said: set[str] = set()
 _longest = 16  # tokens of each sequence in a call that counts as a step, such as those that an assistant proposes
 _rotations = ("default", "linear", "llama3", "yarn")  # kinds whose angles depend on the position alone
 
 
 @torch.compiler.assume_constant_result
-def _say(text: str) -> None:
-    """Logs a text once. torch.compile calls it while it traces."""
-    if text not in _said:
-        _said.add(text)
-        _log.warning(text)
+def _count(operator: str, way: str, level: int) -> None:
+    """`count`, which torch.compile calls while it traces."""
+    count(operator, way, level)
 
 
 def gate_of(activation: Any) -> str | None:
@@ -77,9 +74,9 @@ class Chain:
         self.own: list[bool] | None = None  # which layers attend by untax; None before the first layer
         self.position = self.lengths = None
 
-    def say(self, what: str, why: str) -> None:
-        if self.layout.rank == 0:
-            _say(f"untax: steps of decoding of {self.name}: {what}: {why}")
+    def count(self, way: str, lack: str = "") -> None:
+        """Counts a call that is carried out in this way, with what is lacking for a better one."""
+        _count(f"decode of {self.name}", f"{way}: {lack}" if lack else way, logging.WARNING if lack else logging.INFO)
 
     def takes(self, layer: nn.Module, x: Tensor) -> bool:
         """Whether a call of a layer is part of a chain."""
@@ -93,8 +90,8 @@ class Chain:
             why = "torch.autocast is on"
         if not why and x.dtype != weight.dtype:
             why = f"hidden states are of {x.dtype}, and weights of {weight.dtype}"
-        if why:
-            self.say("layers run operator by operator, as transformers has them", why)
+        if why and layer is self.layers[0]:
+            self.count("layers of transformers", why)
         return not why
 
     def normed(self, x: Tensor) -> Tensor | None:
@@ -151,18 +148,16 @@ class Chain:
         why = self._why_no_layer()
         if not why and (len(getattr(cache, "layers", ())) < len(own) or getattr(cache, "offloading", False)):
             why = f"the keys of a {type(cache).__name__} are not all where they stay"
-        for index, layer in enumerate(self.layers):
-            reason = why or self._why_not(layer, cache.layers[index], x)
-            own[index] = not reason
-            if reason:
-                self.say("attention runs as transformers has it", reason)
-                if why:
-                    break
+        reasons = [why or self._why_not(layer, cache.layers[index], x) for index, layer in enumerate(self.layers)]
+        for reason in dict.fromkeys(reasons):
+            self.count("a chain, with attention of transformers" if reason else "a chain", reason)
+        own = [not reason for reason in reasons]
+        if not any(own):
+            return own
         counters = [cached.cumulative_length for cached, is_own in zip(cache.layers, own, strict=False) if is_own]
-        if counters:
-            self.position = counters[0].to(torch.int32).expand(x.shape[0]).contiguous()
-            self.lengths = self.position + 1
-            torch._foreach_add_(counters, 1)
+        self.position = counters[0].to(torch.int32).expand(x.shape[0]).contiguous()
+        self.lengths = self.position + 1
+        torch._foreach_add_(counters, 1)
         return own
 
     def attend(self, attention: nn.Module, rows: Tensor, cached: Any) -> Tensor:
@@ -272,7 +267,6 @@ def _masks_for_generate(chain: Chain, otherwise: Any, **kwargs: Any) -> Any:
         cache.untax_at_slots = positions is None or bool(
             (positions == torch.arange(cached, cached + length, device=positions.device)).all())
         chain.prepare(cache, batch, length, x.dtype, x.device)
-        return otherwise(**kwargs)
     chain.at_slots = cache.untax_at_slots
     return None if chain.at_slots and length == 1 else otherwise(**kwargs)
 

@@ -22,7 +22,7 @@ class Report(dict[tuple[str, str], int]):
 
 
 def report() -> Report:
-    """The calls since `install`, or since `forget`."""
+    """The calls since `install`, or since `forget`, and the steps of decoding of models that `parallelize` has split."""
     return Report(_calls)
 
 
@@ -31,11 +31,11 @@ def forget() -> None:
     _calls.clear()
 
 
-def count(operator: str, way: str) -> None:
-    """Counts a call. The log of the first rank has each way of an operator once."""
+def count(operator: str, way: str, level: int = logging.INFO) -> None:
+    """Counts a call. The log of the first rank has each way of an operator once, at `level`."""
     key = operator, way
     if key not in _said:
         _said.add(key)
         if not dist.is_initialized() or dist.get_rank() == 0:
-            _log.info("%s: %s", operator, way)
+            _log.log(level, "%s: %s", operator, way)
     _calls[key] += 1
