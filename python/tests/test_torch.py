@@ -45,7 +45,7 @@ def test_the_page_on_python_has_all_signatures():
     from untax.torch.define import functions
 
     page = (HERE.parents[1] / "docs/python.md").read_text()
-    assert len(functions) == 16
+    assert len(functions) == 17
     for name, function in functions.items():
         assert getattr(untax.torch, name) is function and name in untax.torch.__all__
         plain = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]
@@ -60,7 +60,7 @@ def test_the_page_on_python_has_all_signatures():
 def test_ranks_agree_with_torch(ranks, seed):
     said = torchrun(ranks, HERE / "torch_ranks.py", seed)
     for check in ("takeover", "visible_fallback", "asynchronous_tensor_parallelism", "switched_on", "collectives",
-                  "types_without_sums", "into_what_is_given", "refusals", "attention", "prefill", "merged_attention", "derivatives", "named_operators",
+                  "types_without_sums", "into_what_is_given", "refusals", "attention", "norm_in_fp8", "prefill", "merged_attention", "derivatives", "named_operators",
                   "checked_by_torch", "sub_groups", "worlds_that_end", "a_rank_that_raises"):
         assert f"{check}: right with {ranks} ranks" in said
     for rank in range(ranks - 1):

@@ -276,6 +276,7 @@ def into_what_is_given():
                           (ops.matmul_reduce_scatter, (x, b, "sum", 0, group)),
                           (ops.matmul_reduce_scatter, (x, b, "avg", 2, group)),
                           (ops.all_reduce_rms_norm, (x, x.clone(), torch.ones(8), 1e-5, group)),
+                          (ops.all_reduce_rms_norm_fp8, (x, x.clone(), torch.ones(8), 1e-5, group)),
                           (ops.flash_decode, (q, k, v, lengths, group)),
                           (ops.flash_attention, (q[:, None], k, v)),
                           (ops.merge_partial_attention, (x, x[..., 0].contiguous(), group))):
@@ -283,11 +284,11 @@ def into_what_is_given():
         expected = (expected,) if isinstance(expected, torch.Tensor) else expected
         for allocate in (lambda e: torch.full(e.shape, torch.nan), lambda e: torch.full_like(e, torch.nan),
                      lambda e: torch.full(e.shape[::-1], torch.nan).permute(tuple(reversed(range(e.dim()))))):
-            outs = {name: allocate(e) for name, e in zip(written_by(op), expected, strict=True)}
+            outs = {name: allocate(e.float()).to(e.dtype) for name, e in zip(written_by(op), expected, strict=True)}
             addresses = [out.data_ptr() for out in outs.values()]
             assert op(*arguments, **outs) is None
             for address, out, right in zip(addresses, outs.values(), expected, strict=True):
-                assert out.data_ptr() == address and torch.equal(out, right), f"{op} {arguments[2:]}"
+                assert out.data_ptr() == address and torch.equal(out.float(), right.float()), f"{op} {arguments[2:]}"
         refused(lambda: op(*arguments, **{name: torch.empty(1, 1, 1) for name in outs}), "out is (1, 1, 1)")
 
 
@@ -352,6 +353,39 @@ def attention():
         expected = torch.nn.functional.scaled_dot_product_attention(
             q[b, :, None], ks.transpose(0, 1), vs.transpose(0, 1))[:, 0]
         close(out[b], expected, "flash_decode")
+    # The same keys in pages of a cache that has others, too, in any order.
+    page, pages = 4, torch.randperm(7)[: batch * 2].view(batch, 2)
+    caches = torch.full((2, 7, page, kv_heads, dim), torch.nan)
+    for cache, own in zip(caches, (k[rank], v[rank]), strict=True):
+        padded = torch.nn.functional.pad(own, (0, 0, 0, 0, 0, 2 * page - keys), value=torch.nan)
+        cache[pages] = padded.unflatten(1, (2, page))
+    paged = torch.ops.untax.flash_decode(q, *caches, lengths[rank], group, page_table=pages)
+    close(paged, out, "flash_decode of pages")
+    capped = torch.ops.untax.flash_decode(q, k[rank], v[rank], lengths[rank], group, 0.0, None, 2.0)
+    close(untax_torch.flash_decode(q, *caches, lengths[rank], page_table=pages, logit_cap=2.0), capped, "with a cap, of pages")
+    assert not torch.allclose(capped, out, atol=1e-4)
+    refused(lambda: torch.ops.untax.flash_decode(q, *caches, lengths[rank], group, page_table=pages[:1]), "page_table is (1, 2)")
+
+
+def norm_in_fp8():
+    """Beside the norm that is not rounded: with a scale of each token, and with one for all."""
+    for dtype, hidden in ((torch.float32, 72), (torch.float16, 64), (torch.bfloat16, 64), (torch.float32, 16400)):
+        x, same_rows = torch.randn(3, 2, hidden).to(dtype), torch.Generator().manual_seed(seed)
+        residual, weight = (torch.randn(*shape, generator=same_rows).to(dtype) for shape in ((3, 2, hidden), (hidden,)))
+        normed, total = untax_torch.all_reduce_rms_norm(x.float(), residual.float(), weight.float())
+        for scale in (0.0, 0.02):
+            got, kept, scales = untax_torch.all_reduce_rms_norm_fp8(x, residual, weight, scale=scale)
+            case = f"fp8 of {dtype}, {hidden} elements, scale {scale}"
+            assert got.dtype == torch.float8_e4m3fn and scales.dtype == torch.float32 and scales.shape == (3, 2), case
+            close(kept, total.to(dtype), f"{case}: total")
+            if scale == 0:
+                limit = 2e-2 if dtype == torch.bfloat16 else 2e-3
+                torch.testing.assert_close(scales, normed.abs().amax(-1) / 448, rtol=limit, atol=0)
+            else:
+                assert (scales == torch.tensor(scale)).all(), case
+            error = (got.float() * scales[..., None] - normed.clamp(-448 * scales[..., None], 448 * scales[..., None])).norm()
+            assert error <= 0.04 * normed.norm(), f"{case}: error {error / normed.norm()}"
+    refused(lambda: untax_torch.all_reduce_rms_norm_fp8(x, residual, weight, scale=-1.0), "scale is -1.0; it has to be above 0")
 
 
 def prefill():
@@ -445,7 +479,10 @@ def checked_by_torch():
     looked = set()
 
     def looked_at(overload, arguments, named={}):
-        torch.library.opcheck(overload, arguments, named)
+        # torch compares no tensors of fp8, which a check of schemas and one of what is traced would do.
+        checks = ("test_autograd_registration", "test_faketensor") if "fp8" in overload.name() else (
+            "test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+        torch.library.opcheck(overload, arguments, named, test_utils=checks)
         looked.add(overload.name())
 
     ops = torch.ops.untax
@@ -462,6 +499,7 @@ def checked_by_torch():
         (ops.broadcast, (c, 0, group)), (ops.matmul_all_reduce, (c, torch.randn(8, 3), "sum", group)),
         (ops.matmul_all_scatter, (c, torch.randn(8, 16), group)),
         (ops.all_reduce_rms_norm, (c, c.clone(), torch.ones(8), 1e-6, group)),
+        (ops.all_reduce_rms_norm_fp8, (c, c.clone(), torch.ones(8), 1e-6, group)),
         (ops.merge_partial_attention, (c, c[..., 0].contiguous(), group)),
         (ops.flash_decode, (torch.randn(2, 2, 16), k, k.clone(), lengths, group)),
         (ops.flash_attention, (torch.randn(2, 3, 2, 16), k, k.clone(), True)),
@@ -483,7 +521,7 @@ def checked_by_torch():
 
 
 for check in (takeover, visible_fallback, asynchronous_tensor_parallelism, switched_on, collectives, types_without_sums, into_what_is_given, refusals,
-              attention, prefill, merged_attention, derivatives, named_operators, checked_by_torch, sub_groups, worlds_that_end,
+              attention, norm_in_fp8, prefill, merged_attention, derivatives, named_operators, checked_by_torch, sub_groups, worlds_that_end,
               a_rank_that_raises):
     check()
     if rank == 0:

@@ -53,21 +53,22 @@ def _decode(engine: Engine, q: Tensor, keys: Tensor, values: Tensor, lengths: Te
                         stream_of(q, op.world))
 
 
-def run_flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str, scale: float = 0.0, *,
-                     out: Tensor | None = None) -> Tensor:
-    _require_keys(q, keys, values, lengths, None)
+def run_flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group_name: str, scale: float = 0.0,
+                     page_table: Tensor | None = None, logit_cap: float = 0.0, *, out: Tensor | None = None) -> Tensor:
+    _require_keys(q, keys, values, lengths, page_table)
     engine, result = engine_for(q, group_name), allocate_result(q, tuple(q.shape), 0, out)
     if has_run(engine, q, q.numel(), False):
-        _decode(engine, q, keys, values, lengths, None, scale, 0.0, result)
+        _decode(engine, q, keys, values, lengths, page_table, scale, logit_cap, result)
     return deliver(result, out)
 
 
 @operator(run_flash_decode)
-def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group: Any = None, *,
-                 scale: float = 0.0) -> Tensor:
+def flash_decode(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, group: Any = None, *, scale: float = 0.0,
+                 page_table: Tensor | None = None, logit_cap: float = 0.0) -> Tensor:
     """Attention of q, [batch, heads, dim], the same at all ranks, to the keys and values that all ranks have together. A rank
-    has [batch, keys, kv_heads, dim], of which the first `lengths` of a sequence count. scale 0 is 1 / sqrt(dim)."""
-    return _ops.flash_decode(q, keys, values, lengths, name_of(group), scale)
+    has [batch, keys, kv_heads, dim], or pages as `decode_attention` has them, of which the first `lengths` of a sequence count.
+    All ranks have room for equally many keys of a sequence. scale 0 is 1 / sqrt(dim); `logit_cap` is that of `decode_attention`."""
+    return _ops.flash_decode(q, keys, values, lengths, name_of(group), scale, page_table, logit_cap)
 
 
 def run_decode_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, page_table: Tensor | None = None,

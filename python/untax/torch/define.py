@@ -60,7 +60,8 @@ def define(schema: str, run: Callable[..., Any], fake: Callable[..., Any] | None
     backward pass raises, so that no gradient is lost silently; if it updates arguments, the call does."""
     name, _, inputs = schema.removesuffix(")").partition("(")
     arguments = [declaration.split("=")[0].split()[-1] for declaration in inputs.split(", ")]
-    _library.define(f"{schema} -> {'Tensor' if len(results) == 1 else '(Tensor, Tensor)'}")
+    tensors = ", ".join("Tensor" for _ in results)
+    _library.define(f"{schema} -> {tensors if len(results) == 1 else f'({tensors})'}")
     kernel = _writing(name, arguments, run, updated) if updated else run
     for device in ("CPU", "CUDA"):
         _library.impl(name, kernel, device)
@@ -136,7 +137,7 @@ def _define_out(name: str, inputs: str, arguments: list[str], run: Callable[...,
     ordered like the result is written in place; for another one the result is allocated, and copied.
 
     The overload returns nothing: torch.compile takes operators of torch alone whose result is an argument."""
-    outputs = ", ".join(f"Tensor({letter}!) {result}" for letter, result in zip("ab", results, strict=False))
+    outputs = ", ".join(f"Tensor({letter}!) {result}" for letter, result in zip("abc", results, strict=False))
     _library.define(f"{name}.out({inputs}, *, {outputs}) -> ()")
 
     write = _writing(f"{name}.out", arguments, run, (*results, *updated))
