@@ -10,7 +10,8 @@ needs_compiler = pytest.mark.skipif(not any(map(shutil.which, (os.environ.get("C
                                     reason="torch.compile needs a compiler for C++, and none is on the PATH")
 
 
-@pytest.mark.parametrize(("check", "ranks"), [("groups_of_a_mesh", 4), ("two_groups_of_the_same_ranks", 2),
+@pytest.mark.parametrize(("check", "ranks"), [("groups_of_a_mesh", 4), ("tensors_of_a_mesh", 2), ("tensors_of_a_mesh", 4),
+                                              ("two_groups_of_the_same_ranks", 2),
                                               ("two_groups_of_the_same_ranks", 3), ("a_rank_that_does_not_come", 3),
                                               pytest.param("compiled_layers", 2, marks=needs_compiler)])
 def test_groups(check, ranks):

@@ -42,6 +42,80 @@ def groups_of_a_mesh():
         assert "group is a mesh of 2 dimensions, ('data', 'tensor'); it has to be of one" in str(error), error
 
 
+def tensors_of_a_mesh():
+    """Operators of one rank on DTensors: results, gradients and placements; those that send refuse them."""
+    from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
+
+    ranks = dist.get_world_size()
+    meshes = [dist.init_device_mesh("cpu", (ranks,))]
+    if ranks == 4:
+        meshes.append(dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor")))
+    torch.manual_seed(3)
+    n, k = 32 * ranks, 8 * ranks
+    x, weight, bias = torch.randn(4, ranks, k), torch.randn(n, k), torch.randn(n)
+    for mesh in meshes:
+        def sharded(tensor, *placements, mesh=mesh):
+            return distribute_tensor(tensor, mesh, (*[Replicate()] * (mesh.ndim - len(placements)), *placements))
+
+        def check(got, right, placement, case, mesh=mesh):
+            assert got.placements[-1] == placement, f"{case}, {mesh}: placements are {got.placements}"
+            assert got.shape == right.shape, f"{case}: {got.shape}"
+            torch.testing.assert_close(got.full_tensor(), right, rtol=1e-4, atol=1e-4, msg=lambda text, case=case: f"{case}: {text}")
+
+        for of_x, of_weight, of_result in ((Replicate(), Replicate(), Replicate()), (Shard(0), Replicate(), Shard(0)),
+                                           (Shard(1), Replicate(), Shard(1)), (Replicate(), Shard(0), Shard(2)),
+                                           (Shard(2), Shard(1), Partial())):
+            # The same placements with one activation after another: torch keeps its choice for one.
+            for activation in ("none", "silu", "swiglu", "none"):
+                for own_bias in (None, bias):
+                    right = untax_torch.linear(x, weight, own_bias, activation=activation)
+                    placement = of_result
+                    if of_result == Partial() and not (activation == "none" and own_bias is None):
+                        placement = Replicate()
+                    got = untax_torch.linear(sharded(x, of_x), sharded(weight, of_weight),
+                                             None if own_bias is None else sharded(own_bias, Shard(0) if of_weight == Shard(0)
+                                                                                   else Replicate()), activation=activation)
+                    case = f"x by {of_x}, weight by {of_weight}, {activation}, bias {own_bias is not None}"
+                    if placement == Replicate() != of_result:  # torch chooses how it moves them
+                        placement = got.placements[-1]
+                        assert placement != Partial(), case
+                    check(got, right, placement, case)
+            odd = weight[:24 * ranks]  # of which a rank's rows are no pairs of gate and up
+            got = untax_torch.linear(sharded(x, of_x), sharded(odd, of_weight), activation="swiglu")
+            check(got, untax_torch.linear(x, odd, activation="swiglu"), got.placements[-1], f"weight by {of_weight}, of odd parts")
+            leaves = [t.clone().requires_grad_() for t in (x, weight)]
+            untax_torch.linear(*leaves).square().sum().backward()
+            parts = [sharded(x, of_x).requires_grad_(), sharded(weight, of_weight).requires_grad_()]
+            untax_torch.linear(*parts).redistribute(placements=[Replicate()] * mesh.ndim).square().sum().backward()
+            for part, leaf in zip(parts, leaves, strict=True):
+                torch.testing.assert_close(part.grad.full_tensor(), leaf.grad, rtol=1e-4, atol=1e-3)
+        q, keys, values = torch.randn(ranks, 3, 2 * ranks, 16), *torch.randn(2, ranks, 5, ranks, 16)
+        lengths = torch.arange(ranks, dtype=torch.int32) + 1
+        pages = torch.arange(ranks, dtype=torch.int32).flip(0).view(-1, 1)
+        decoded = untax_torch.decode_attention(q[:, 0], keys, values, lengths)
+        paged = untax_torch.decode_attention(q[:, 0], keys, values, lengths, pages)
+        for placement in (Replicate(), Shard(0), Shard(2)):
+            for causal in (False, True):
+                right = untax_torch.flash_attention(q, keys, values, causal=causal)
+                got = untax_torch.flash_attention(*(sharded(t, placement) for t in (q, keys, values)), causal=causal)
+                for index in range(2):
+                    check(got[index], right[index], placement, f"attention by {placement}, causal {causal}, result {index}")
+            of_q, of_lengths = (Shard(1), Replicate()) if placement == Shard(2) else (placement, placement)
+            operands = sharded(q[:, 0], of_q), sharded(keys, placement), sharded(values, placement), sharded(lengths, of_lengths)
+            check(untax_torch.decode_attention(*operands), decoded, of_q, f"decoding by {placement}")
+            if placement != Shard(0):
+                check(untax_torch.decode_attention(*operands, sharded(pages, Replicate())), paged, of_q, f"decoding of pages by {placement}")
+        name = untax_torch.name_of(dist.group.WORLD)
+        whole = sharded(x, Replicate())
+        for operator, arguments in ((ops.all_reduce, (whole, "sum", name)), (ops.matmul_all_reduce, (whole, sharded(weight.t(), Replicate()),
+                                                                                                  "sum", name))):
+            try:
+                operator(*arguments)
+                raise AssertionError(f"{operator} took a DTensor")
+            except Exception as error:
+                assert f"{operator} takes what each rank has".replace("untax.", "torch.ops.untax.") in str(error), error
+
+
 def two_groups_of_the_same_ranks():
     """Each has a world of its own, with its own plans and its own count of runs; both are used from two threads, whose order
     differs from rank to rank."""

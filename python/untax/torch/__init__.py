@@ -7,7 +7,7 @@ the order in which they are made, the same at all ranks, also on several streams
 runs").
 """
 
-from . import attention, collectives, layers, named, norm, products, rope
+from . import attention, collectives, layers, named, norm, placements, products, rope
 from .attention import *
 from .collectives import *
 from .counts import Report, forget, report
@@ -31,3 +31,5 @@ __all__ += layers.__all__
 __all__ += norm.__all__
 __all__ += products.__all__
 __all__ += rope.__all__
+
+placements.register()

@@ -15,7 +15,7 @@ from .shapes import allocate_result, as_matrix, deliver, kernels_lack, last_exte
 
 __all__ = ["interleave_gate_up", "linear"]
 _ops = torch.ops.untax
-_gated = ("swiglu", "geglu")
+gated_activations = ("swiglu", "geglu")
 interleaved_rows = 8  #: rows of gate and of up that lie together
 
 
@@ -32,7 +32,7 @@ def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation
         raise InvalidArgument(f"weight is {tuple(weight.shape)}; it has to have {last_extent('x', x)} columns, like x")
     if bias is not None:
         require_shape("bias", bias, columns)
-    n = columns // 2 if activation in _gated else columns
+    n = columns // 2 if activation in gated_activations else columns
     result = allocate_result(x, (*x.shape[:-1], n), 0, out)
     if result.numel() > 0 and (k == 0 or kernels_lack(x, n, k)):  # for which untax's kernels are not there
         result.copy_(_by_torch(x, weight, bias, activation))
@@ -52,7 +52,7 @@ def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation
 def _by_torch(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
     functional = torch.nn.functional
     y = functional.linear(x, weight, bias)
-    if activation in _gated:
+    if activation in gated_activations:
         gate, up = y.unflatten(-1, (-1, 2, interleaved_rows)).unbind(-2)
         gate = functional.silu(gate) if activation == "swiglu" else functional.gelu(gate, approximate="tanh")
         return (gate * up).flatten(-2)
@@ -65,7 +65,7 @@ def _by_torch(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -
 
 def _fake_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none",
                  constant_weights: bool = False) -> Tensor:
-    return x.new_empty(*x.shape[:-1], weight.shape[0] // 2 if activation in _gated else weight.shape[0])
+    return x.new_empty(*x.shape[:-1], weight.shape[0] // 2 if activation in gated_activations else weight.shape[0])
 
 
 def _linear_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
