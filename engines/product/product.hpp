@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <untax/core/activation.hpp>
 #include <untax/core/stream_ref.hpp>
 #include <untax/core/types.hpp>
 
@@ -23,6 +24,9 @@ struct product_shape {
   /// ended.
   bool constant_weights = false;
   bool library = false;  ///< cuBLASLt multiplies, as `library_gemm` chooses, and no other kernel
+  /// untax's kernels are launched before the kernels ahead have ended. Where ranks share a GPU they
+  /// may not be: they would take the place of kernels that these wait for.
+  bool starts_early = true;
 };
 
 /// A product on the current GPU by untax's kernel or by cuBLASLt, whichever was quicker when the
@@ -47,6 +51,11 @@ class product {
   void set_rows(std::int64_t rows);
   /// Asynchronous; can be captured. Everything begins at multiples of 16 bytes.
   void run(const void* a, const void* b, void* c, stream_ref stream) const;
+  /// The same for a B whose rows are those of gate and up, in groups of `gate_group` in turn:
+  /// out = function(gate + bias) * (up + bias), [m, n / 2], in one kernel. `bias` [n] may be null.
+  /// False, and nothing is launched, where the kernel for these rows cannot do that.
+  [[nodiscard]] bool run_gated(const void* a, const void* b, activation_function function,
+                               const void* bias, void* out, stream_ref stream) const;
 
   /// "a GEMM of untax, or of cuBLASLt 12.8 above 96 rows": for `explain()`.
   [[nodiscard]] std::string text() const;

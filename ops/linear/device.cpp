@@ -16,7 +16,7 @@
 namespace untax {
 namespace {
 
-product product_for(const linear_problem& p, const linear_options& options) {
+product product_for(const world& w, const linear_problem& p, const linear_options& options) {
   const product_shape shape{.m = p.rows,
                             .n = product_columns(p),
                             .k = p.k,
@@ -24,7 +24,8 @@ product product_for(const linear_problem& p, const linear_options& options) {
                             .result = p.type,
                             .invariant = options.invariant,
                             .constant_weights = options.constant_weights,
-                            .library = options.library};
+                            .library = options.library,
+                            .starts_early = w.ranks_per_gpu() == 1};
   return options.varying_rows ? product(shape, row_ends(p.rows)) : product(shape);
 }
 
@@ -36,8 +37,10 @@ class device_backend final : public linear_backend {
       : rank_(w.rank()),
         problem_(problem),
         varies_(options.varying_rows),
+        invariant_(options.invariant),
+        starts_early_(w.ranks_per_gpu() == 1),
         arguments_(linear_name, w),
-        product_(product_for(problem, options)) {
+        product_(product_for(w, problem, options)) {
     gpu::load_activation_kernels();
     if (is_gated(problem.activation))
       gate_and_up_ =
@@ -52,12 +55,7 @@ class device_backend final : public linear_backend {
     arguments_.require("bias", o.bias, alignment);
     const stream_ref stream = own_.unless(given);
     if (varies_ && rows_ != o.x.rows) product_.set_rows(rows_ = o.x.rows);
-    void* const to = is_gated(problem_.activation) ? gate_and_up_.data() : o.out.data;
-    product_.run(o.x.data, o.weights.data, to, stream);
-    if (problem_.activation != activation_function::none || o.bias != nullptr) {
-      gpu::activate({o.x.rows, problem_.n, problem_.activation, problem_.type}, to, o.bias,
-                    o.out.data, stream);
-    }
+    if (!ran_gated(o, stream)) run_in_turn(o, stream);
     if (given.handle == nullptr)
       own_.wait(fmt::format("rank {}: {}: a kernel failed", rank_, linear_name));
   }
@@ -67,6 +65,21 @@ class device_backend final : public linear_backend {
  private:
   static constexpr std::size_t alignment = 16;
 
+  /// With few rows the product multiplies the gates itself. Bits would then depend on their number.
+  [[nodiscard]] bool ran_gated(const linear_operands& o, stream_ref stream) {
+    return is_gated(problem_.activation) && !invariant_ &&
+           product_.run_gated(o.x.data, o.weights.data, problem_.activation, o.bias, o.out.data,
+                              stream);
+  }
+  void run_in_turn(const linear_operands& o, stream_ref stream) {
+    void* const to = is_gated(problem_.activation) ? gate_and_up_.data() : o.out.data;
+    product_.run(o.x.data, o.weights.data, to, stream);
+    if (problem_.activation != activation_function::none || o.bias != nullptr) {
+      gpu::activate({o.x.rows, problem_.n, problem_.activation, problem_.type, starts_early_}, to,
+                    o.bias, o.out.data, stream);
+    }
+  }
+
   void require(std::string_view name, const const_matrix& m) {
     arguments_.require_dense(name, m);
     arguments_.require(name, m.data, alignment);
@@ -75,6 +88,8 @@ class device_backend final : public linear_backend {
   int rank_;
   linear_problem problem_;
   bool varies_;
+  bool invariant_;
+  bool starts_early_;
   std::int64_t rows_ = -1;  ///< of the last run
   device_arguments arguments_;
   own_stream own_;

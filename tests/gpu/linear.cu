@@ -74,7 +74,9 @@ TEST(gemm, any_number_of_rows_up_to_a_capacity) {
       gemm_data data(rows, most.n, most.k, most.type);
       data.fill(static_cast<std::uint32_t>(round), on.get());
       for (const gemm_plan& plan : plans) {
-        gemm op(most, plan, partials, draw.number(0, 1) == 1);
+        gemm op(most, plan, partials,
+                {.early = draw.number(0, 3) > 0,
+                 .stages = draw.number(0, 1) == 1 ? plan.config.stages : 0});
         op.set_rows(rows);
         for (int run = 0; run < 2; ++run) {
           data.poison(on.get());
@@ -144,7 +146,8 @@ double applied(activation_function function, double x) {
 }
 
 /// What follows the product, on the GPU: all functions, with and without a bias. The product alone
-/// is what it is compared with, as its own tests say that it is right.
+/// in fp32 is what it is compared with, as its own tests say that it is right. Whether the product
+/// is rounded before the function depends on the kernel.
 TEST(gpu_linear, applies_bias_and_function_to_the_product) {
   NEEDS_GPUS(1);
   untax::run_gpus(
@@ -172,17 +175,17 @@ TEST(gpu_linear, applies_bias_and_function_to_the_product) {
           const on_device<std::uint16_t> x(random(p.rows, p.k, 1), on);
           const on_device<std::uint16_t> weights(random(columns, p.k, 2), on);
           const on_device<std::uint16_t> addends(bias, on);
-          const on_device<std::uint16_t> product(static_cast<std::size_t>(p.rows * columns));
+          const on_device<float> product(static_cast<std::size_t>(p.rows * columns));
           const on_device<std::uint16_t> out(static_cast<std::size_t>(p.rows * p.n));
           const bool has_bias = draw.number(0, 1) == 1;
-          linear alone(w, {p.rows, columns, p.k, type}, {.varying_rows = true});
+          const untax::product alone(
+              {.m = p.rows, .n = columns, .k = p.k, .type = type, .result = dtype::f32});
           linear op(w, p, {.varying_rows = draw.number(0, 1) == 1});
           const std::int64_t rows = p.rows;
           const untax::const_matrix in(x.data(), type, rows, p.k);
           const untax::const_matrix w_of(weights.data(), type, columns, p.k);
           ok(cudaMemsetAsync(out.data(), 0xff, static_cast<std::size_t>(rows * p.n) * 2, on.get()));
-          alone.run({.x = in, .weights = w_of, .out = {product.data(), type, rows, columns}},
-                    stream_ref(on.get()));
+          alone.run(x.data(), weights.data(), product.data(), stream_ref(on.get()));
           op.run({.x = in,
                   .weights = w_of,
                   .bias = has_bias ? addends.data() : nullptr,
@@ -192,16 +195,22 @@ TEST(gpu_linear, applies_bias_and_function_to_the_product) {
           const auto results = values(out.data(), static_cast<std::size_t>(rows * p.n), on);
           const double step = type == dtype::bf16 ? 0x1p-7 : 0x1p-9;
           for (std::int64_t row = 0; row < rows; ++row) {
+            const auto sum = [&](std::int64_t column) {
+              return static_cast<double>(sums[static_cast<std::size_t>(row * columns + column)]);
+            };
             const auto term = [&](std::int64_t column) {
-              const double sum =
-                  widened(sums[static_cast<std::size_t>(row * columns + column)], type);
-              return sum + (has_bias ? widened(bias[static_cast<std::size_t>(column)], type) : 0);
+              return sum(column) +
+                     (has_bias ? widened(bias[static_cast<std::size_t>(column)], type) : 0);
+            };
+            const auto largest = [&](std::int64_t column) {
+              return std::max(std::abs(sum(column)), std::abs(term(column)));
             };
             for (std::int64_t column = 0; column < p.n; ++column) {
               const std::int64_t gate = gated ? column / 8 * 16 + column % 8 : column;
               const double up = gated ? term(gate + 8) : 1;
               const double right = applied(function, term(gate)) * up;
-              const double size = (std::abs(term(gate)) + 1) * std::max(1.0, std::abs(up));
+              const double size =
+                  (largest(gate) + 1) * std::max(1.0, gated ? largest(gate + 8) : 1);
               ASSERT_NEAR(widened(results[static_cast<std::size_t>(row * p.n + column)], type),
                           right, step * size)
                   << "row " << row << ", column " << column << ": " << op.explain();

@@ -8,6 +8,7 @@
 #include <untax/core/error.hpp>
 
 #include "engines/gpu/launch/this_gpu.hpp"
+#include "engines/gpu/matrix/activation_function.cuh"
 #include "engines/gpu/norm/elements.cuh"
 #include "engines/gpu/sm90/ptx/cluster.cuh"
 #include "src/symmetric/cuda/launching.hpp"
@@ -25,26 +26,6 @@ struct activation_arguments {
   const uint4* bias;
   uint4* out;
 };
-
-__device__ float function_of(activation_function function, float x) {
-  switch (function) {
-    case activation_function::silu:
-    case activation_function::swiglu:
-      return x / (1.0F + __expf(-x));
-    case activation_function::gelu: {
-      constexpr float inverse_root_of_two = 0.70710678F;
-      return 0.5F * x * (1.0F + erff(x * inverse_root_of_two));
-    }
-    case activation_function::gelu_tanh:
-    case activation_function::geglu: {
-      constexpr float scale = 0.79788456F;  // sqrt(2 / pi)
-      return 0.5F * x * (1.0F + tanhf(scale * (x + 0.044715F * x * x * x)));
-    }
-    case activation_function::none:
-      break;
-  }
-  return x;
-}
 
 /// Each thread makes groups of eight results.
 template <class T>
@@ -93,8 +74,8 @@ void activate(const activated_rows& how, const void* product, const void* bias, 
   const std::int64_t most = blocks_of_sm * num_sms_here();
   const auto blocks =
       static_cast<int>(std::clamp<std::int64_t>((groups + threads - 1) / threads, 1, most));
-  start_pdl(true, kernel_of(how.type), blocks, threads, static_cast<cudaStream_t>(stream.handle),
-            "cannot start a kernel of activations",
+  start_pdl(how.starts_early, kernel_of(how.type), blocks, threads,
+            static_cast<cudaStream_t>(stream.handle), "cannot start a kernel of activations",
             {how, static_cast<const uint4*>(product), static_cast<const uint4*>(bias),
              static_cast<uint4*>(out)});
 }

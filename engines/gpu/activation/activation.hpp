@@ -14,6 +14,8 @@ struct activated_rows {
   std::int64_t n = 0;  ///< columns of the result, a multiple of 8
   activation_function function = activation_function::none;
   dtype type = dtype::bf16;  ///< bf16 or fp16
+  /// Programmatic dependent launch; not where ranks share a GPU.
+  bool starts_early = true;
 };
 
 /// Loads the kernels on the current device: loading one at first use could block behind a kernel
@@ -23,8 +25,8 @@ void load_activation_kernels();
 /// out [rows, n] = function(product + bias), in fp32, rounded to nearest. `product` is [rows, n],
 /// or [rows, 2 n] if the function is gated, with columns of gate and up in groups of `gate_group`;
 /// it may be `out` if the function is not gated. `bias` has an element for each column of the
-/// product, and may be null. No gaps between rows; everything begins at multiples of 16 bytes. The
-/// kernel starts early (programmatic dependent launch). Asynchronous; can be captured.
+/// product, and may be null. No gaps between rows; everything begins at multiples of 16 bytes.
+/// Asynchronous; can be captured.
 void activate(const activated_rows& how, const void* product, const void* bias, void* out,
               stream_ref stream);
 

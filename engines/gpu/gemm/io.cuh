@@ -153,6 +153,12 @@ concept summing_sink = requires(V& v, int group) {
   { v.results_of(group) } -> std::same_as<typename V::results>;
 };
 
+/// A sink for which MMA warpgroups may multiply gates with what they let through.
+template <class V>
+concept gating_sink = requires(V& v) {
+  { v.gated() } -> std::same_as<const gated_output&>;
+};
+
 /// Senders that are part of the kernel.
 template <class V>
 concept senders_view = requires(V& v, int warp, std::byte* shared, const epilogue_smem& own) {
@@ -179,6 +185,7 @@ concept tile_senders =
 struct results_to_epilogue {
   static constexpr bool takes = false;
   static constexpr bool adds = false;
+  static constexpr bool gates = false;
 };
 /// For a source all of whose A is loaded by the producer.
 struct no_rows {
@@ -206,12 +213,14 @@ class local_source::view {
 template <class Io>
 class local_sink::view {
  public:
-  __device__ view(const Io& /*io*/, const gemm_arguments& given) : c_(given.c) {}
+  __device__ view(const Io& io, const gemm_arguments& given) : c_(given.c), gated_(io.gated) {}
   __device__ void begin(std::uint64_t /*epoch*/) {}
   [[nodiscard]] __device__ destination copy_of(int row, int /*hop*/) const { return {&c_, row}; }
+  [[nodiscard]] __device__ const gated_output& gated() const { return gated_; }
 
  private:
   const CUtensorMap& c_;
+  const gated_output& gated_;
 };
 
 template <class Io>

@@ -5,6 +5,7 @@
 
 #include <cuda.h>
 
+#include <untax/core/activation.hpp>
 #include <untax/core/host_device.hpp>
 #include <untax/core/types.hpp>
 
@@ -91,6 +92,16 @@ struct gemm_io : comm_io<Senders>, Source::arguments, Sink::arguments {
   using comm = comm_io<Senders>;
 };
 
+/// The rows of a GEMM whose columns are those of gate and up, in groups of eight in turn:
+/// out = function(gate + bias) * (up + bias).
+struct gated_output {
+  void* out = nullptr;         ///< [rows, columns], without gaps
+  const void* bias = nullptr;  ///< of all columns of the GEMM, or null
+  int rows = 0;
+  int columns = 0;  ///< a multiple of 8
+  activation_function function = activation_function::swiglu;
+};
+
 /// A source: A and B in this GPU's memory, ready from the start.
 struct local_source {
   struct arguments {
@@ -99,9 +110,12 @@ struct local_source {
   template <class Io>
   class view;
 };
-/// A sink: C in this GPU's memory.
+/// A sink: C in this GPU's memory or, if `gated.out` is set, C of half as many columns: a function
+/// of gates times what they let through.
 struct local_sink {
-  struct arguments {};
+  struct arguments {
+    gated_output gated;
+  };
   template <class Io>
   class view;
 };

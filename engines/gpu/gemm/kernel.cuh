@@ -2,6 +2,7 @@
 
 #include "engines/gpu/gemm/arrivals.cuh"
 #include "engines/gpu/gemm/epilogue.cuh"
+#include "engines/gpu/gemm/gated_results.cuh"
 #include "engines/gpu/gemm/local_producer.cuh"
 #include "engines/gpu/gemm/mma_consumer.cuh"
 #include "engines/gpu/gemm/tma_producer.cuh"
@@ -61,6 +62,9 @@ __device__ __forceinline__ auto run_typed_consumer(const block_view<config>& blo
     mma_consumer<T, config, has_ranges, no_rows, typename Sink::peers_partials>(block, group, {},
                                                                                 sink.partials())
         .run();
+  } else if constexpr (gating_sink<Sink> && has_gates(config)) {
+    mma_consumer<T, config, has_ranges, no_rows, gated_results>(block, group, {}, {sink.gated()})
+        .run();
   } else {
     mma_consumer<T, config, has_ranges>(block, group).run();
   }
@@ -90,6 +94,9 @@ __device__ __forceinline__ void run_storing_warp(const block_view<config>& block
   if constexpr (summing_sink<Sink>) {
     sink.send_buffered(block, warp - 1);
   } else {
+    if constexpr (gating_sink<Sink>) {
+      if (sink.gated().out != nullptr) return;
+    }
     if (elect_one()) release_buffers(block, warp - 1);
     if constexpr (signalling_sink<Sink>) sink.before_store();
     if (elect_one()) run_epilogue(block, sink, warp - 1);
@@ -129,8 +136,7 @@ __device__ __forceinline__ void run_roles(
   };
   // The producer warp, where operands are ready. A warp begins to record as a whole.
   const auto produce = [&](auto& loads) {
-    constexpr bool reads_weights = reads_early(config);
-    loads.open_first(reads_weights ? block.arguments.early_stages : 0);
+    loads.open_first();
     if constexpr (loads_first && kernels_are_traced) begin();
     if (elect_one()) {
       if constexpr (loads_first) griddepcontrol_wait();

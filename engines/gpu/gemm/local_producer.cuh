@@ -23,18 +23,19 @@ class local_producer {
     if (work_.valid()) locate(work_);
     begin_range(work_.begin);
   }
-  /// Called by the same warp when barriers are initialised: arms those of the first stages, and
-  /// loads the M operand of `early` of them at most: weights that nobody writes. Those of further
-  /// stages go to L2.
-  __device__ void open_first(int early) {
+  /// Called by the same warp when barriers are initialised: arms those of the first stages. If the
+  /// M operand is weights that no kernel writes, loads those of the first stages, and prefetches
+  /// those of further stages into L2.
+  __device__ void open_first() {
     const int stages = (range_.end - range_.begin + per_stage - 1) / per_stage;
     open_ = stages < config.stages ? stages : config.stages;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (lane < open_) block_.shared.full[lane].arrive_and_expect(bytes_);
     __syncwarp();
-    if (early == 0) return;
+    if constexpr (!reads_early(config)) return;
     static_assert(!reads_early(config) || config.cluster == 1, "a block may lie beyond the rows");
-    early_ = early < open_ ? early : open_;
+    early_ = min(block_.arguments.early_stages, open_);
+    if (early_ == 0) return;
     if (!elect_one()) return;
     for (int stage = 0; stage < early_; ++stage) {
       for (int i = 0; i < per_stage; ++i)
@@ -43,7 +44,7 @@ class local_producer {
                        block_.shared.full[stage]);
     }
     // Until the previous kernels have ended, memory has little else to do.
-    const int more = stages < early_ + prefetched_stages ? stages : early_ + prefetched_stages;
+    const int more = min(stages, early_ + prefetched_stages(config));
     for (int stage = early_; stage < more; ++stage) {
       for (int i = 0; i < per_stage; ++i)
         tma_prefetch_once(*m_.map, {column_of(range_.begin + stage * per_stage, i), m_.row});
@@ -74,8 +75,6 @@ class local_producer {
 
  private:
   static constexpr int per_stage = k_blocks_per_stage(config);
-  /// As many as the ring has: with all multiprocessors they are a third of L2.
-  static constexpr int prefetched_stages = config.stages;
   /// A stage may have one k-block of each of two ranges.
   static constexpr bool pairs_ranges = per_stage > 1;
 

@@ -37,7 +37,7 @@ class mma_consumer {
       const tile_note noted(block_, block_.shared.full[reading_.stage], reading_.parity);
       multiply_ranges(w);
       if constexpr (config.cluster_split_k > 1) {
-        share_out();
+        share_out(w);
       } else {
         if (hands_over()) return;
         if (schedule.stores_partial(w)) {
@@ -49,7 +49,7 @@ class mma_consumer {
           results_.template take<T, config>(block_, block_.place(w), sums_);
         } else {
           if constexpr (Results::adds) results_.begin(block_, w, group_);
-          stage_results(0);
+          pass_on(w, 0);
         }
       }
     });
@@ -206,7 +206,7 @@ class mma_consumer {
 
   /// Sends the sums of each share to the block that stores it. For the share of this block, adds
   /// the sums of all warpgroups, and hands the result to the epilogue.
-  __device__ void share_out() {
+  __device__ void share_out(const work_tile& w) {
     constexpr int count = share_columns(config) / 2;
     constexpr int each = k_blocks_per_stage(config);
     const int thread = static_cast<int>(threadIdx.x) % warpgroup_threads;
@@ -226,8 +226,23 @@ class mma_consumer {
     for (int share = 0; share < shares_of(config); ++share) {
       if (each * share != part) continue;
       inbox.add(sums_ + share * count, each * share, rows, thread);
-      stage_results(share);
+      pass_on(w, share);
     }
+  }
+
+  /// Hands the sums of a share to the epilogue warp, or stores what their gates let through.
+  __device__ __forceinline__ void pass_on(const work_tile& w, int share) {
+    if constexpr (Results::gates) {
+      if (results_.multiply()) {
+        const tile_scheduler::coord at = block_.arguments.schedule.at(w.tile);
+        const int rows = config.warpgroup_split_k ? 0 : group_ * warpgroup_rows;
+        return results_.template store<T, share_columns(config)>(
+            block_.m_begin(at) + rows + warp_ * 16,
+            block_.n_begin(at) + share * share_columns(config),
+            sums_ + share * (share_columns(config) / 2));
+      }
+    }
+    stage_results(share);
   }
 
   /// Hands the sums of a share to the epilogue warp, one sub-tile at a time.

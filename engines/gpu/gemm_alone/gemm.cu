@@ -70,11 +70,10 @@ class gemm::launcher {
     if (room_.n != shape.n) c_.emplace(shape.m, shape.n, room_.n);
   }
   launcher(const gemm_shape& shape, const gemm_plan& plan,
-           std::shared_ptr<const partial_sums> partials, bool constant_b)
+           std::shared_ptr<const partial_sums> partials, const kernel_start& start)
       : shape_(shape),
         room_(shape),
-        launcher_(plan, shape.type, variant_for<gemm_kernels, local_io>(plan.config), 0,
-                  {.stages = constant_b ? plan.config.stages : 0}),
+        launcher_(plan, shape.type, variant_for<gemm_kernels, local_io>(plan.config), 0, start),
         capacity_(capacity_of(plan, !shape.invariant)) {
     if (partials) launcher_.share_partials(std::move(partials));
   }
@@ -91,20 +90,33 @@ class gemm::launcher {
       a_->read(a, stream);
       b_->read(b, stream);
     }
-    multiply(a_ ? a_->data() : a, b_ ? b_->data() : b, c_ ? c_->data() : c, stream);
+    multiply(a_ ? a_->data() : a, b_ ? b_->data() : b, c_ ? c_->data() : c, {}, stream);
     if (c_) c_->write(c, stream);
+  }
+  void run_gated(const void* a, const void* b, const gated_product& gates,
+                 cudaStream_t stream) const {
+    // The tensor map of C is not used.
+    multiply(a, b, gates.out,
+             {.out = gates.out,
+              .bias = gates.bias,
+              .rows = static_cast<int>(shape_.m),
+              .columns = static_cast<int>(shape_.n / 2),
+              .function = gates.function},
+             stream);
   }
 
   [[nodiscard]] const gemm_plan& plan() const noexcept { return launcher_.plan(); }
 
  private:
-  void multiply(const void* a, const void* b, void* c, cudaStream_t stream) const {
+  void multiply(const void* a, const void* b, void* c, const gated_output& gated,
+                cudaStream_t stream) const {
     const gemm_plan& p = plan();
     const gemm_maps map{p, room_.type};
     gemm_matrices maps;
     map.describe_operands(maps, {a, room_.m, room_.k, room_.k}, {b, shape_.n, room_.k, room_.k});
     maps.c = map.c({c, room_.m, room_.n, room_.n});
     local_io io;
+    io.gated = gated;
     static_cast<launch_trace&>(io) = trace_.begin_run(stream);
     launcher_.launch(maps, &io, stream);
   }
@@ -124,8 +136,8 @@ gemm::gemm(const gemm_shape& shape)
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan)
     : launcher_(std::make_shared<launcher>(shape, plan)) {}
 gemm::gemm(const gemm_shape& shape, const gemm_plan& plan,
-           std::shared_ptr<const partial_sums> partials, bool constant_b)
-    : launcher_(std::make_shared<launcher>(shape, plan, std::move(partials), constant_b)) {}
+           std::shared_ptr<const partial_sums> partials, const kernel_start& start)
+    : launcher_(std::make_shared<launcher>(shape, plan, std::move(partials), start)) {}
 
 std::size_t gemm::partials_of_rows(const gemm_shape& shape, const gemm_plan& plan) {
   return partials_bytes(plan.config, capacity_of(plan, !shape.invariant));
@@ -135,6 +147,12 @@ void gemm::set_rows(std::int64_t rows) { launcher_->set_rows(rows); }
 
 void gemm::run(const void* a, const void* b, void* c, stream_ref stream) const {
   launcher_->run(a, b, c, static_cast<cudaStream_t>(stream.handle));
+}
+
+bool gemm::has_gates() const noexcept { return gpu::has_gates(plan().config); }
+void gemm::run_gated(const void* a, const void* b, const gated_product& gates,
+                     stream_ref stream) const {
+  launcher_->run_gated(a, b, gates, static_cast<cudaStream_t>(stream.handle));
 }
 
 const gemm_plan& gemm::plan() const noexcept { return launcher_->plan(); }

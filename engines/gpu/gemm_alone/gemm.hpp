@@ -4,12 +4,22 @@
 #include <cstdint>
 #include <memory>
 
+#include <untax/core/activation.hpp>
 #include <untax/core/stream_ref.hpp>
 
 #include "engines/gpu/gemm/plan.hpp"
 #include "engines/gpu/rooms/partial_sums.hpp"
 
 namespace untax::gpu {
+
+struct kernel_start;
+
+/// Where a product of gates goes.
+struct gated_product {
+  activation_function function = activation_function::swiglu;
+  const void* bias = nullptr;
+  void* out = nullptr;
+};
 
 /// C = A * B^T on one Hopper GPU: bf16 or fp16 elements, fp32 sums, the same bits every time.
 ///
@@ -28,11 +38,9 @@ class gemm {
   gemm(const gemm_shape& shape, const gemm_plan& plan);
   /// The same for any number of rows up to the shape's, `set_rows`; at first it is that. Blocks
   /// leave partial sums in `partials`, of `partials_of_rows(plan)` bytes or more, null for none,
-  /// which others may use in turn. n and k have to be multiples of 8.
-  /// `constant_b`: no kernel ahead writes B, so blocks load it before these have ended, where that
-  /// pays.
+  /// which others may use in turn. n and k have to be multiples of 8. `start`: see launcher.hpp.
   gemm(const gemm_shape& shape, const gemm_plan& plan, std::shared_ptr<const partial_sums> partials,
-       bool constant_b);
+       const kernel_start& start);
 
   /// Bytes of partial sums of runs with any number of rows.
   [[nodiscard]] static std::size_t partials_of_rows(const gemm_shape& shape, const gemm_plan& plan);
@@ -42,6 +50,11 @@ class gemm {
   /// Starts the kernel. The matrices lie in memory of this device, at multiples of 16 bytes. The
   /// run may be captured into a graph.
   void run(const void* a, const void* b, void* c, stream_ref stream) const;
+  /// Whether the kernel multiplies gates: with few rows.
+  [[nodiscard]] bool has_gates() const noexcept;
+  /// Starts it for a B whose rows are those of gate and up, in groups of `gate_group` in turn:
+  /// out = function(gate + bias) * (up + bias), [m, n / 2]. `bias` [n] may be null.
+  void run_gated(const void* a, const void* b, const gated_product& gates, stream_ref stream) const;
 
   [[nodiscard]] const gemm_plan& plan() const noexcept;
 

@@ -138,6 +138,14 @@ class product::state {
     library_->run(a, b, c, stream);
   }
 
+  [[nodiscard]] bool run_gated(const void* a, const void* b, const gpu::gated_product& gates,
+                               stream_ref stream) const {
+    const auto& kernel = ends_[now_].kernel;
+    if (!kernel || !kernel->has_gates()) return false;
+    kernel->run_gated(a, b, gates, stream);
+    return true;
+  }
+
   [[nodiscard]] std::string text() const {
     const auto own = std::ranges::count_if(ends_, [](const row_end& e) { return !!e.kernel; });
     if (own == 0) return "one GEMM by " + bulk::blas().text;
@@ -177,7 +185,10 @@ class product::state {
     const auto partials = bytes == 0 ? nullptr : std::make_shared<const gpu::partial_sums>(bytes);
     std::vector<gpu::gemm> kernels;
     for (const planned& p : plans)
-      kernels.emplace_back(p.shape, p.plan, partials, shape_.constant_weights);
+      kernels.emplace_back(
+          p.shape, p.plan, partials,
+          gpu::kernel_start{.early = shape_.starts_early,
+                            .stages = shape_.constant_weights ? p.plan.config.stages : 0});
     return kernels;
   }
 
@@ -256,6 +267,10 @@ product::~product() = default;
 void product::set_rows(std::int64_t rows) { state_->set_rows(rows); }
 void product::run(const void* a, const void* b, void* c, stream_ref stream) const {
   state_->run(a, b, c, stream);
+}
+bool product::run_gated(const void* a, const void* b, activation_function function,
+                        const void* bias, void* out, stream_ref stream) const {
+  return state_->run_gated(a, b, {.function = function, .bias = bias, .out = out}, stream);
 }
 std::string product::text() const { return state_->text(); }
 

@@ -19,6 +19,10 @@ product::~product() = default;
 
 void product::set_rows(std::int64_t /*rows*/) {}
 void product::run(const void* /*a*/, const void* /*b*/, void* /*c*/, stream_ref /*stream*/) const {}
+bool product::run_gated(const void* /*a*/, const void* /*b*/, activation_function /*function*/,
+                        const void* /*bias*/, void* /*out*/, stream_ref /*stream*/) const {
+  return false;
+}
 std::string product::text() const { return {}; }
 
 }  // namespace untax

@@ -25,6 +25,7 @@ class landed_partials {
  public:
   static constexpr bool takes = false;
   static constexpr bool adds = true;
+  static constexpr bool gates = false;
 
   explicit __device__ landed_partials(const Io& io) : io_(io) {}
 

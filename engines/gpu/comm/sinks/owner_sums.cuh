@@ -43,6 +43,7 @@ class sums_sender {
  public:
   static constexpr bool takes = true;
   static constexpr bool adds = false;
+  static constexpr bool gates = false;
 
   __device__ sums_sender(const sums_run& io, std::uint64_t epoch, int group)
       : io_(io), epoch_(epoch), group_(group) {}
