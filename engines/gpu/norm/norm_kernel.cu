@@ -271,8 +271,8 @@ __global__ void __launch_bounds__(norm_threads)
   __shared__ row_number_memory shared;
   if (given.run.launch < 0) return;
   norm_block<T, chunks> block(given, shared);
-  griddepcontrol_wait();
   griddepcontrol_launch_dependents();
+  griddepcontrol_wait();
   block.begin();
   const block_run run(given.run, given.run.epochs[blockIdx.x], warp_role::worker);
   block.run(run.epoch());
