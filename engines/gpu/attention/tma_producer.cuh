@@ -23,7 +23,7 @@ class tile_producer {
 
  public:
   __device__ tile_producer(const attention_arguments& a, const segment_walk<config::keys>& walk,
-                           int warp)
+                           int warp, bool evicts_first)
       : keys_(a.memory.keys, a.memory.keys_stride),
         values_(a.memory.values, a.memory.values_stride),
         table_(a.memory.page_table),
@@ -31,7 +31,7 @@ class tile_producer {
         pages_(a.shape.pages),
         page_size_(static_cast<unsigned>(a.shape.page_size)),
         by_page_(a.shape.by_page),
-        policy_(read_once()),
+        policy_(evicts_first ? read_once() : read_as_usual()),
         walk_(walk),
         warp_(warp) {
     const int lane = static_cast<int>(threadIdx.x) % 32;

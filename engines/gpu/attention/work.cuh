@@ -85,6 +85,8 @@ class attention_work {
     return __all_sync(everybody, same);
   }
 
+  /// The tiles of all items, with the empty places behind each.
+  [[nodiscard]] __device__ int tiles() const noexcept { return of_head_ * shape_.kv_heads; }
   /// The number of blocks that get tiles.
   [[nodiscard]] __device__ int blocks() const noexcept { return blocks_; }
   /// The first tile of a block. The first `more_` blocks have one tile more.
@@ -143,7 +145,7 @@ class attention_work {
 
   /// Decides how many blocks get tiles, and how many tiles each gets.
   __device__ void cut(const attention_split& split, bool equal) {
-    const int total = of_head_ * shape_.kv_heads;
+    const int total = tiles();
     const auto worth =
         static_cast<int>((static_cast<unsigned>(total) + least_tiles - 1) / least_tiles);
     if (worth < split.blocks) {

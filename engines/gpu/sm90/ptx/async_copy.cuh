@@ -11,6 +11,13 @@ namespace untax::gpu {
   return policy;
 }
 
+/// The L2 policy of ordinary loads.
+[[nodiscard]] __device__ inline std::uint64_t read_as_usual() {
+  std::uint64_t policy = 0;
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
 /// Copies 16 bytes to shared memory, bypassing L1. If `there` is false, writes zeros and does not
 /// read `from`. The copy is complete, for the thread that issued it, after `wait_for_copies`.
 /// Compilers keep it in order with the instructions of this file and with load_matrices only.
