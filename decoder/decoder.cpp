@@ -59,6 +59,9 @@ struct decoder::state {
     };
     embedded = memory(d->rows);
     last = memory(d->options.sequences);
+    // The first run of a rank may not wait for another's, which still allocates: where ranks share
+    // a GPU, freeing memory waits for all kernels.
+    w.barrier();
   }
 
   state(world& w, const decoder_config& config, weight_source& source,
@@ -181,6 +184,8 @@ void decoder::prefill(std::span<const prompt> prompts, stream_ref given) {
   s.rows = static_cast<std::int64_t>(prompts.size());
   if (prompts.empty()) return;
   const layer_tokens staged = s.arrays.stage_prompts(s.pages, prompts, stream);
+  // Planning allocates, which may wait for a kernel that waits for another rank's planning.
+  if (s.d->config.attention_cap == 0 && s.d->plans_prompt_attention(staged)) s.d->job->barrier();
   const matrix normed = s.through_layers(staged, s.arrays.prompt_tokens(), stream);
   const matrix last = s.d->view(s.last, s.rows, s.d->config.hidden);
   s.d->backend->gather_rows(as_const(normed), s.arrays.last_rows(), last, stream);

@@ -64,7 +64,9 @@ class continuation {
 
   void step(stream_ref stream) {
     const auto start = clock::now();
-    model_.decode(sequences_, next_, stream);
+    // The tokens of a step are where the next one reads them; prompts may have come in parts.
+    const bool are_there = !steps_.empty();
+    model_.decode(sequences_, are_there ? std::span<const std::int32_t>() : next_, stream);
     next_ = model_.read_tokens(stream);
     steps_.push_back(seconds_since(start));
     note_tokens();

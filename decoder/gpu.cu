@@ -1,3 +1,4 @@
+#include <cooperative_groups.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
@@ -12,6 +13,7 @@
 
 #include "decoder/backend.hpp"
 #include "engines/gpu/launch/this_gpu.hpp"
+#include "engines/gpu/norm/elements.cuh"
 #include "ops/common/own_stream.hpp"
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/launching.hpp"
@@ -34,29 +36,21 @@ __device__ float loaded(const void* elements, dtype type, std::int64_t i) {
   }
 }
 
-__device__ void store(void* elements, dtype type, std::int64_t i, float value) {
-  switch (type) {
-    case dtype::f32:
-      static_cast<float*>(elements)[i] = value;
-      return;
-    case dtype::f16:
-      static_cast<__half*>(elements)[i] = __float2half_rn(value);
-      return;
-    default:
-      static_cast<__nv_bfloat16*>(elements)[i] = __float2bfloat16_rn(value);
-  }
-}
-
-/// A block has a row.
+/// A block has a row, whose elements are a multiple of eight.
+template <class T>
 __global__ void embed_rows(const_matrix embedding, index_range share, const std::int32_t* tokens,
                            float scale, matrix to) {
   const std::int64_t row = blockIdx.x;
   const std::int64_t token = tokens[row];
   const bool is_here = token >= share.begin && token < share.end;
-  const std::int64_t from = is_here ? (token - share.begin) * embedding.stride : 0;
-  for (std::int64_t i = threadIdx.x; i < to.cols; i += threads) {
-    store(to.data, to.type, row * to.stride + i,
-          is_here ? scale * loaded(embedding.data, embedding.type, from + i) : 0);
+  const auto* const from =
+      reinterpret_cast<const uint4*>(static_cast<const T*>(embedding.data) +
+                                     (is_here ? (token - share.begin) * embedding.stride : 0));
+  auto* const target = reinterpret_cast<uint4*>(static_cast<T*>(to.data) + row * to.stride);
+  for (std::int64_t i = threadIdx.x; i < to.cols / 8; i += threads) {
+    gpu::eight<T> x = gpu::eight<T>::of(from[i]);
+    for (float& value : x.v) value = is_here ? scale * value : 0;
+    target[i] = x.pairs();
   }
 }
 
@@ -103,26 +97,41 @@ __device__ token_score best_of_warp(token_score mine) {
   return mine;
 }
 
-/// A block has a row of at least one logit.
-__global__ void find_best_of_rows(const_matrix logits, std::int64_t first, token_score* best) {
-  __shared__ token_score of_warps[threads / warp];
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * logits.stride;
+/// Blocks of a cluster that share a row of logits, and their threads: a row has up to 512 KB, which
+/// a single block reads in a tenth of a millisecond.
+constexpr int row_blocks = 8;
+constexpr int row_threads = 1024;
+
+/// A cluster has a row of at least one logit.
+__global__ void __cluster_dims__(row_blocks, 1, 1) __launch_bounds__(row_threads)
+    find_best_of_rows(const_matrix logits, std::int64_t first, token_score* best) {
+  __shared__ token_score of_warps[row_threads / warp];
+  __shared__ token_score of_blocks[row_blocks];
+  const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
+  const std::int64_t number = blockIdx.x / row_blocks;
+  const std::int64_t row = number * logits.stride;
   const auto score_of = [&](std::int64_t c) {
     return token_score{.score = loaded(logits.data, logits.type, row + c),
                        .token = static_cast<std::int32_t>(first + c)};
   };
-  const auto thread = static_cast<std::int64_t>(threadIdx.x);
-  token_score mine = score_of(thread < logits.cols ? thread : 0);
-  for (std::int64_t c = thread + threads; c < logits.cols; c += threads) {
-    mine = better(mine, score_of(c));
-  }
+  constexpr std::int64_t step = row_blocks * row_threads;
+  const std::int64_t own = std::int64_t{cluster.block_rank()} * row_threads + threadIdx.x;
+  token_score mine = score_of(own < logits.cols ? own : 0);
+#pragma unroll 4
+  for (std::int64_t c = own + step; c < logits.cols; c += step) mine = better(mine, score_of(c));
   mine = best_of_warp(mine);
   if (threadIdx.x % warp == 0) of_warps[threadIdx.x / warp] = mine;
   __syncthreads();
-  if (threadIdx.x >= warp) return;
-  mine = best_of_warp(of_warps[threadIdx.x % (threads / warp)]);
-  if (threadIdx.x == 0) best[blockIdx.x] = mine;
+  if (threadIdx.x < warp) {
+    mine = best_of_warp(of_warps[threadIdx.x]);
+    if (threadIdx.x == 0) cluster.map_shared_rank(of_blocks, 0)[cluster.block_rank()] = mine;
+  }
+  cluster.sync();
+  if (cluster.block_rank() != 0 || threadIdx.x >= warp) return;
+  mine = best_of_warp(of_blocks[threadIdx.x % row_blocks]);
+  if (threadIdx.x == 0) best[number] = mine;
 }
+static_assert(row_threads / warp == warp);
 
 __global__ void find_best_of_ranks(const token_score* best, int ranks, std::int64_t stride,
                                    std::int32_t* tokens, std::int64_t count) {
@@ -240,7 +249,8 @@ class device_backend final : public decoder_backend {
 
   void embed(const const_matrix& embedding, const index_range& share, const std::int32_t* tokens,
              float scale, const matrix& to, stream_ref stream) override {
-    launch(embed_rows, to.rows, 1, stream, embedding, share, tokens, scale, to);
+    launch(to.type == dtype::f16 ? embed_rows<__half> : embed_rows<__nv_bfloat16>, to.rows, 1,
+           stream, embedding, share, tokens, scale, to);
   }
   void gather_rows(const const_matrix& from, const std::int32_t* rows, const matrix& to,
                    stream_ref stream) override {
@@ -254,7 +264,8 @@ class device_backend final : public decoder_backend {
   }
   void best_of_rows(const const_matrix& logits, std::int64_t first, token_score* best,
                     stream_ref stream) override {
-    launch(find_best_of_rows, logits.rows, 1, stream, logits, first, best);
+    launch_by(row_threads, find_best_of_rows, row_blocks * logits.rows, 1, stream, logits, first,
+              best);
   }
   void best_of_ranks(const token_score* best, int ranks, std::int64_t stride, std::int32_t* tokens,
                      std::int64_t count, stream_ref stream) override {
@@ -270,8 +281,9 @@ class device_backend final : public decoder_backend {
   /// No first launch may load a kernel while another rank's spins.
   static void load() {
     for (const void* kernel :
-         {reinterpret_cast<const void*>(embed_rows), reinterpret_cast<const void*>(copy_rows),
-          reinterpret_cast<const void*>(find_windows),
+         {reinterpret_cast<const void*>(embed_rows<__half>),
+          reinterpret_cast<const void*>(embed_rows<__nv_bfloat16>),
+          reinterpret_cast<const void*>(copy_rows), reinterpret_cast<const void*>(find_windows),
           reinterpret_cast<const void*>(find_best_of_rows),
           reinterpret_cast<const void*>(find_best_of_ranks),
           reinterpret_cast<const void*>(join_rows)}) {
@@ -290,8 +302,14 @@ class device_backend final : public decoder_backend {
   template <class... Parameters>
   static void launch(void (*kernel)(Parameters...), std::int64_t blocks, int parts,
                      stream_ref stream, const std::type_identity_t<Parameters>&... parameters) {
+    launch_by(threads, kernel, blocks, parts, stream, parameters...);
+  }
+  template <class... Parameters>
+  static void launch_by(int block_threads, void (*kernel)(Parameters...), std::int64_t blocks,
+                        int parts, stream_ref stream,
+                        const std::type_identity_t<Parameters>&... parameters) {
     if (blocks == 0) return;
-    cudaLaunchConfig_t how = gpu::launch_of(static_cast<int>(blocks), threads, 0,
+    cudaLaunchConfig_t how = gpu::launch_of(static_cast<int>(blocks), block_threads, 0,
                                             static_cast<cudaStream_t>(stream.handle));
     how.gridDim.y = static_cast<unsigned>(parts);
     void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};

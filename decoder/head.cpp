@@ -64,11 +64,12 @@ void decoder_head::run(const const_matrix& normed, const const_matrix& weights, 
   const matrix own(own_.get(), d.config.type, normed.rows, share.size());
   head_.run({.x = normed, .weights = weights, .bias = nullptr, .out = own}, stream);
   auto* best = static_cast<token_score*>(best_.get());
-  auto* of_ranks = static_cast<token_score*>(gathered_best_.get());
+  const int ranks = d.job->size();
+  auto* of_ranks = ranks == 1 ? best : static_cast<token_score*>(gathered_best_.get());
   const std::int64_t capacity = d.options.sequences;
   d.backend->best_of_rows(as_const(own), share.begin, best, stream);
-  scores_.run(best, of_ranks, capacity * 2, stream);
-  d.backend->best_of_ranks(of_ranks, d.job->size(), capacity, next_tokens(), normed.rows, stream);
+  if (ranks > 1) scores_.run(best, of_ranks, capacity * 2, stream);
+  d.backend->best_of_ranks(of_ranks, ranks, capacity, next_tokens(), normed.rows, stream);
   if (logits_) join(own, stream);
 }
 

@@ -138,6 +138,7 @@ world alone_beside(const world& w) {
   world_options options;
   options.memory = memory_kind::cuda;
   options.device = w.device();
+  options.ranks_per_gpu = w.ranks_per_gpu();
   options.heap_bytes = std::size_t{16} << 20;  // it grows
   return world::from_exchange(0, 1, {}, options);
 }
@@ -251,6 +252,12 @@ decoder_operators::planned_attention decoder_operators::step_attention(std::int6
   auto attention = attentions.lower_bound(batch);
   if (attention == attentions.end()) --attention;
   return {.batch = attention->first, .attention = &attention->second};
+}
+
+bool decoder_operators::plans_prompt_attention(const layer_tokens& tokens) {
+  const std::size_t before = prompt_attentions_.size();
+  (void)prompt_attention(tokens);
+  return prompt_attentions_.size() > before;
 }
 
 flash_attention& decoder_operators::prompt_attention(const layer_tokens& tokens) {

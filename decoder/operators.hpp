@@ -79,6 +79,8 @@ struct decoder_operators {
   }
   /// Attention of a prefill.
   flash_attention& prompt_attention(const layer_tokens& tokens);
+  /// Plans it, if no prompts before had as many tokens. Returns whether it did.
+  bool plans_prompt_attention(const layer_tokens& tokens);
   /// The first `count` rows of memory, of `cols` elements each.
   [[nodiscard]] matrix view(const std::shared_ptr<void>& memory, std::int64_t count,
                             std::int64_t cols) const {

@@ -23,9 +23,9 @@ staged_arrays::staged_arrays(decoder_operators& d)
   const std::int64_t each = padding_ > 0 ? tokens + padding_ : 0;
   token_lengths_ = array(each);
   token_table_ = array(each * pages_per_sequence_);
-  step_positions_ = array(sequences);
-  step_lengths_ = array(padded);
-  step_table_ = array(padded * pages_per_sequence_);
+  step_lengths_ = sequences;
+  step_table_ = step_lengths_ + padded;
+  step_ = array(step_table_ + padded * pages_per_sequence_);
 }
 
 staged_arrays::mirrored staged_arrays::array(std::int64_t count) {
@@ -112,27 +112,25 @@ layer_tokens staged_arrays::stage_prompts(const page_allocator& pages,
 
 void staged_arrays::stage_step(const page_allocator& pages, std::span<const int> sequences,
                                stream_ref stream) {
-  for (mirrored* a : {&step_positions_, &step_lengths_, &step_table_}) a->values.clear();
-  for (const int sequence : sequences) {
-    const auto length = static_cast<std::int32_t>(pages.length(sequence));
-    step_positions_.values.push_back(length - 1);
-    step_lengths_.values.push_back(length);
-    add_pages(step_table_, pages.pages(sequence));
-  }
   // The attention of a step takes more sequences than there are; those are empty.
-  const auto count = static_cast<std::int64_t>(sequences.size());
-  const std::int64_t padded = count == 0 ? 0 : d_->step_attention(count).batch;
-  step_lengths_.values.resize(static_cast<std::size_t>(padded));
-  for (const mirrored* a : {&step_positions_, &step_lengths_, &step_table_}) send(*a, stream);
+  step_.values.assign(static_cast<std::size_t>(step_table_), 0);
+  auto position = step_.values.begin();
+  auto length = position + step_lengths_;
+  for (const int sequence : sequences) {
+    *length = static_cast<std::int32_t>(pages.length(sequence));
+    *position++ = *length++ - 1;
+  }
+  for (const int sequence : sequences) add_pages(step_, pages.pages(sequence));
+  send(step_, stream);
 }
 
 layer_tokens staged_arrays::step_tokens(std::int64_t rows) const {
   layer_tokens run;
   run.rows = rows;
   run.batch = rows;
-  run.positions = step_positions_.there();
-  run.page_table = step_table_.there();
-  run.lengths = step_lengths_.there();
+  run.positions = step_.there();
+  run.page_table = step_.there() + step_table_;
+  run.lengths = step_.there() + step_lengths_;
   return run;
 }
 

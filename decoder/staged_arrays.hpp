@@ -55,7 +55,11 @@ class staged_arrays {
   std::int64_t padding_ = 0;  ///< of arrays of tokens, where attention takes tokens one by one
   mirrored prompt_tokens_, prompt_positions_, prompt_sequences_, prompt_table_, query_begins_,
       key_begins_, key_rows_, last_rows_, token_lengths_, token_table_;
-  mirrored step_positions_, step_lengths_, step_table_;
+  /// Of a step, in one array, since each copy costs a launch: positions, lengths, and the page
+  /// table.
+  mirrored step_;
+  std::int64_t step_lengths_ = 0;  ///< their first element
+  std::int64_t step_table_ = 0;
 };
 
 }  // namespace untax
