@@ -1,5 +1,5 @@
-"""A whole layer: projections, attention, norms and the gate, in all ways. Positions are left out, since they are the same
-in all of them. `turn` is not used: the weights of a layer are larger than a cache."""
+"""A whole layer: projections, positions, attention, norms and the gate, in all ways. In prefill positions are left out, since
+they are the same in all of them. `turn` is not used: the weights of a layer are larger than a cache."""
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
@@ -20,6 +20,23 @@ def add_norm(x, residual, weight):
 def gated(gate_up):
     gate, up = gate_up.chunk(2, -1)
     return silu(gate) * up
+
+
+def rotate_and_append(qkv, rotations, position, keys, values):
+    """The rotated q of a token of each sequence, [tokens, heads, dim]; rotated k, and v, go into the caches,
+    [tokens, kv_heads, keys, dim]."""
+    kv_heads, dim = keys.shape[1], keys.shape[3]
+    q, k, v = qkv.unflatten(-1, (-1, dim)).split([qkv.shape[1] // dim - 2 * kv_heads, kv_heads, kv_heads], 1)
+    cos, sin = rotations[position][:, None].chunk(2, -1)
+
+    def rotated(x):
+        first, second = x.float().chunk(2, -1)
+        return torch.cat((first * cos - second * sin, second * cos + first * sin), -1).to(x.dtype)
+
+    sequence = torch.arange(qkv.shape[0], device=qkv.device)
+    keys[sequence, :, position] = rotated(k)
+    values[sequence, :, position] = v
+    return rotated(q)
 
 
 class Weights:
@@ -53,7 +70,7 @@ class Layer:
     def __init__(self, weights, tokens, keys, dtype, device, buffers, small):
         self.weights, self.model, self.tokens, self.buffers = weights, weights.model, tokens, buffers
         self.ranks, self.rank, self.group = dist.get_world_size(), dist.get_rank(), dist.group.WORLD.group_name
-        self.add_norm, self.gated = small
+        self.add_norm, self.gated, self.rotate_and_append = small
         same = torch.Generator(device).manual_seed(tokens)
         self.x = torch.randn(tokens, self.model.hidden, device=device, generator=same).to(dtype)
         # A layer gets the normalised rows beside the residual, since the layer before it ends with its norm.
@@ -65,38 +82,43 @@ class Layer:
             # The same keys and values with the heads of a key side by side, as paged caches have them.
             self.rows_of_keys = [t.transpose(1, 2).contiguous() for t in self.cache]
             self.lengths = torch.full((tokens,), keys, dtype=torch.int32, device=device)
+            # The token is the last key of its sequence.
+            self.position = self.lengths - 1
+            angles = torch.arange(keys, device=device)[:, None] * 5e5 ** -torch.linspace(0, 1, self.model.head_dim // 2, device=device)
+            self.rotations = torch.cat((angles.cos(), angles.sin()), 1)
 
     def heads(self, qkv):
         m = self.model
         return qkv.unflatten(-1, (-1, m.head_dim)).split([m.heads, m.kv_heads, m.kv_heads], 1)
 
     def attention(self, qkv):
-        q, k, v = self.heads(qkv)
         if self.cache is None:
-            q, k, v = (t.transpose(0, 1)[None] for t in (q, k, v))
+            q, k, v = (t.transpose(0, 1)[None] for t in self.heads(qkv))
             done = scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
             return done[0].transpose(0, 1).flatten(1)
-        # The new key would be one of thousands; to write it costs the same in all ways, and is left out.
+        q = self.rotate_and_append(qkv, self.rotations, self.position, *self.cache)
         done = scaled_dot_product_attention(q[:, :, None], *self.cache, enable_gqa=True)
         return done.flatten(1)
 
     def untax_attention(self, qkv):
-        q = self.heads(qkv)[0].contiguous()
+        q = torch.ops.untax.rope_append(qkv, self.rotations, self.position, *self.rows_of_keys)
         return torch.ops.untax.decode_attention(q, *self.rows_of_keys, self.lengths, None).flatten(1)
 
     def exact_attention(self, qkv):
         """In fp32; some tokens of decode at a time, whose keys in fp32 would fill a GPU."""
-        q, k, v = self.heads(qkv)
         times = self.model.heads // self.model.kv_heads
         if self.cache is None:
+            q, k, v = self.heads(qkv)
             k, v = (t.repeat_interleave(times, 1) for t in (k, v))
             q, k, v = (t.transpose(0, 1)[None] for t in (q, k, v))
             return scaled_dot_product_attention(q, k, v, is_causal=True)[0].transpose(0, 1).flatten(1)
         done = []
         for begin in range(0, self.tokens, 16):
             part = slice(begin, begin + 16)
-            k, v = (t[part].float().repeat_interleave(times, 1) for t in self.cache)
-            done.append(scaled_dot_product_attention(q[part, :, None], k, v).flatten(1))
+            cache = [t[part].float() for t in self.cache]
+            q = rotate_and_append(qkv[part], self.rotations, self.position[part], *cache)
+            k, v = (t.repeat_interleave(times, 1) for t in cache)
+            done.append(scaled_dot_product_attention(q[:, :, None], k, v).flatten(1))
         return torch.cat(done)
 
     def reference(self):
