@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include "engines/gpu/norm/elements.cuh"
 #include "ops/common/own_stream.hpp"
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/graph.hpp"
 #include "src/symmetric/cuda/launching.hpp"
 
 namespace untax {
@@ -210,18 +212,19 @@ class device_backend final : public decoder_backend {
   }
 
   void replay(std::int64_t key, stream_ref stream, const replayed& body) override {
-    const auto [graph, first] = graphs_.try_emplace(key, nullptr);
+    const auto [graph, first] = graphs_.try_emplace(key);
     if (first || job_.ranks_per_gpu() > 1) return body(stream);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
-    if (graph->second == nullptr) graph->second = captured(on, body);
-    gpu::require(cudaGraphLaunch(graph->second, on), "a step of the decoder cannot be launched");
-  }
-  void end_replays() noexcept override {
-    for (const auto& [key, graph] : graphs_) {
-      if (graph != nullptr) cudaGraphExecDestroy(graph);
+    if (!graph->second) {
+      graph->second.emplace(on, [&] { body(stream); });
+      // A graph allocates while it is made and loaded, which may wait for kernels of peers. None of
+      // these may wait for this rank meanwhile.
+      gpu::require(cudaStreamSynchronize(on), "a graph of a step of the decoder cannot be loaded");
+      job_.barrier();
     }
-    graphs_.clear();
+    graph->second->launch(on);
   }
+  void end_replays() noexcept override { graphs_.clear(); }
 
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     auto memory = std::make_shared<gpu::scratch_memory>();
@@ -317,28 +320,9 @@ class device_backend final : public decoder_backend {
                  "a kernel of the decoder cannot be launched");
   }
 
-  static cudaGraphExec_t captured(cudaStream_t stream, const replayed& body) {
-    cudaGraph_t graph = nullptr;
-    gpu::require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-                 "a step of the decoder cannot be captured");
-    try {
-      body(stream);
-    } catch (...) {
-      cudaStreamEndCapture(stream, &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw;
-    }
-    gpu::require(cudaStreamEndCapture(stream, &graph), "a step of the decoder cannot be captured");
-    cudaGraphExec_t replayable = nullptr;
-    const cudaError_t result = cudaGraphInstantiate(&replayable, graph, 0);
-    cudaGraphDestroy(graph);
-    gpu::require(result, "a graph of a step of the decoder cannot be made");
-    return replayable;
-  }
-
   world& job_;
   int rank_;
-  std::map<std::int64_t, cudaGraphExec_t> graphs_;  ///< null after the first call
+  std::map<std::int64_t, std::optional<gpu::graph>> graphs_;  ///< empty after the first call
   own_stream own_;
   pinned_slots slots_;
 };
