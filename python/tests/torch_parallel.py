@@ -398,8 +398,8 @@ def tp_plan(seed):
     import untax.transformers
 
     ranks = dist.get_world_size()
-    for family in ("llama", "qwen3"):
-        whole = tiny(family, seed, vocab_size=256, num_key_value_heads=4, attention_bias=True)
+    for family, kv_heads in (("llama", 4), ("qwen3", 4), ("llama", 1), ("qwen3", 2)):
+        whole = tiny(family, seed, vocab_size=256, num_key_value_heads=kv_heads, attention_bias=True)
         untax.transformers.register()
         config = transformers.distributed.DistributedConfig(tp_size=ranks)
         config, _, mesh = type(whole).prepare_distribute_model(config)
@@ -410,7 +410,9 @@ def tp_plan(seed):
             got = model(ids, labels=ids)
         called = {event.key: event.count for event in profile.key_averages()}
         said = [f"{name} {count}" for name, count in called.items() if name.startswith("untax::")]
-        assert said == ["untax::matmul_all_reduce 4", "untax::matmul_all_scatter 2"], said  # two layers, and the head in two pieces
+        gathers = ["untax::all_gather 4"] if kv_heads < ranks else []  # of keys and values, whose heads several ranks have
+        # Two layers, and the head in two pieces.
+        assert sorted(said) == [*gathers, "untax::matmul_all_reduce 4", "untax::matmul_all_scatter 2"], said
         right = whole(ids, labels=ids)
         near(got.logits, right.logits, f"tp_plan, {family}: logits")
         got.loss.backward()
@@ -421,6 +423,16 @@ def tp_plan(seed):
             near(gradient.full_tensor() if hasattr(gradient, "full_tensor") else gradient, wholes[name].grad,
                  f"tp_plan, {family}: gradient of {name}")
         compare_generation(model, whole, seed, f"tp_plan, {family}")
+    untax.transformers.register()
+    try:
+        odd = tiny("llama", seed, vocab_size=256, num_attention_heads=12, num_key_value_heads=3, hidden_size=96)
+        type(odd).maybe_distribute_model(odd, config, mesh)
+        raise AssertionError("three key/value heads were shared")
+    except untax.Unsupported as error:
+        assert f"model.layers.0.self_attn: 3 key/value heads of 8 elements for 12 heads; {ranks} ranks have to divide" in str(error), error
+    finally:
+        untax.transformers.unregister()
+    assert transformers.distributed.mixin.apply_tensor_parallelism is transformers.distributed.tensor_parallel.apply_tensor_parallelism
 
 
 CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},

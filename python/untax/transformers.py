@@ -12,9 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Replicate, Shard
+from transformers.distributed import mixin
 from transformers.distributed.parallel_utils import ALL_PARALLEL_STYLES
 from transformers.distributed.tensor_parallel import ColwiseParallel, RowwiseParallel
 
+from .errors import Unsupported
 from .torch.groups import name_of, rank_of, ranks_of
 from .torch.parallel import _Product
 from .torch.shards import Layout
@@ -115,13 +117,51 @@ class Rowwise(_Linear, RowwiseParallel):
         return y if module.bias is None else y + _local(module.bias)
 
 
+def _share_heads(model: nn.Module, mesh: Any) -> None:
+    """Gives each rank a whole key/value head where there are fewer of these than ranks, which have a part of one each: parts are
+    gathered behind the projection, and several ranks take the same head."""
+    group_name = _group_of(mesh)
+    ranks, rank = ranks_of(group_name), rank_of(group_name)
+    for name, attention in model.named_modules():
+        projections = [getattr(attention, key, None) for key in ("k_proj", "v_proj")]
+        dim, groups = getattr(attention, "head_dim", 0), getattr(attention, "num_key_value_groups", 0)
+        if not dim or not groups or not all(type(p) is nn.Linear and isinstance(p.weight, DTensor) for p in projections):
+            continue
+        heads = projections[0].out_features // dim
+        if heads % ranks == 0:
+            continue
+        if ranks % heads != 0 or heads * groups % ranks != 0 or heads * dim % ranks != 0:
+            raise Unsupported(f"{name}: {heads} key/value heads of {dim} elements for {heads * groups} heads; {ranks} ranks have to divide "
+                              "the number of key/value heads, or be a multiple of it that divides heads, and elements of all key/value "
+                              "heads")
+        attention.num_key_value_groups = heads * groups // ranks
+        for projection in projections:
+            projection.forward = _gathering(projection.forward, group_name, rank * heads // ranks * dim, dim)
+
+
+def _gathering(part: Any, group_name: str, first: int, width: int) -> Any:
+    def forward(x: Tensor) -> Tensor:
+        return _ops.all_gather(part(x), x.dim() - 1, group_name).narrow(-1, first, width).contiguous()
+
+    return forward
+
+
 _before: dict[str, Any] = {}
+_apply_before: list[Any] = []
+
+
+def _apply(model: nn.Module, tp_mesh: Any, tp_plan: dict[str, str]) -> nn.Module:
+    """In place of transformers' function that splits a model."""
+    model = _apply_before[0](model, tp_mesh, tp_plan)
+    _share_heads(model, tp_mesh)
+    return model
 
 
 def register() -> None:
     """Lets "colwise", "rowwise" and "colwise_gather_output" (also called "colwise_rep") of transformers' `tp_plan` run on untax,
     for models that are split from now on. A torch.nn.Linear on plain tensors is multiplied, summed and gathered by
-    `matmul_all_reduce` and `matmul_all_scatter`; other layers, and those that ranks cannot share equally, run as before."""
+    `matmul_all_reduce` and `matmul_all_scatter`; other layers, and those that ranks cannot share equally, run as before. Where there
+    are fewer key/value heads than ranks, several ranks have the same head, which transformers itself cannot."""
     styles = {"colwise": Colwise(input_layouts=Replicate(), output_layouts=Shard(-1)),
               "rowwise": Rowwise(input_layouts=Shard(-1), output_layouts=Replicate()),
               "colwise_gather_output": ColwiseGathered(input_layouts=Replicate(), output_layouts=Replicate()),
@@ -129,9 +169,14 @@ def register() -> None:
     for name, style in styles.items():
         _before.setdefault(name, ALL_PARALLEL_STYLES[name])
         ALL_PARALLEL_STYLES.register(name, style)
+    if not _apply_before:
+        _apply_before.append(mixin.apply_tensor_parallelism)
+        mixin.apply_tensor_parallelism = _apply
 
 
 def unregister() -> None:
     """Gives the styles back; models that are split already keep theirs."""
     while _before:
         ALL_PARALLEL_STYLES.register(*_before.popitem())
+    while _apply_before:
+        mixin.apply_tensor_parallelism = _apply_before.pop()
