@@ -227,18 +227,18 @@ def compare_generated(got, right, case):
 
 
 def said(run):
-    """What `run` logs, at rank 0."""
+    """What `run` returns, and the warnings that it logs, at rank 0."""
     lines, handler = [], logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
     logger = logging.getLogger("untax.torch")
     logger.addHandler(handler)
     untax.torch.counts._said.clear()
     try:
-        run()
+        result = run()
     finally:
         logger.removeHandler(handler)
     assert dist.get_rank() == 0 or not lines
-    return lines
+    return result, lines
 
 
 def decoding(seed):
@@ -284,26 +284,40 @@ def steps_by_hand(seed):
 
 
 def ragged(seed):
-    """Prompts with padding at the left, with one sequence after another, beams, and a cache that goes on, are right."""
-    for family in ("llama", "qwen3"):
+    """Prompts with padding, beams, and a cache that goes on, are right; padding at the left is in the chain."""
+    for family in ("llama", "qwen3", "llama with biases"):
         whole, model = chained(family, seed)
-        prompt, mask = tokens(seed, 3, 7), torch.ones(3, 7, dtype=torch.int64)
-        mask[0, :4] = mask[2, :1] = 0
-        for cache in ("static", None):
-            lines = said(lambda cache=cache: compare_generated(*(  # noqa: B023
-                generated(m, prompt, mask, cache_implementation=cache) for m in (model, whole)), f"{family}: padding, {cache}"))
-            why = "the call has an attention mask" if cache else "keys are in a DynamicLayer"
-            assert dist.get_rank() > 0 or len(lines) == 1 and f"a chain, with attention of transformers: {why}" in lines[0], lines
-        _, calls = called(lambda: generated(model, prompt, mask))  # noqa: B023
-        assert calls["all_reduce_rms_norm"] > 4 and "decode_attention" not in calls, calls
+        prompt, left, hole = tokens(seed, 3, 7), torch.ones(3, 7, dtype=torch.int64), torch.ones(3, 7, dtype=torch.int64)
+        left[0, :4] = left[2, :1] = hole[1, 3] = 0
+        for mask, cache, why in ((left, "static", None), (left, None, "keys are in a DynamicLayer"),
+                                 (hole, "static", "the call has an attention mask")):
+            case = f"{family}: padding, {cache}, {why}"
+            (got, calls), lines = said(lambda: called(lambda: generated(model, prompt, mask, cache_implementation=cache)))  # noqa: B023
+            compare_generated(got, generated(whole, prompt, mask, cache_implementation=cache), case)
+            assert calls.get("decode_attention", 0) == (0 if why else 10) and calls["all_reduce_rms_norm"] == 24, f"{case}: {calls}"
+            assert len(lines) == (why is not None and dist.get_rank() == 0), f"{case}: {lines}"
+            assert not lines or f"a chain, with attention of transformers: {why}" in lines[0], f"{case}: {lines}"
+        given = (torch.arange(7) - (hole == 0).sum(1, keepdim=True)).clamp(min=0)  # positions of padding at the left
+        compare_generated(*(generated(m, prompt, hole, position_ids=given) for m in (model, whole)), f"{family}: other positions")
         for options in ({"num_beams": 2}, {"cache_implementation": None, "num_beams": 2}):
             got, right = (generated(m, prompt, **options) for m in (model, whole))
             assert torch.equal(got.sequences, right.sequences), f"{family}: {options}"
-        first = [generated(m, prompt, count=4, cache=transformers.StaticCache(whole.config, 24), cache_implementation=None)
-                 for m in (model, whole)]
-        longer = torch.cat([first[1].sequences, tokens(seed + 1, 3, 3)], 1)
-        compare_generated(*(generated(m, longer, count=4, cache=f.cache, cache_implementation=None)
-                            for m, f in zip((model, whole), first, strict=True)), f"{family}: a cache that goes on")
+        for mask in (None, left):
+            case = f"{family}: a cache that goes on, {'without' if mask is None else 'with'} padding"
+            first = [generated(m, prompt, mask, count=4, cache=transformers.StaticCache(whole.config, 24), cache_implementation=None)
+                     for m in (model, whole)]
+            longer = torch.cat([first[1].sequences, tokens(seed + 1, 3, 3)], 1)
+            if mask is not None:
+                mask = torch.cat([left, torch.ones(3, longer.shape[1] - 7, dtype=torch.int64)], 1)
+            got, calls = called(lambda: generated(model, longer, mask, count=4, cache=first[0].cache,  # noqa: B023
+                                                  cache_implementation=None))
+            compare_generated(got, generated(whole, longer, mask, count=4, cache=first[1].cache, cache_implementation=None), case)
+            assert calls["decode_attention"] == 6, f"{case}: {calls}"
+            for output in first:
+                output.cache.reset()
+            other = left if mask is None else None
+            compare_generated(*(generated(m, prompt, other, cache=output.cache, cache_implementation=None)
+                                for m, output in zip((model, whole), first, strict=True)), f"{case}, and begins anew")
 
 
 def left_to_transformers(seed):
@@ -316,7 +330,7 @@ def left_to_transformers(seed):
              "a chain, with attention of transformers", "rotations of the kind 'dynamic'")):
         whole = tiny(family, seed, **changes)
         model = untax.torch.parallelize(copy.deepcopy(whole))
-        lines = said(lambda: [compare_generated(*(generated(m, tokens(seed, 2, 6)) for m in (model, whole)), family)  # noqa: B023
+        _, lines = said(lambda: [compare_generated(*(generated(m, tokens(seed, 2, 6)) for m in (model, whole)), family)  # noqa: B023
                               for _ in range(2)])
         assert dist.get_rank() > 0 or len(lines) == 1 and what in lines[0] and why in lines[0], f"{family}: {lines}"
     whole = tiny("llama", seed, intermediate_size=12 * dist.get_world_size())  # no eight rows of gate and up
@@ -337,11 +351,13 @@ def compiled_steps(seed):
         compare_generated(generated(model, tokens(seed + 1, 3, 7), compile_config=how), generated(whole, tokens(seed + 1, 3, 7)),
                           f"{family}: compiled, once more")
         torch._dynamo.reset()
-        mask[0, :4] = 0
-        lines = said(lambda: compare_generated(generated(model, prompt, mask, compile_config=how),  # noqa: B023
-                                               generated(whole, prompt, mask), f"{family}: compiled, padding"))
-        assert dist.get_rank() > 0 or len(lines) == 1, lines
-        torch._dynamo.reset()
+        for zero, warnings in ((slice(0, 4), 0), (slice(3, 4), 1)):  # at the left, and a hole
+            mask[0] = 1
+            mask[0, zero] = 0
+            got, lines = said(lambda: generated(model, prompt, mask, compile_config=how))  # noqa: B023
+            compare_generated(got, generated(whole, prompt, mask), f"{family}: compiled, without {zero}")
+            assert dist.get_rank() > 0 or len(lines) == warnings, lines
+            torch._dynamo.reset()
 
 
 def decoder(seed):

@@ -2,8 +2,8 @@
 
 A layer of transformers adds, normalises, multiplies, gates and sums by separate operators. In a call of few tokens without
 gradients the layers hand the residual and its normalised rows to each other: four products with their bias and gate, and two sums
-over ranks, each with the residual and the norm that follows it. Where a step has one token of each sequence, a static cache and
-no padding, rope_append and decode_attention take the place of transformers' rotation, cache and attention; elsewhere these run
+over ranks, each with the residual and the norm that follows it. Where a step has one token of each sequence and a static cache,
+rope_append and decode_attention take the place of transformers' rotation, cache and attention; elsewhere these run
 within the chain. What is not taken is said once in the log, and counted.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +49,13 @@ def _has_keys_first(t: Tensor) -> bool:
         heads == 1 or t.stride(1) == dim)
 
 
+class Padding(NamedTuple):
+    """What lies ahead of the first key of each sequence in a static cache. With it a cache is one of pages of a key each."""
+
+    starts: Tensor  #: [batch] of int32, the place of the first key
+    table: Tensor  #: [batch, keys] of int32, the page of each position
+
+
 class Chain:
     """What the layers of a model share during a call, and what is known of the model."""
 
@@ -65,10 +72,11 @@ class Chain:
         self.partial = False  # whether row-parallel layers leave their sum over ranks to the chain
         self.begin(False)
 
-    def begin(self, plain: bool) -> None:
-        """Begins a call. `plain`: the token of a sequence that has n keys is at position n, and no key is masked."""
-        self.plain, self.partial = plain, False
-        self.at_slots = False  # whether the position_ids of the next call are known to be those of the cache
+    def begin(self, plain: bool, padding: Padding | None = None) -> None:
+        """Begins a call. `plain`: the token of a sequence that has n keys is at position n, and no key is masked, apart from
+        `padding`."""
+        self.plain, self.padding, self.partial = plain, padding, False
+        self.is_read = False  # whether `read_prompt` knows the mask and the positions of the next call
         self.total: Tensor | None = None  # the residual that the layer before returned
         self.rows: Tensor | None = None  # its normalised rows
         self.own: list[bool] | None = None  # which layers attend by untax; None before the first layer
@@ -128,7 +136,7 @@ class Chain:
         if type(cached).__name__ != "StaticLayer":
             return f"keys are in a {type(cached).__name__}; cache_implementation=\"static\" has a StaticLayer"
         if not self.plain:
-            return "the call has an attention mask, such as one of padding, or positions of its own"
+            return "the call has an attention mask or positions of its own; generate takes those of padding at the left"
         if not cached.is_initialized or not (_has_keys_first(cached.keys) and _has_keys_first(cached.values)):
             return "the first call with this cache was not one of parallelize's model, or keys were copied since, as beams do"
         rotations = getattr(self.rotary, "untax_rotations", None)
@@ -136,6 +144,8 @@ class Chain:
             return "the prompt was not the first call with this cache, so there is no table of rotations"
         if cached.keys.dtype != x.dtype:
             return f"keys are of {cached.keys.dtype}, and hidden states of {x.dtype}"
+        if self.padding is not None and self.padding.table.shape != cached.keys.shape[::2]:
+            return "the prompt had other extents than the cache"
         if x.is_cuda and (x.dtype == torch.float32 or cached.keys.shape[3] % 16 != 0 or cached.keys.shape[3] > 256):
             return f"kernels lack heads of {cached.keys.shape[3]} elements of {x.dtype}"
         return ""
@@ -156,6 +166,8 @@ class Chain:
             return own
         counters = [cached.cumulative_length for cached, is_own in zip(cache.layers, own, strict=False) if is_own]
         self.position = counters[0].to(torch.int32).expand(x.shape[0]).contiguous()
+        if self.padding is not None:
+            self.position = self.position - self.padding.starts
         self.lengths = self.position + 1
         torch._foreach_add_(counters, 1)
         return own
@@ -165,11 +177,16 @@ class Chain:
         projection = attention.qkv_proj
         qkv = self.multiply(rows, projection.weight).squeeze(1)
         keys, values = cached.keys.transpose(1, 2), cached.values.transpose(1, 2)
+        table = None
+        if self.padding is not None:
+            table = self.padding.table
+            keys, values = (t.flatten(0, 1).unsqueeze(1) for t in (keys, values))
         norms = {}
         if getattr(attention, "q_norm", None) is not None:
             norms = {"q_norm": attention.q_norm.weight, "k_norm": attention.k_norm.weight, "epsilon": _epsilon(attention.q_norm)}
-        q = _ops.rope_append(qkv, self.rotary.untax_rotations, self.position, keys, values, bias=projection.bias, **norms)
-        return _ops.decode_attention(q, keys, values, self.lengths, scale=attention.scaling).view(rows.shape[0], 1, -1)
+        q = _ops.rope_append(qkv, self.rotary.untax_rotations, self.position, keys, values, bias=projection.bias,
+                             page_table=table, **norms)
+        return _ops.decode_attention(q, keys, values, self.lengths, table, scale=attention.scaling).view(rows.shape[0], 1, -1)
 
     def prepare(self, cache: Any, batch: int, length: int, dtype: torch.dtype, device: torch.device) -> None:
         """Lets the keys of a static cache that is about to get a prompt lie as untax's operators read them, heads of a key side by
@@ -196,6 +213,31 @@ class Chain:
             longest = max(longest, cached.keys.shape[2])
         if longest > 0:
             self._require_rotations(longest, dtype, device)
+
+    def read_prompt(self, cache: Any, mask: Tensor | None, positions: Tensor | None, x: Tensor) -> None:
+        """Prepares a cache for a prompt, x of [batch, length, ...], and remembers at the cache whether the tokens are where steps
+        expect them: at the positions of their keys, behind padding at the left. It waits for the GPU, once for a prompt."""
+        batch, length = x.shape[:2]
+        self.prepare(cache, batch, length, x.dtype, x.device)
+        cached = int(cache.get_seq_length())
+        cache.untax_is_read, cache.untax_padding = False, None
+        slots = torch.arange(cached + length, device=x.device)
+        if mask is None:
+            cache.untax_is_read = positions is None or bool((positions == slots[cached:]).all())
+            return
+        keys = getattr(cache.layers[0], "keys", None)
+        if keys is None or positions is None or mask.shape != (batch, cached + length):
+            return
+        starts = (mask == 0).sum(1, keepdim=True)
+        is_right = (positions == (slots - starts).clamp(min=0)[:, cached:]).all() & ((mask != 0) == (slots >= starts)).all()
+        if not bool(is_right & (starts <= cached + length - 1).all()):
+            return
+        places = (torch.arange(keys.shape[2], device=x.device) + starts).clamp(max=keys.shape[2] - 1)
+        table = places + torch.arange(batch, device=x.device).unsqueeze(1) * keys.shape[2]
+        cache.untax_padding = Padding(starts.squeeze(1).to(torch.int32), table.to(torch.int32))
+        for t in cache.untax_padding:
+            torch._dynamo.mark_static_address(t)
+        cache.untax_is_read = True
 
     def _require_rotations(self, positions: int, dtype: torch.dtype, device: torch.device) -> None:
         """Makes the table of rope_append, [positions, dim], with the values of transformers, unless there is one."""
@@ -247,8 +289,10 @@ def _run_norm(chain: Chain, otherwise: Any, x: Tensor) -> Tensor:
 
 def _before_call(chain: Chain, base: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     cache = kwargs.get("cache", kwargs.get("past_key_values"))
-    at_slots = kwargs.get("position_ids") is None or chain.at_slots
-    chain.begin(len(args) < 2 and kwargs.get("attention_mask") is None and at_slots)
+    if chain.is_read:
+        chain.begin(len(args) < 2, getattr(cache, "untax_padding", None))
+    else:
+        chain.begin(len(args) < 2 and kwargs.get("attention_mask") is None and kwargs.get("position_ids") is None)
     tokens = next((t for t in (kwargs.get("input_ids"), kwargs.get("inputs_embeds"), *args) if t is not None), None)
     if cache is not None and tokens is not None:
         weight = chain.layers[0].self_attn.qkv_proj.weight
@@ -256,19 +300,15 @@ def _before_call(chain: Chain, base: nn.Module, args: tuple[Any, ...], kwargs: d
 
 
 def _masks_for_generate(chain: Chain, otherwise: Any, **kwargs: Any) -> Any:
-    """In place of transformers' function that makes masks of `generate` for static caches: a step without padding needs none.
-    A call with a prompt says whether its tokens are at the positions of their keys."""
-    cache, x, positions = kwargs.get("cache"), kwargs["inputs_embeds"], kwargs.get("position_ids")
-    if cache is None or kwargs.get("attention_mask") is not None:
+    """In place of transformers' function that makes masks of `generate` for static caches: reads prompts, and makes no mask for
+    a step without padding."""
+    cache, x, mask = kwargs.get("cache"), kwargs["inputs_embeds"], kwargs.get("attention_mask")
+    if cache is None or mask is not None and mask.dim() != 2:
         return otherwise(**kwargs)
-    batch, length = x.shape[:2]
-    if kwargs.get("is_first_iteration") or not hasattr(cache, "untax_at_slots"):  # once for a prompt, since it waits for the GPU
-        cached = int(cache.get_seq_length())
-        cache.untax_at_slots = positions is None or bool(
-            (positions == torch.arange(cached, cached + length, device=positions.device)).all())
-        chain.prepare(cache, batch, length, x.dtype, x.device)
-    chain.at_slots = cache.untax_at_slots
-    return None if chain.at_slots and length == 1 else otherwise(**kwargs)
+    if kwargs.get("is_first_iteration") or not hasattr(cache, "untax_is_read"):
+        chain.read_prompt(cache, mask, kwargs.get("position_ids"), x)
+    chain.is_read = cache.untax_is_read
+    return None if chain.is_read and mask is None and x.shape[1] == 1 else otherwise(**kwargs)
 
 
 def install_chain(layout: Layout, model: nn.Module, base: nn.Module) -> Chain:
