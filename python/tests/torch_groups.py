@@ -30,7 +30,9 @@ def groups_of_a_mesh():
         got = ops.matmul_all_reduce(a[rank] + turn, weights[column], "sum", tensor)
         right = sum((a[2 * row + peer] + turn) @ weights[peer] for peer in range(2))
         torch.testing.assert_close(got, right, rtol=1e-4, atol=1e-4)
-        assert torch.equal(untax_torch.matmul_all_reduce(a[rank] + turn, weights[column], group=mesh["tensor"]), got)
+        for group in (mesh["tensor"], mesh.get_group("tensor"), untax_torch.world_of(tensor)):
+            assert torch.equal(untax_torch.matmul_all_reduce(a[rank] + turn, weights[column], group=group), got)
+            assert torch.equal(ops.matmul_all_reduce(a[rank] + turn, weights[column], "sum", group_name=group), got)
         summed = ops.all_reduce(got, "sum", data)
         everybody = sum((a[peer] + turn) @ weights[peer % 2] for peer in range(4))
         torch.testing.assert_close(summed, everybody, rtol=1e-4, atol=1e-4)

@@ -12,8 +12,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed import ProcessGroup
+from torch.distributed.device_mesh import DeviceMesh
 from torch.nn import Parameter
 
+from ..world import World
+from .groups import name_of
+
+_groups = (ProcessGroup, DeviceMesh, World)
 _values = frozenset((str, int, bool, float, type(None)))
 
 
@@ -34,9 +40,13 @@ def _are_plain(arguments: Iterable[Any]) -> bool:
     return True
 
 
+def _with_name(argument: Any) -> Any:
+    return name_of(argument) if isinstance(argument, _groups) else argument
+
+
 def run_directly(name: str, run: Callable[..., Any], results: tuple[str, ...]) -> None:
     """Lets calls of `torch.ops.untax.name` that need no dispatcher call `run`; those with a tensor for one of `results` are
-    dispatched, like all others."""
+    dispatched, like all others. A group may stand for its name."""
     packet = getattr(torch.ops.untax, name)
     dispatched = getattr(packet, "_op", None)
     try:
@@ -50,6 +60,8 @@ def run_directly(name: str, run: Callable[..., Any], results: tuple[str, ...]) -
     def call(*positional: Any, **named: Any) -> Any:
         if (not named or written.isdisjoint(named) and _are_plain(named.values())) and _are_plain(positional) and not _is_watched():
             return run(*positional, **named)
+        if any(isinstance(argument, _groups) for argument in (*positional, *named.values())):
+            return call(*map(_with_name, positional), **{key: _with_name(argument) for key, argument in named.items()})
         return dispatched(*positional, **named)
 
     packet._op = call
