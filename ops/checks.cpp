@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/all_gather_gemm/device_schedule.hpp"
+#include "ops/all_gather_gemm/gathered_product.hpp"
 #include "ops/collectives_common/registry.hpp"
 #include "ops/collectives_common/workload.hpp"
 #include "ops/common/registry.hpp"
@@ -35,9 +36,12 @@ bool has_gemm_plans(const operator_entry& entry) noexcept {
 
 device_findings check_gemm_plans(const operator_entry& entry, const gemm_problem& p, int ranks,
                                  const operator_options& options, int multiprocessors) {
-  if (entry.gathers)
-    return plan_check::check_gather({p.m, p.n, p.k, p.type, p.gather}, ranks, options,
-                                    multiprocessors);
+  if (entry.gathers) {
+    const all_gather_gemm_problem problem{p.m, p.n, p.k, p.type, p.gather};
+    if (options.how == pattern::bulk_synchronous && may_gather_first(problem, options))
+      return plan_check::check_row_gather(problem, ranks);
+    return plan_check::check_gather(problem, ranks, options, multiprocessors);
+  }
   if (entry.columns_sharded)
     return plan_check::check_scatter({p.m, p.n, p.k, p.type}, ranks, options, multiprocessors);
   int phases = 1;

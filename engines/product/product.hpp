@@ -27,6 +27,10 @@ struct product_shape {
   /// untax's kernels are launched before the kernels ahead have ended. Where ranks share a GPU they
   /// may not be: they would take the place of kernels that these wait for.
   bool starts_early = true;
+  /// Ranks that share the GPU. Their kernels may wait for each other's, and cuBLASLt may need the
+  /// whole GPU, so from two on untax's kernels alone multiply, on an even part of the
+  /// multiprocessors; they make no fp32.
+  int sharing = 1;
 };
 
 /// A product on the current GPU by untax's kernel or by cuBLASLt, whichever was quicker when the

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "ops/collectives_common/direct_exchange.hpp"
 #include "ops/collectives_common/exchange_protocol.hpp"
 #include "ops/collectives_common/parts.hpp"
@@ -9,12 +11,17 @@ namespace untax {
 
 using all_gather_protocol = exchange_protocol<gathered_parts>;
 
+/// Calls `use` with the protocol for shards of any sharding.
+template <class Use>
+auto with_gathered(const gathered_parts& parts, const collective_plan& plan, Use&& use) {
+  if (plan.direct) return use(direct_exchange<gathered_parts>(parts, plan));
+  return use(all_gather_protocol(parts, plan));
+}
+
 /// Calls `use` with the protocol for the problem.
 template <class Use>
 auto with_protocol_for(const all_gather_problem& problem, const collective_plan& plan, Use&& use) {
-  if (plan.direct)
-    return use(direct_exchange<gathered_parts>(gathered_parts{{problem.count, plan.world}}, plan));
-  return use(all_gather_protocol(gathered_parts{{problem.count, plan.world}}, plan));
+  return with_gathered(gathered_parts{{problem.count, plan.world}}, plan, std::forward<Use>(use));
 }
 
 [[nodiscard]] inline collective_need need_of(const all_gather_problem& problem, int world) {

@@ -69,8 +69,8 @@ inline constexpr double link_bytes_per_cycle = 190;
 // and n or k that are not multiples of 8. Collective; the rank's GPU is the current device. Throws
 // `unsupported`, with the reason, for a pattern that does not exist here, and `out_of_memory`.
 
-/// Every pattern but bulk_library and `automatic`. `rooms` are those of the operator's other plans;
-/// null: it has none.
+/// Every pattern but bulk_library and `automatic`, and but a bulk_synchronous that gathers first
+/// (gathered_product.hpp). `rooms` are those of the operator's other plans; null: it has none.
 [[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_on_device(
     world& w, const all_gather_gemm_problem& problem, const operator_options& options,
     gpu::room_pool* rooms);

@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "engines/gpu/comm/placement.hpp"
+#include "engines/schedule/check.hpp"
+#include "ops/all_gather_gemm/row_gather.hpp"
+#include "ops/collectives_common/planning.hpp"
 #include "ops/common/nowhere.hpp"
 
 namespace untax::plan_check {
@@ -240,6 +243,35 @@ device_findings check_gather(const all_gather_gemm_problem& problem, int ranks,
     return gather_model(problem,
                         gather_plans(problem, ranks, rank, options, multiprocessors).front());
   });
+}
+
+device_findings check_row_gather(const all_gather_gemm_problem& problem, int ranks) {
+  const row_gather_problem gather = row_gather_of(problem);
+  const collective_need need = need_of(gather, ranks);
+  device_findings findings;
+  std::vector<schedule::rank_plan> plans;
+  for (int rank = 0; rank < ranks; ++rank) {
+    planned_collective planned =
+        plan_collective(ranks, rank, need, {.direct = true}, memory_kind::cuda);
+    if (rank == 0) findings.plan = std::move(planned.explanation);
+    collective_plan& plan = planned.plan;
+    // Each block has a share of every message in packets, which are read as chunks in rooms.
+    if (plan.wire == wire_kind::packets)
+      plan.chunk = std::max<std::int64_t>(ceil_div<std::int64_t>(plan.chunk, plan.workers), 1);
+    const extent own{1, parts_of(gather, ranks).shards.of(rank).size};
+    with_protocol_for(gather, plan, [&](const auto& protocol) {
+      for (int i = 0; i < protocol.kernels(); ++i)
+        findings.lanes += static_cast<std::size_t>(protocol.kernel_at(i).workers);
+      // Rooms are used twice.
+      plans.emplace_back(program(protocol),
+                         schedule::operand_extents{.a = own, .b = {}, .c = {1, gather.count}}, 4);
+    });
+  }
+  const schedule::schedule_report report = schedule::check_schedule(plans);
+  findings.steps = report.steps;
+  findings.waits = report.waits;
+  findings.faults = report.problems;
+  return findings;
 }
 
 }  // namespace untax::plan_check

@@ -72,4 +72,8 @@ class gather_model {
 [[nodiscard]] device_findings check_gather(const all_gather_gemm_problem& problem, int ranks,
                                            const operator_options& options, int multiprocessors);
 
+/// The same of a bulk_synchronous that gathers first (`may_gather_first`): proves the all_gather of
+/// all ranks. The product behind it waits for nothing.
+[[nodiscard]] device_findings check_row_gather(const all_gather_gemm_problem& problem, int ranks);
+
 }  // namespace untax::plan_check

@@ -4,6 +4,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/all_gather_gemm/device_plan.hpp"
+#include "ops/all_gather_gemm/gathered_product.hpp"
 #include "ops/all_gather_gemm/protocol.hpp"
 #include "ops/all_gather_gemm/spec.hpp"
 #include "ops/choice/on_device.hpp"
@@ -11,6 +12,7 @@
 #include "ops/common/own_columns_first.hpp"
 #include "ops/common/planned_gemm.hpp"
 #include "ops/common/registry.hpp"
+#include "ops/common/shared_by_plans.hpp"
 
 namespace untax {
 namespace {
@@ -63,10 +65,21 @@ void all_gather_gemm::plan_on_device(const operator_options& options) {
   const auto by_library = [&] {
     return all_gather_gemm_by_library(w, problem_, options.varying_rows);
   };
+  shared_by_plans<row_gather> gathers;
   const auto by_kernels = [&](std::int64_t rows, const operator_options& chosen) {
-    return all_gather_gemm_on_device(w, with_rows(problem_, rows), chosen, rooms.get());
+    const all_gather_gemm_problem of_rows = with_rows(problem_, rows);
+    if (chosen.how != pattern::bulk_synchronous || !may_gather_first(of_rows, chosen))
+      return all_gather_gemm_on_device(w, of_rows, chosen, rooms.get());
+    auto all_rows = w.size() == 1 ? nullptr : gathers.get(rows, [&] {
+      return gather_rows(w, of_rows, chosen.varying_rows);
+    });
+    return product_of_gathered(w, of_rows, chosen, std::move(all_rows));
   };
-  auto device = make_on_device(w, entry, problem, options, {by_library, by_kernels}, nullptr);
+  const auto usual = [&](std::int64_t rows) {
+    return usual_gathers(with_rows(problem_, rows), options, w.size());
+  };
+  auto device =
+      make_on_device(w, entry, problem, options, {by_library, by_kernels, usual}, nullptr);
   plan_.how = device.how;
   explanation_ = std::move(device.explanation);
   planned_->backend = std::move(device.runner);

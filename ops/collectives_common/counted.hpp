@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <untax/ops/collective_problems.hpp>
 #include <untax/tile/row_program.hpp>
@@ -66,12 +67,14 @@ class counted_runners {
   std::int64_t count_ = -1;
 };
 
-/// Makes plans for every count up to that of the problem. A collective whose count varies has a
-/// `need_of` and a `with_protocol_for` for a problem.
+/// Makes plans for every count up to that of the problem, one for each of `ends`. A collective
+/// whose count varies has a `need_of` and a `with_protocol_for` for a problem.
 template <class Problem>
-[[nodiscard]] counted_programs counted(
-    const world& w, const Problem& problem, const collective_options& options,
-    gpu::collective_kernel (*kernels_of)(const Problem&, const collective_plan&)) {
+[[nodiscard]] counted_programs counted(const world& w, const Problem& problem,
+                                       const collective_options& options,
+                                       gpu::collective_kernel (*kernels_of)(const Problem&,
+                                                                            const collective_plan&),
+                                       std::vector<std::int64_t> ends) {
   const auto with = [problem](std::int64_t count) {
     Problem p = problem;
     p.count = count;
@@ -79,15 +82,14 @@ template <class Problem>
   };
   // The most uses of a room: one for each chunk of the result, and one more.
   std::uint64_t most_uses = 1;
-  const auto plans =
-      std::make_shared<const count_plans>(number_ends(problem.count), [&](std::int64_t count) {
-        const collective_need need = need_of(with(count), w.size());
-        const collective_plan plan =
-            plan_collective(w.size(), w.rank(), need, options, w.memory(), w.ranks_per_gpu()).plan;
-        const std::int64_t chunks = ceil_div(std::max(need.total, need.largest_one), plan.chunk);
-        most_uses = std::max(most_uses, static_cast<std::uint64_t>(chunks) + 1);
-        return plan;
-      });
+  const auto plans = std::make_shared<const count_plans>(std::move(ends), [&](std::int64_t count) {
+    const collective_need need = need_of(with(count), w.size());
+    const collective_plan plan =
+        plan_collective(w.size(), w.rank(), need, options, w.memory(), w.ranks_per_gpu()).plan;
+    const std::int64_t chunks = ceil_div(std::max(need.total, need.largest_one), plan.chunk);
+    most_uses = std::max(most_uses, static_cast<std::uint64_t>(chunks) + 1);
+    return plan;
+  });
   return {plans,
           row_program(plans->ends(), most_uses,
                       [plans, with](std::int64_t count, auto&& use) {
@@ -97,6 +99,12 @@ template <class Problem>
           [with, kernels_of](std::int64_t count, const collective_plan& plan) {
             return kernels_of(with(count), plan);
           }};
+}
+template <class Problem>
+[[nodiscard]] counted_programs counted(
+    const world& w, const Problem& problem, const collective_options& options,
+    gpu::collective_kernel (*kernels_of)(const Problem&, const collective_plan&)) {
+  return counted(w, problem, options, kernels_of, number_ends(problem.count));
 }
 
 }  // namespace untax

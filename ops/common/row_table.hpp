@@ -38,6 +38,12 @@ namespace untax {
   return ends;
 }
 
+/// With so many rows, or fewer, a run has the plan of an end before `end`, in either kind of ends:
+/// an end is at most 1.5 times the one before, or twice if that is 1.
+[[nodiscard]] constexpr std::int64_t rows_before(std::int64_t end) noexcept {
+  return end - end / 3 - 1;
+}
+
 /// The plans of an operator with a capacity, made when it is planned and looked up by rows.
 template <class Plan>
 class row_table {

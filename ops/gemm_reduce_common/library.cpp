@@ -12,6 +12,7 @@
 #include "engines/gpu/matrix/matrix.hpp"
 #include "engines/product/product.hpp"
 #include "ops/common/library_run.hpp"
+#include "ops/common/row_table.hpp"
 #include "ops/gemm_reduce_common/device.hpp"
 #include "ops/gemm_reduce_common/sum_exchange.hpp"
 
@@ -44,8 +45,7 @@ class bulk_sum final : public device_operator {
     }
     const product_shape shape{sum.m, sum.n, depth, sum.type, result};
     if (varying_rows) {
-      // A table has an operator per end, and an end is at most 1.5 times the end before.
-      quickest_.emplace(shape, std::vector{sum.m}, sum.m - sum.m / 3 - 1);
+      quickest_.emplace(shape, std::vector{sum.m}, rows_before(sum.m));
     } else {
       quickest_.emplace(shape);
     }

@@ -7,6 +7,7 @@
 #include <untax/tile/shard.hpp>
 
 #include "ops/common/arguments.hpp"
+#include "ops/common/shared_by_plans.hpp"
 #include "ops/gemm_reduce_common/sum_exchange.hpp"
 
 namespace untax {
@@ -58,25 +59,6 @@ void require_own_gpu_for_library(const world& w) {
                           w.rank(), w.ranks_per_gpu()));
 }
 
-/// The exchange of bulk_synchronous that the plans of one operator share. The plan for the most
-/// rows is the first to be made.
-class shared_exchange {
- public:
-  std::shared_ptr<sum_exchange> get(world& w, const device_sum& sum, bool varying_rows,
-                                    const symmetric_result& result) {
-    std::shared_ptr<sum_exchange> exchange = known_.lock();
-    if (exchange && sum.m <= rows_) return exchange;
-    exchange = exchange_by_kernels(w, sum, varying_rows, result);
-    known_ = exchange;
-    rows_ = sum.m;
-    return exchange;
-  }
-
- private:
-  std::weak_ptr<sum_exchange> known_;
-  std::int64_t rows_ = 0;
-};
-
 }  // namespace
 
 std::int64_t k_shard_of(std::int64_t k, int world, int rank) {
@@ -119,7 +101,7 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
   const auto rooms = options.varying_rows ? gpu::make_room_pool(w, problem.operator_name) : nullptr;
   if (options.varying_rows)
     planned_sum.plans = std::make_shared<const row_plans>(row_ends(problem.m), plan_for);
-  shared_exchange exchange;
+  shared_by_plans<sum_exchange> exchange;
   planned_sum.made = make_on_device(
       w, entry, same, options,
       {.by_library = [&] { return sums_by_library(w, sum_of(problem.m), options.varying_rows); },
@@ -130,8 +112,9 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
              if (chosen.how == pattern::bulk_synchronous && w.size() > 1) {
                refuse_invariant(sum.operator_name, w.rank(), options);
                require_own_gpu_for_library(w);
-               return sums_after_library(w, sum, options.varying_rows,
-                                         exchange.get(w, sum, options.varying_rows, where.result));
+               return sums_after_library(w, sum, options.varying_rows, exchange.get(sum.m, [&] {
+                 return exchange_by_kernels(w, sum, options.varying_rows, where.result);
+               }));
              }
              return sums_on_device(w, sum, chosen, where.result, rooms.get());
            },

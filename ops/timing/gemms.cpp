@@ -6,6 +6,7 @@
 #include "engines/gpu/gemm/cta_reads.hpp"
 #include "engines/timing/reader.hpp"
 #include "ops/all_gather_gemm/device_schedule.hpp"
+#include "ops/all_gather_gemm/gathered_product.hpp"
 #include "ops/gemm_all_scatter/device_schedule.hpp"
 #include "ops/gemm_reduce_common/device_schedule.hpp"
 #include "ops/timing/predictor.hpp"
@@ -104,6 +105,20 @@ double gather_by_library(predictor& p, const timed_case& c) {
                          (turned ? between + 2 * bytes / n.memory_rate : 0);
   if (!c.by.ends_with("eager")) return seconds;
   return p.launched_by_host(seconds + n.launch_eager, turned ? 1 : 0);
+}
+
+/// The quickest product behind untax's all_gather.
+predicted gather_then_product(predictor& p, const timed_case& c) {
+  const double bytes = timed_element_bytes * static_cast<double>(c.m) * static_cast<double>(c.k);
+  predicted whole;
+  if (c.ranks > 1) {
+    whole = p.predict({.op = "all_gather", .by = "untax direct", .ranks = c.ranks, .bytes = bytes});
+    whole.seconds += p.numbers().launch_graph;
+  }
+  const gpu::gemm_shape shape{c.m, c.n, c.k};
+  whole.seconds += std::min(p.gemm_alone(shape, false), p.gemm_alone(shape, true));
+  whole.simulated = whole.seconds;
+  return whole;
 }
 
 /// NCCL behind cuBLASLt. Data that was gathered by ranks is laid out in rows.
@@ -217,6 +232,8 @@ predicted simulate_gather(predictor& p, const timed_case& c) {
   const timing::machine_numbers& n = p.numbers();
   const all_gather_gemm_problem problem{c.m, c.n, c.k, type, c.gather};
   const pattern how = pattern_of(c.by);
+  if (how == pattern::bulk_synchronous && may_gather_first(problem, {.how = how}))
+    return gather_then_product(p, c);
   const auto plan_of = [&](int rank) {
     return gather_plans(problem, c.ranks, rank,
                         {.how = how, .constant_weights = how != pattern::bulk_synchronous},

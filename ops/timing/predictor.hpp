@@ -22,8 +22,9 @@ inline constexpr double timed_element_bytes = 2;
 /// The prediction of the timing engine for a case.
 struct predicted {
   double seconds = 0;
-  double simulated = 0;       ///< before calibration
-  timing::simulation detail;  ///< empty for a case without a program: a library, a GEMM alone
+  double simulated = 0;  ///< before calibration
+  /// Of the part that has programs; empty for a case without any: a library, a GEMM alone.
+  timing::simulation detail;
 };
 
 /// Predicts figures on a machine: lowers plans and programs to a workload, simulates it, and

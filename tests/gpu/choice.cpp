@@ -1,5 +1,6 @@
 // `automatic` on GPUs times bulk_library beside own kernels, for partial sums of both types and in
 // capacities; all ranks choose alike, and results are right.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +48,10 @@ void each_automatic(bool varying_rows, const Check& check) {
             workload load(w, entry, p, options, 3);
             load.run();
             EXPECT_LE(load.relative_error(), tolerance_of(entry, p));
-            w.agree("the choice", load.explain());
-            check(load.explain());
+            // Which product is the quicker each rank finds out for itself.
+            const std::string text = load.explain();
+            w.agree("the choice", text.substr(std::min(text.find("chosen by"), text.size())));
+            check(text);
           },
           roomy_world());
     }

@@ -50,10 +50,12 @@ constexpr auto late = 3ms;
 struct traced_case {
   std::string name;
   pattern how;
+  gather_axis gather = gather_axis::rows;
 };
 const std::vector<traced_case>& traced_cases() {
   static const std::vector<traced_case> cases = {
-      {"all_gather_gemm", pattern::bulk_synchronous},
+      {"all_gather_gemm", pattern::bulk_synchronous,
+       gather_axis::k},  // by rows it consists of two operators
       {"all_gather_gemm", pattern::producer_consumer},
       {"all_gather_gemm", pattern::fused_specialized},
       {"gemm_all_scatter", pattern::producer_consumer},
@@ -74,7 +76,8 @@ trace_record traced(
       ranks,
       [&](world& w) {
         const operator_entry& entry = untax::operator_named(c.name);
-        const gemm_problem p{.m = 512, .n = 2048, .k = 1024, .type = dtype::bf16};
+        const gemm_problem p{
+            .m = 512, .n = 2048, .k = 1024, .type = dtype::bf16, .gather = c.gather};
         const stream s;
         try {
           std::optional<untax::gpu::signal_taps> taps;

@@ -12,6 +12,7 @@
 #include <untax/world/launch.hpp>
 
 #include "engines/gpu/collectives/collective_runner.hpp"
+#include "engines/product/product.hpp"
 #include "ops/all_gather_gemm/device_plan.hpp"
 #include "ops/all_reduce_norm/device.hpp"
 #include "ops/choice/gemm_timer.hpp"
@@ -29,6 +30,7 @@ namespace {
 thread_local lines notes;
 thread_local const void* unreachable = nullptr;
 thread_local std::string failure;
+thread_local int launches_before_failure = 0;
 thread_local int begun = 0;
 thread_local int ended = 0;
 int streams[2];
@@ -63,7 +65,14 @@ untax::stream_ref captured_stream() {
 }
 
 void put_out_of_reach(const void* p) { unreachable = p; }
-void fail_next(const std::string& why) { failure = why; }
+void fail_next(const std::string& why) {
+  failure = why;
+  launches_before_failure = 0;
+}
+void fail_second(const std::string& why) {
+  failure = why;
+  launches_before_failure = 1;
+}
 
 lines told(untax::world& w, std::uint64_t& from) {
   lines calls;
@@ -100,8 +109,11 @@ std::string options_text(const untax::operator_options& o) {
 }
 
 void launch(const std::string& what) {
-  if (const std::string why = std::exchange(failure, ""); !why.empty())
+  if (launches_before_failure > 0) {
+    --launches_before_failure;
+  } else if (const std::string why = std::exchange(failure, ""); !why.empty()) {
     throw untax::error(untax::errc::internal, why);
+  }
   note(what);
 }
 
@@ -316,4 +328,35 @@ void collective_runner::run(const void* in, void* out, std::int64_t between, str
 }
 
 }  // namespace gpu
+
+class product::state {
+ public:
+  std::string name;
+};
+
+product::product(const product_shape& s) : product(s, {s.m}) {}
+product::product(const product_shape& s, const std::vector<std::int64_t>& ends, std::int64_t least)
+    : state_(std::make_unique<state>()) {
+  state_->name = fmt::format("product of {}", s.m);
+  pretended::note(fmt::format("make {}: {} plans, above {} rows, n {}, k {}, {} to {}{}{}, {} {}",
+                              state_->name, ends.size(), least, s.n, s.k, name_of(s.type),
+                              name_of(s.result), s.invariant ? ", invariant" : "",
+                              s.constant_weights ? ", constant weights" : "", s.sharing,
+                              s.sharing == 1 ? "rank" : "ranks"));
+}
+product::product(product&&) noexcept = default;
+product& product::operator=(product&&) noexcept = default;
+product::~product() {
+  if (state_) pretended::note(state_->name + " ends");
+}
+void product::set_rows(std::int64_t rows) {
+  pretended::note(fmt::format("{} gets {} rows", state_->name, rows));
+}
+void product::run(const void* a, const void* b, void* c, stream_ref stream) const {
+  pretended::launch(fmt::format("{} runs {} {} {} on {}", state_->name, pretended::text_of(a),
+                                pretended::text_of(b), pretended::text_of(c),
+                                pretended::stream_text(stream)));
+}
+std::string product::text() const { return "pretended " + state_->name; }
+
 }  // namespace untax

@@ -35,6 +35,8 @@ void leave_memory(int device, std::size_t bytes);
 void leave_all_memory();
 /// The next launch of this rank's kernels throws `why`, once; "" for none.
 void fail_next(const std::string& why);
+/// The same of the launch after the next one.
+void fail_second(const std::string& why);
 
 /// How many runs of this rank were kept in order with others since the last call.
 [[nodiscard]] int runs_in_order();

@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -286,6 +287,162 @@ TEST(gpu_scatter_without_kernels, agrees_once_on_the_place_of_c) {
                    (void)run(outside.as({6, 64}), pretended::a_stream());
                  }),
                  errc::not_symmetric, {"does not lie in this rank's symmetric heap"});
+  });
+}
+
+/// A gather of rows in bulk_synchronous: an all_gather, and a product behind it.
+class gpu_gathers_first : public testing::Test {
+ protected:
+  static constexpr std::int64_t n = 64;
+  static constexpr std::int64_t k = 128;
+
+  /// Notes of kernels and plans alone.
+  static lines kernels() {
+    lines calls = noted();
+    std::erase_if(calls, [](const std::string& line) { return line.starts_with("ask for"); });
+    return calls;
+  }
+  static void run(all_gather_gemm& op, elements& a, elements& b, elements& c, std::int64_t rows,
+                  stream_ref stream) {
+    const extent shard =
+        all_gather_gemm::a_shard({.m = rows, .n = n, .k = k}, op.plan().world, op.plan().rank);
+    op.run(as_const(a.as(shard)), as_const(b.as({n, k})), c.as({rows, n}), stream);
+  }
+};
+
+/// The last word but so many of a line.
+std::string word_before_end(const std::string& line, int words) {
+  std::size_t end = line.size();
+  for (; words > 0; --words) end = line.rfind(' ', end - 1);
+  const std::size_t begin = line.rfind(' ', end - 1) + 1;
+  return line.substr(begin, end - begin);
+}
+
+TEST_F(gpu_gathers_first, into_memory_that_the_product_reads) {
+  on_gpus(2, [](world& w) {
+    const operator_options options{.how = pattern::bulk_synchronous, .constant_weights = true};
+    const std::size_t used = w.heap().used();
+    {
+      // An odd number of rows, so that rank 1 has fewer.
+      all_gather_gemm op(w, {.m = 7, .n = n, .k = k}, options);
+      lines planned_calls = kernels();
+      ASSERT_EQ(planned_calls.size(), 3U) << fmt::format("{}", fmt::join(planned_calls, "\n"));
+      EXPECT_TRUE(planned_calls[0].starts_with("make all_gather: exchange of bf16"))
+          << planned_calls[0];
+      EXPECT_NE(planned_calls[1].find("on none"), std::string::npos)
+          << "the first run on memory is not one of the caller's: " << planned_calls[1];
+      EXPECT_EQ(planned_calls[2],
+                "make product of 7: 1 plans, above 0 rows, n 64, k 128, bf16 to bf16, constant "
+                "weights, 1 rank");
+      EXPECT_EQ(op.plan().how, pattern::bulk_synchronous);
+      EXPECT_EQ(op.explain().find("all_gather_gemm: bulk_synchronous, all_gather: "), 0U)
+          << op.explain();
+      EXPECT_TRUE(op.explain().ends_with(", then pretended product of 7")) << op.explain();
+      EXPECT_GE(w.heap().used(), used + 7 * k * 2);
+      elements a, b, c;
+      run(op, a, b, c, 7, pretended::a_stream());
+      const lines calls = kernels();
+      ASSERT_EQ(calls.size(), 2U) << fmt::format("{}", fmt::join(calls, "\n"));
+      EXPECT_NE(calls[0].find(" runs " + text_of(a.data)), std::string::npos) << calls[0];
+      EXPECT_TRUE(calls[0].ends_with("on a stream")) << calls[0];
+      // "... runs IN OUT, 0 apart, on a stream"
+      std::string rows = word_before_end(calls[0], 5);
+      ASSERT_EQ(rows.back(), ',') << calls[0];
+      rows.pop_back();
+      EXPECT_EQ(calls[1], fmt::format("product of 7 runs {} {} {} on a stream", rows,
+                                      text_of(b.data), text_of(c.data)));
+    }
+    (void)noted();
+    w.barrier();
+    w.barrier();
+    EXPECT_EQ(w.heap().used(), used);
+  });
+}
+
+TEST_F(gpu_gathers_first, with_one_gather_for_the_plans_of_a_capacity) {
+  on_gpus(2, [](world& w) {
+    operator_options options{.how = pattern::bulk_synchronous, .invariant = true};
+    options.varying_rows = true;
+    all_gather_gemm op(w, {.m = 6, .n = n, .k = k}, options);
+    const lines planned_calls = kernels();
+    const auto begin_with = [&](const char* text) {
+      return std::ranges::count_if(planned_calls,
+                                   [&](const auto& line) { return line.starts_with(text); });
+    };
+    EXPECT_EQ(begin_with("make all_gather"), 5) << "one for each end of one table";
+    EXPECT_EQ(begin_with("make product"), 5);
+    EXPECT_EQ(planned_calls.back(),
+              "make product of 1: 1 plans, above 0 rows, n 64, k 128, bf16 to bf16, "
+              "invariant, 1 rank");
+    EXPECT_EQ(begin_with("make product of 6: 1 plans, above 3 rows"), 1)
+        << "smaller ones serve up to 4 rows";
+    elements a, b, c;
+    for (const std::int64_t rows : {5, 4, 1}) {
+      run(op, a, b, c, rows, pretended::a_stream());
+      const lines calls = kernels();
+      ASSERT_EQ(calls.size(), 4U) << fmt::format("{}", fmt::join(calls, "\n"));
+      const std::int64_t end = rows == 5 ? 6 : rows;
+      EXPECT_EQ(calls[0], fmt::format("product of {} gets {} rows", end, rows));
+      EXPECT_NE(calls[1].find(" gets "), std::string::npos) << calls[1];
+      EXPECT_NE(calls[2].find(" runs "), std::string::npos) << calls[2];
+      EXPECT_EQ(calls[3].find(fmt::format("product of {} runs ", end)), 0U) << calls[3];
+    }
+    run(op, a, b, c, 0, pretended::a_stream());
+    EXPECT_EQ(kernels(), lines());
+  });
+}
+
+TEST_F(gpu_gathers_first, only_what_its_parts_can_do) {
+  on_gpus(2, [](world& w) {
+    const auto first = [&](const all_gather_gemm_problem& problem, operator_options options) {
+      options.how = pattern::bulk_synchronous;
+      (void)all_gather_gemm(w, problem, options);
+      return kernels().front();
+    };
+    EXPECT_EQ(first({.m = 6, .n = n, .k = k, .gather = gather_axis::k}, {}).find("make gather of"),
+              0U);
+    EXPECT_EQ(first({.m = 6, .n = n, .k = k}, {.workers = 3}).find("make gather of 6"), 0U);
+    EXPECT_EQ(first({.m = 6, .n = n, .k = k}, {.senders = 3}).find("make gather of 6"), 0U);
+    EXPECT_EQ(first({.m = 6, .n = n, .k = k}, {}).find("make all_gather"), 0U);
+  });
+  on_gpus(1, [](world& w) {
+    all_gather_gemm op(w, {.m = 6, .n = n, .k = k}, {.how = pattern::bulk_synchronous});
+    EXPECT_EQ(kernels().size(), 1U) << "one rank has all rows";
+    elements a, b, c;
+    run(op, a, b, c, 6, pretended::a_stream());
+    EXPECT_EQ(kernels(), lines{fmt::format("product of 6 runs {} {} {} on a stream",
+                                           text_of(a.data), text_of(b.data), text_of(c.data))});
+  });
+}
+
+// Nothing was launched, so the rank may go on; but a peer would wait for the rest of a run.
+TEST_F(gpu_gathers_first, and_stops_the_world_if_no_product_follows) {
+  on_gpus(1, [](world& w) {
+    all_gather_gemm op(w, {.m = 6, .n = n, .k = k}, {.how = pattern::bulk_synchronous});
+    elements a, b, c;
+    pretended::fail_next("no product");
+    expect_error(error_of([&] { run(op, a, b, c, 6, pretended::a_stream()); }), errc::internal,
+                 {"no product"});
+    run(op, a, b, c, 6, pretended::a_stream());
+  });
+  on_gpus(2, [](world& w) {
+    all_gather_gemm op(w, {.m = 6, .n = n, .k = k}, {.how = pattern::bulk_synchronous});
+    elements a, b, c;
+    pretended::fail_next("no gather");
+    expect_error(error_of([&] { run(op, a, b, c, 6, pretended::a_stream()); }), errc::internal,
+                 {"no gather"});
+    run(op, a, b, c, 6, pretended::a_stream());
+    w.barrier();
+    if (w.rank() == 0) {
+      while (!w.stopped()) std::this_thread::yield();
+      expect_error(error_of([&] { w.check(); }), errc::aborted,
+                   {"no product", "so the world is stopped"});
+      return;
+    }
+    pretended::fail_second("no product");
+    expect_error(error_of([&] { run(op, a, b, c, 6, pretended::a_stream()); }), errc::internal,
+                 {"no product"});
+    EXPECT_TRUE(w.stopped());
   });
 }
 

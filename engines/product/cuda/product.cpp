@@ -17,6 +17,7 @@
 #include "engines/gpu/gemm/launcher.hpp"
 #include "engines/gpu/gemm_alone/gemm.hpp"
 #include "engines/gpu/matrix/matrix.hpp"
+#include "src/symmetric/queues.hpp"
 
 namespace untax {
 namespace {
@@ -38,6 +39,12 @@ bool is_measured() { return environment().number_or_fallback(variable::measure, 
 
 gpu::gemm_shape kernel_shape(const product_shape& s, std::int64_t rows) {
   return {rows, s.n, s.k, s.type, s.invariant};
+}
+/// The part of the current GPU that this rank has.
+gpu::gpu_model gpu_of(const product_shape& s) {
+  gpu::gpu_model model = gpu::gpu_here();
+  model.num_sms = part_of_gpu(model.num_sms, s.sharing);
+  return model;
 }
 
 /// Operands of a shape in several places, so that each product reads from memory.
@@ -108,7 +115,7 @@ class product::state {
     ends_.push_back({shape.m, {}});
     if (!has_kernels()) return;
     const gpu::gemm_shape of_kernels = kernel_shape(shape, shape.m);
-    std::vector<gpu::gemm_plan> plans = gpu::plans_by_model(of_kernels, gpu::gpu_here());
+    std::vector<gpu::gemm_plan> plans = gpu::plans_by_model(of_kernels, gpu_of(shape));
     plans.resize(std::min(plans.size(), library_ ? timed_plans : 1));
     std::vector<planned> kernels;
     for (const gpu::gemm_plan& plan : plans) kernels.push_back({of_kernels, plan});
@@ -195,8 +202,7 @@ class product::state {
   [[nodiscard]] bool has_kernels() const { return shape_.result == shape_.type && !shape_.library; }
 
   void open_library() {
-    if (shape_.invariant && has_kernels()) return;
-    if (has_kernels() && !bulk::blas().there) return;
+    if (has_kernels() && (shape_.invariant || shape_.sharing > 1 || !bulk::blas().there)) return;
     library_.emplace(bulk::library_product{
         .m = shape_.m, .n = shape_.n, .k = shape_.k, .type = shape_.type, .result = shape_.result});
   }
@@ -216,7 +222,7 @@ class product::state {
     std::vector<planned> plans;
     for (const row_end& end : ends_) {
       const gpu::gemm_shape shape = kernel_shape(shape_, end.rows);
-      plans.push_back({shape, gpu::plans_by_model(shape, gpu::gpu_here()).front()});
+      plans.push_back({shape, gpu::plans_by_model(shape, gpu_of(shape_)).front()});
     }
     const std::vector<gpu::gemm> kernels = kernels_of(plans);
     const std::unique_ptr<rotated_operands> timed = operands();
