@@ -24,12 +24,10 @@ struct product_shape {
   /// ended.
   bool constant_weights = false;
   bool library = false;  ///< cuBLASLt multiplies, as `library_gemm` chooses, and no other kernel
-  /// untax's kernels are launched before the kernels ahead have ended. Where ranks share a GPU they
-  /// may not be: they would take the place of kernels that these wait for.
-  bool starts_early = true;
   /// Ranks that share the GPU. Their kernels may wait for each other's, and cuBLASLt may need the
   /// whole GPU, so from two on untax's kernels alone multiply, on an even part of the
-  /// multiprocessors; they make no fp32.
+  /// multiprocessors, and none is launched before the kernels ahead have ended, whose place it
+  /// could take; they make no fp32.
   int sharing = 1;
 };
 

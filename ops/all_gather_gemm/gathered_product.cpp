@@ -135,7 +135,6 @@ class gathered_product final : public device_operator {
                               .result = p.type,
                               .invariant = options.invariant,
                               .constant_weights = options.constant_weights,
-                              .starts_early = w.ranks_per_gpu() == 1,
                               .sharing = w.ranks_per_gpu()};
     if (!options.varying_rows) return product(shape);
     return {shape, std::vector{p.m}, rows_before(p.m)};

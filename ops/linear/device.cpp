@@ -25,7 +25,7 @@ product product_for(const world& w, const linear_problem& p, const linear_option
                             .invariant = options.invariant,
                             .constant_weights = options.constant_weights,
                             .library = options.library,
-                            .starts_early = w.ranks_per_gpu() == 1};
+                            .sharing = w.ranks_per_gpu()};
   return options.varying_rows ? product(shape, row_ends(p.rows)) : product(shape);
 }
 

@@ -194,7 +194,7 @@ class product::state {
     for (const planned& p : plans)
       kernels.emplace_back(
           p.shape, p.plan, partials,
-          gpu::kernel_start{.early = shape_.starts_early,
+          gpu::kernel_start{.early = shape_.sharing == 1,
                             .stages = shape_.constant_weights ? p.plan.config.stages : 0});
     return kernels;
   }
