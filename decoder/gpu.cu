@@ -281,7 +281,6 @@ class device_backend final : public decoder_backend {
   }
 
  private:
-  /// No first launch may load a kernel while another rank's spins.
   static void load() {
     for (const void* kernel :
          {reinterpret_cast<const void*>(embed_rows<__half>),
@@ -290,8 +289,7 @@ class device_backend final : public decoder_backend {
           reinterpret_cast<const void*>(find_best_of_rows),
           reinterpret_cast<const void*>(find_best_of_ranks),
           reinterpret_cast<const void*>(join_rows)}) {
-      cudaFuncAttributes unused{};
-      gpu::require(cudaFuncGetAttributes(&unused, kernel), "cannot load a kernel of the decoder");
+      gpu::load_kernel(kernel, "cannot load a kernel of the decoder");
     }
   }
 

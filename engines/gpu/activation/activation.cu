@@ -61,9 +61,8 @@ auto kernel_of(dtype type) {
 
 void load_activation_kernels() {
   for (const dtype type : {dtype::bf16, dtype::f16}) {
-    cudaFuncAttributes loaded{};
-    require(cudaFuncGetAttributes(&loaded, reinterpret_cast<const void*>(kernel_of(type))),
-            "cannot load a kernel of activations");
+    load_kernel(reinterpret_cast<const void*>(kernel_of(type)),
+                "cannot load a kernel of activations");
   }
 }
 

@@ -18,8 +18,7 @@ struct activated_rows {
   bool starts_early = true;
 };
 
-/// Loads the kernels on the current device: loading one at first use could block behind a kernel
-/// that waits for a peer.
+/// Loads the kernels on the current device.
 void load_activation_kernels();
 
 /// out [rows, n] = function(product + bias), in fp32, rounded to nearest. `product` is [rows, n],

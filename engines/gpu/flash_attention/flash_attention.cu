@@ -72,6 +72,7 @@ class flash_runner::launcher {
       : kernel_(kernel_for(checked(shape))),
         config_(flash_config::of(shape.head_dim, shape.causal)) {
     require_hopper();
+    load_kernel(kernel_.function, "cannot load the kernel of attention");
     gpu::require(cudaFuncSetAttribute(kernel_.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(kernel_.shared_bytes)),
                  "there is not enough shared memory for attention");

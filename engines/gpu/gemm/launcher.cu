@@ -69,6 +69,7 @@ void gemm_launcher::launch(const gemm_matrices& matrices, const void* io,
 
 /// Blocks wait for blocks with lower numbers, and for peers, so all have to be resident at once.
 void gemm_launcher::require_place() const {
+  load_kernel(kernel_, "cannot load a GEMM");
   gpu::require(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared_bytes_)),
                "there is not enough shared memory for a GEMM");

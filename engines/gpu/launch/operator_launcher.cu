@@ -99,8 +99,7 @@ void operator_launcher::require(cudaError_t result, const char* failure) const {
 }
 
 void operator_launcher::prepare(const void* kernel, std::size_t shared_bytes) const {
-  cudaFuncAttributes found{};
-  require(cudaFuncGetAttributes(&found, kernel), "cannot load its kernel");
+  load_kernel(kernel, "cannot load its kernel");
   if (shared_bytes == 0) return;
   require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shared_bytes)),

@@ -204,9 +204,8 @@ rope_kernel kernel_for(const rope_arguments& a) {
 }  // namespace
 
 void load_rope_append(const rope_arguments& a) {
-  cudaFuncAttributes attributes{};
-  require(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel_for(a).function)),
-          "cannot load the kernel of rope_append");
+  load_kernel(reinterpret_cast<const void*>(kernel_for(a).function),
+              "cannot load the kernel of rope_append");
 }
 
 void start_rope_append(const rope_arguments& a, bool early, stream_ref stream) {

@@ -9,6 +9,14 @@
 
 namespace untax::gpu {
 
+/// Loads a kernel on the current device. Loaded at its first launch, it could wait behind a kernel
+/// that waits for a peer, and no other thread of the process could launch meanwhile: that of the
+/// peer neither, where ranks are threads. Throws `internal` with `failure`.
+inline void load_kernel(const void* kernel, const char* failure) {
+  cudaFuncAttributes loaded{};
+  require(cudaFuncGetAttributes(&loaded, kernel), failure);
+}
+
 /// A launch of `blocks` blocks of `threads` threads without attributes.
 [[nodiscard]] inline cudaLaunchConfig_t launch_of(int blocks, int threads, std::size_t shared_bytes,
                                                   cudaStream_t stream) {
