@@ -123,7 +123,9 @@ __global__ void __cluster_dims__(row_blocks, 1, 1) __launch_bounds__(row_threads
   for (std::int64_t c = own + step; c < logits.cols; c += step) mine = better(mine, score_of(c));
   mine = best_of_warp(mine);
   if (threadIdx.x % warp == 0) of_warps[threadIdx.x / warp] = mine;
-  __syncthreads();
+  // Shared memory of a block may be written by others from its start on; this is where all have
+  // started.
+  cluster.sync();
   if (threadIdx.x < warp) {
     mine = best_of_warp(of_warps[threadIdx.x]);
     if (threadIdx.x == 0) cluster.map_shared_rank(of_blocks, 0)[cluster.block_rank()] = mine;
