@@ -6,6 +6,7 @@
 #include <untax/taxes/timing.hpp>
 
 #include "bench/suites/cuda/rma_parts.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 #include "src/taxes/cuda/gpu_team.cuh"
 
 namespace untax::bench {
@@ -95,8 +96,7 @@ template <class Kernel>
 void preload(const gpu_team& team, Kernel* kernel) {
   for (int rank = 0; rank < team.size(); ++rank) {
     team.use(rank);
-    cudaFuncAttributes attributes;
-    gpu::require(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel");
+    gpu::load_kernel(reinterpret_cast<const void*>(kernel), "loading a kernel");
   }
 }
 

@@ -9,6 +9,7 @@
 #include "bench/suites/cuda/rma_check.cuh"
 #include "bench/suites/cuda/rma_kernels.cuh"
 #include "bench/suites/cuda/rma_parts.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 #include "src/taxes/cuda/gpu_team.cuh"
 
 namespace untax::bench {
@@ -112,8 +113,7 @@ class rate_bench {
 
   template <copy_by how>
   static void prepare() {
-    cudaFuncAttributes attributes;
-    gpu::require(cudaFuncGetAttributes(&attributes, move_kernel<how>), "loading a kernel");
+    gpu::load_kernel(reinterpret_cast<const void*>(move_kernel<how>), "loading a kernel");
     if (is_bulk(how))
       gpu::require(
           cudaFuncSetAttribute(move_kernel<how>, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "src/symmetric/cuda/driver.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 
 namespace untax::gpu {
 namespace {
@@ -188,12 +189,11 @@ void round_to(const matrix& to, const const_matrix& from, stream_ref stream) {
 }
 
 void load_matrix_kernels() {
-  cudaFuncAttributes found{};
   for (const void* kernel :
        {reinterpret_cast<const void*>(fill), reinterpret_cast<const void*>(multiply),
         reinterpret_cast<const void*>(join), reinterpret_cast<const void*>(convert),
         reinterpret_cast<const void*>(measure)})
-    gpu::require(cudaFuncGetAttributes(&found, kernel), "cannot load a kernel");
+    gpu::load_kernel(kernel, "cannot load a kernel");
 }
 
 void fill_normal(const matrix& to, std::uint64_t seed, range rows, range cols, stream_ref stream) {

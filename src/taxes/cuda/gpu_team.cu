@@ -7,6 +7,7 @@
 #include <untax/core/error.hpp>
 
 #include "src/core/start_threads.hpp"
+#include "src/symmetric/cuda/launching.hpp"
 
 namespace untax {
 namespace {
@@ -51,9 +52,7 @@ gpu_team::gpu_team(int ranks, std::size_t heap_bytes)
     gpu::require(cudaEventCreate(&m.begin), "making an event");
     gpu::require(cudaEventCreate(&m.end), "making an event");
     members_.push_back(m);
-    // Loads the kernel now, before a kernel of another rank can wait for it.
-    cudaFuncAttributes attributes;
-    gpu::require(cudaFuncGetAttributes(&attributes, start_gate), "loading a kernel");
+    gpu::load_kernel(reinterpret_cast<const void*>(start_gate), "loading a kernel");
   }
   gate_ = allocate<std::uint64_t>(device_barrier::words(size()), "start gate");
 }
