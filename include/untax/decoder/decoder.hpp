@@ -56,7 +56,8 @@ class decoder {
   /// Collective. Appends tokens to sequences, which may have tokens already, and computes the next
   /// token of each. Throws `invalid_argument` for tokens that the vocabulary does not have, and
   /// `out_of_memory` if cache or capacity do not suffice, before anything is written. With a stream
-  /// it only launches, but it cannot be captured.
+  /// it launches; where the number or the lengths of prompts are new, it plans before, and waits
+  /// until all ranks have. It cannot be captured.
   void prefill(std::span<const prompt> prompts, stream_ref stream = {});
 
   /// Makes room for one more token of each of `sequences`, and sets the tokens; without tokens they
