@@ -1,5 +1,7 @@
 """`untax.torch.parallelize` on models of transformers, on CPUs."""
 
+from types import SimpleNamespace
+
 import pytest
 from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
 from test_torch_recipes import needs_transformers
@@ -55,6 +57,19 @@ def test_models_that_are_refused_stay_whole(family, changes, error, text):
         untax.run_threads(2, body)
     finally:
         untax.torch.close()
+
+
+@needs_transformers
+@pytest.mark.parametrize("name", ["cache", "past_key_values"])
+def test_generate_gives_the_cache_by_a_new_or_an_old_name(name):
+    """transformers 5.17 makes masks with `past_key_values`, 5.24 with `cache`."""
+    import torch
+
+    from untax.torch.chain import _masks_for_generate
+
+    chain, cache = SimpleNamespace(is_read=False), SimpleNamespace(untax_is_read=True)
+    masks = _masks_for_generate(chain, None, **{name: cache}, inputs_embeds=torch.empty(2, 1, 8), attention_mask=None)
+    assert masks is None and chain.is_read
 
 
 @needs_transformers

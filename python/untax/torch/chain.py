@@ -302,7 +302,7 @@ def _before_call(chain: Chain, base: nn.Module, args: tuple[Any, ...], kwargs: d
 def _masks_for_generate(chain: Chain, otherwise: Any, **kwargs: Any) -> Any:
     """In place of transformers' function that makes masks of `generate` for static caches: reads prompts, and makes no mask for
     a step without padding."""
-    cache, x, mask = kwargs.get("cache"), kwargs["inputs_embeds"], kwargs.get("attention_mask")
+    cache, x, mask = kwargs.get("cache", kwargs.get("past_key_values")), kwargs["inputs_embeds"], kwargs.get("attention_mask")
     if cache is None or mask is not None and mask.dim() != 2:
         return otherwise(**kwargs)
     if kwargs.get("is_first_iteration") or not hasattr(cache, "untax_is_read"):
