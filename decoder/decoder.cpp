@@ -10,6 +10,7 @@
 #include <untax/decoder/layer.hpp>
 #include <untax/decoder/pages.hpp>
 
+#include "decoder/fused_step.hpp"
 #include "decoder/head.hpp"
 #include "decoder/load_weights.hpp"
 #include "decoder/operators.hpp"
@@ -57,6 +58,7 @@ struct decoder::state {
       return d->backend->allocate(static_cast<std::size_t>(count * config.hidden) *
                                   size_of(config.type));
     };
+    fused = fused_step_of(*d, weights, caches);
     embedded = memory(d->rows);
     last = memory(d->options.sequences);
     // The first run of a rank may not wait for another's, which still allocates: where ranks share
@@ -88,6 +90,9 @@ struct decoder::state {
                       stream);
     layer_state at =
         begin_layers(*d, tokens, as_const(first), weights.layers.front().input_norm, stream);
+    const bool is_step = tokens.lengths != nullptr;
+    if (fused && is_step && tokens.rows <= fused->most_rows())
+      return fused->run(tokens, at, stream);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const void* next =
           i + 1 < layers.size() ? weights.layers[i + 1].input_norm : weights.final_norm;
@@ -114,6 +119,7 @@ struct decoder::state {
   std::vector<std::shared_ptr<void>> cache_memory;
   std::vector<layer_cache> caches;
   std::vector<decoder_layer> layers;
+  std::unique_ptr<fused_step> fused;  ///< null where there is none
   std::shared_ptr<void> embedded, last;
   std::int64_t rows = 0;  ///< of the last run or stage
 };

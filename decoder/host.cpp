@@ -8,6 +8,7 @@
 
 #include "decoder/backend.hpp"
 #include "decoder/convert.hpp"
+#include "decoder/fused_step.hpp"
 
 namespace untax {
 namespace {
@@ -143,5 +144,12 @@ std::unique_ptr<decoder_backend> decoder_backend_of(world& w) {
 }
 
 std::unique_ptr<decoder_backend> host_decoder_backend() { return std::make_unique<host_backend>(); }
+
+std::unique_ptr<fused_step> fused_step_of(decoder_operators& operators,
+                                          const decoder_weights& weights,
+                                          std::span<const layer_cache> caches) {
+  if (operators.job->memory() != memory_kind::cuda) return nullptr;
+  return device_fused_step_of(operators, weights, caches);
+}
 
 }  // namespace untax

@@ -127,6 +127,24 @@ TEST(gpu_decoder, logits_are_those_of_the_host) {
   expect_right(model("gemma3_text", R"(, "query_pre_attn_scalar": 64)"), false);
 }
 
+// Steps of three sequences are one kernel, for the families that it has.
+TEST(gpu_decoder, steps_of_operators_have_the_logits_of_the_host) {
+  NEEDS_GPUS(1);
+  untax::decoder_options options = capacities;
+  options.one_kernel = false;
+  expect_right(model("llama", ""), false, options);
+  expect_right(model("qwen3", R"(, "num_key_value_heads": 1)"), false, options);
+}
+
+TEST(gpu_decoder, a_kernel_of_all_layers_has_the_logits_of_the_host) {
+  NEEDS_GPUS(1);
+  expect_right(model("llama", R"(, "head_dim": 128, "num_attention_heads": 16)"), false);
+  expect_right(model("qwen2", R"(, "head_dim": 128, "use_sliding_window": true,
+                                   "sliding_window": 24, "max_window_layers": 1)"),
+               false);
+  expect_right(model("qwen3", R"(, "torch_dtype": "float16", "head_dim": 128)"), false);
+}
+
 TEST(gpu_decoder, a_graph_of_a_step_takes_what_was_staged) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();

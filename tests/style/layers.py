@@ -24,7 +24,7 @@ LAYERS = ["core", "order", "memory", "symmetric", "rma", "flow", "tile", "trace"
 BESIDE = {"select": {"core", "order"}, "sparse": {"core", "order", "select"}, "locality": {"core", "order", "select"}}
 # Within engines/gpu; no_cuda has stand-ins for all of them.
 GPU_LAYERS = ["sm90", "trace", "channel", "copy", "matrix", "words", "launch", "rooms", "gemm", "gemm_alone", "norm", "activation", "rope_append", "comm", "collectives",
-              "packets", "attention", "flash_attention", "merge", "sparse", "no_cuda"]  # fmt: skip
+              "packets", "attention", "flash_attention", "merge", "decode_step", "sparse", "no_cuda"]  # fmt: skip
 DEVICE_CODE = re.compile(r"\b__(?:device|global)__\b")
 FOREIGN = re.compile(r"^(cuda|cuda_\w+|cublas\w*|cub|thrust|nccl|mpi|torch|ATen|c10|nvshmem\w*)(/|\.h|$)")
 MODEL_FILE = re.compile(r"^(engines/model/|ops/[^/]+/model[^/]*$|tests/.*model[^/]*$)")

@@ -27,7 +27,7 @@ encode_function look_up() {
 }
 
 CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int64_t between,
-                   dtype type, const tma_tile_form& tma_tile) {
+                   dtype type, const tma_tile_form& tma_tile, int together = 1) {
   static const encode_function encode = look_up();
   CUtensorMap map;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(matrix.columns),
@@ -36,7 +36,8 @@ CUtensorMap map_of(const matrix_at& matrix, int dimensions, int layers, std::int
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(matrix.stride) * 2,
                                 static_cast<cuuint64_t>(between) * 2};
   const cuuint32_t extent[] = {static_cast<cuuint32_t>(tma_tile.columns),
-                               static_cast<cuuint32_t>(tma_tile.rows), 1};
+                               static_cast<cuuint32_t>(tma_tile.rows),
+                               static_cast<cuuint32_t>(together)};
   const cuuint32_t steps[] = {1, 1, 1};
   const CUresult result = encode(
       &map, type == dtype::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
@@ -88,6 +89,12 @@ CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {
   return map_of(
       tma_tiles.first, 3, tma_tiles.layers, tma_tiles.between, type,
       {tma_tiles.tma_tile_rows, tma_tiles.tma_tile_columns, 256, CU_TENSOR_MAP_SWIZZLE_NONE});
+}
+
+CUtensorMap panel_map_of(const matrix_at& matrix, dtype type, int rows, int panels) {
+  const matrix_at panel{matrix.data, matrix.rows, block_k, matrix.stride};
+  return map_of(panel, 3, static_cast<int>(matrix.columns / block_k), block_k, type, {rows},
+                panels);
 }
 
 CUtensorMap sequences_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows) {

@@ -30,6 +30,11 @@ struct tma_tile_form {
 /// columns; its rows are multiples of 16 bytes. Throws like `tensor_map_of`.
 [[nodiscard]] CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type);
 
+/// The TMA descriptor of a matrix as panels of 64 columns, for boxes of `rows` rows of `panels`
+/// panels, which follow each other in shared memory. The coordinates: 0, the first row, and the
+/// first panel. Panels beyond the matrix become 0. Throws like `tensor_map_of`.
+[[nodiscard]] CUtensorMap panel_map_of(const matrix_at& matrix, dtype type, int rows, int panels);
+
 /// The TMA descriptor of sequences of rows, one after the other in a matrix, for TMA tiles of
 /// `tma_tile_rows` rows and 64 elements that end with their sequence: what follows becomes 0. The
 /// coordinates: the column; rows of the TMA tile behind the end of the sequence (0 if it ends

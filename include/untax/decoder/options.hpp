@@ -22,6 +22,8 @@ struct decoder_options {
   /// Of GPUs: a step without a stream is launched as a graph, from the second one of as many
   /// sequences on. Ranks that share a GPU have none.
   bool graphs = false;
+  /// Of GPUs: steps of few sequences are one kernel, for models that there is one for.
+  bool one_kernel = true;
   /// `automatic`: the operators that overlap and fuse, each as it chooses. bulk_synchronous: sums
   /// over ranks are operators of their own, and each ends before the next begins. bulk_library: the
   /// same by library calls, of cuBLASLt and NCCL on GPUs; attention, rotation and norms are those

@@ -1,0 +1,448 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include <cuda/atomic>
+#include <cuda/ptx>
+
+#include "engines/gpu/decode_step/block.cuh"
+#include "engines/gpu/decode_step/keys.cuh"
+#include "engines/gpu/decode_step/products.cuh"
+#include "engines/gpu/matrix/pairs.cuh"
+#include "engines/gpu/sm90/mma/warp.cuh"
+#include "engines/gpu/sm90/ptx/floats.cuh"
+#include "engines/gpu/sm90/ptx/tile_copy.cuh"
+
+namespace untax::gpu {
+
+/// The cached keys and values of a layer.
+template <class T>
+struct step_cache {
+  T* keys;
+  T* values;
+  int windowed;
+};
+
+/// Attention of a token of each sequence to its cached keys and to its own, for the warps that
+/// multiply: bias is added already; it applies norms of heads and rotations, appends the tokens'
+/// keys and values to the cache, and leaves the results in `attended`.
+///
+/// A warp takes a span of 32 keys at a time, with all heads of queries that read them. The warps'
+/// results are merged in shared memory, those of blocks by the block that ends last, in the order
+/// of keys.
+template <class T, int head_dim>
+class step_attention {
+ public:
+  __device__ step_attention(const step_block& block, const step_cache<T>& cache)
+      : block_(block),
+        cache_(cache),
+        group_(block.shape().group()),
+        warp_(static_cast<int>(threadIdx.x) / 32),
+        lane_(lane_of_warp()) {}
+
+  /// `await` waits for what all blocks have projected, and is called once. Returns the positions in
+  /// the rings behind.
+  template <class Await>
+  [[nodiscard]] __device__ step_cursors run(step_cursors at, const Await& await) {
+    const key_list list(block_, cache_.windowed);
+    int spans = 0;  // of this block so far
+    if (list.count > 0) find_rotation(list.items[0]);
+    await();
+    block_.numbers().vectors_full[at.vectors.stage].wait(at.vectors.parity);
+#pragma unroll 1
+    for (int i = 0; i < list.count; ++i) {
+      const key_item& item = list.items[i];
+      if (i > 0) {
+        find_rotation(item);
+        meet_multipliers();  // the last item's queries and sums were read
+      }
+      prepare(item, block_.vectors(at.vectors.stage));
+      meet_multipliers();
+      at.stage = attend(item, spans, at.stage);
+      spans += item.spans;
+      merge_warps(item);
+      if (item.parts > 1) merge_parts(item);
+    }
+    __syncwarp();
+    if (lane_ == 0) block_.numbers().vectors_empty[at.vectors.stage].arrive();
+    at.vectors.advance(step_shape::vector_stages);
+    return at;
+  }
+
+ private:
+  static constexpr int tiles = head_dim / 8;
+  static constexpr int panels = head_dim / step_shape::slice;
+  static constexpr int of_lane = head_dim / 32;
+  static constexpr int warps = step_shape::warps;
+  static constexpr unsigned everybody = 0xffffffffU;
+  static constexpr int pitch = head_dim * 2 + 16;
+  static constexpr int keys = step_shape::stage_keys;
+
+  /// Where a row of a panel is in a stage of keys or values, whose boxes follow each other.
+  [[nodiscard]] __device__ int row_at(int key) const {
+    const int bits = block_.shape().box_bits;
+    return (((key >> bits) * panels << bits) + (key & ((1 << bits) - 1))) * step_shape::panel_bytes;
+  }
+  /// Where eight elements of that row are, of which there are eight in a panel.
+  [[nodiscard]] __device__ int word_at(int row, int word) const {
+    return row + (word / 8 * step_shape::panel_bytes << block_.shape().box_bits) +
+           ((word % 8 ^ row / step_shape::panel_bytes % 8) * 16);
+  }
+  [[nodiscard]] __device__ T* query(int head) const {
+    return reinterpret_cast<T*>(block_.queries() + head * pitch);
+  }
+  [[nodiscard]] __device__ T* own_key() const { return query(step_shape::most_group); }
+  [[nodiscard]] __device__ T* own_value() const { return query(step_shape::most_group + 1); }
+
+  /// Loads the rotation of the token, which need not wait.
+  __device__ void find_rotation(const key_item& item) {
+    const step_arguments& a = block_.a;
+    const int half = a.rotated / 2;
+    const int away = half / of_lane;
+    const int first = (lane_ < away ? lane_ : lane_ < 2 * away ? lane_ - away : 0) * of_lane;
+    const float* const angles = a.rotations + std::int64_t{item.length - 1} * a.rotated + first;
+#pragma unroll
+    for (int e = 0; e < of_lane; ++e) {
+      cosines_[e] = angles[e];
+      sines_[e] = angles[half + e];
+    }
+  }
+
+  /// The heads of an item, a warp each: queries, then the token's own key and value.
+  __device__ void prepare(const key_item& item, const std::byte* norms) {
+    const step_shape& s = block_.shape();
+    const int heads = group_ + (item.has_own_key() ? 2 : 0);
+#pragma unroll 1
+    for (int i = warp_; i < heads; i += warps) {
+      const int column = i < group_ ? item.head * group_ + i
+                                    : s.heads + (i == group_ ? 0 : s.kv_heads) + item.head;
+      const T* const from = static_cast<const T*>(block_.a.projected) +
+                            item.token * s.qkv_columns() + column * head_dim + lane_ * of_lane;
+      float v[of_lane];
+#pragma unroll
+      for (int e = 0; e < of_lane / 2; ++e) {
+        const float2 two = two_floats(__ldcg(reinterpret_cast<const unsigned*>(from) + e), T{});
+        v[2 * e] = two.x;
+        v[2 * e + 1] = two.y;
+      }
+      if (i <= group_) turn(v, reinterpret_cast<const T*>(norms) + (i < group_ ? 0 : head_dim));
+      T* const to = query(i < group_ ? i : step_shape::most_group + i - group_) + lane_ * of_lane;
+      T* const cached = (i == group_ ? cache_.keys : cache_.values) +
+                        (item.own * s.kv_heads + item.head) * head_dim + lane_ * of_lane;
+#pragma unroll
+      for (int e = 0; e < of_lane / 2; ++e) {
+        const unsigned two = two_halves(v[2 * e], v[2 * e + 1], T{});
+        reinterpret_cast<unsigned*>(to)[e] = two;
+        if (i >= group_) reinterpret_cast<unsigned*>(cached)[e] = two;
+      }
+    }
+  }
+  /// Norm and rotation of a head.
+  __device__ void turn(float (&v)[of_lane], const T* norm) const {
+    if (block_.a.has_head_norms) {
+      float squares = 0;
+#pragma unroll
+      for (const float value : v) squares += value * value;
+#pragma unroll
+      for (int step = 16; step > 0; step /= 2) squares += __shfl_xor_sync(everybody, squares, step);
+      const float inverse = rsqrtf(squares / static_cast<float>(head_dim) + block_.a.epsilon);
+#pragma unroll
+      for (int e = 0; e < of_lane; ++e)
+        v[e] *= inverse * static_cast<float>(norm[lane_ * of_lane + e]);
+    }
+    const int away = block_.a.rotated / 2 / of_lane;
+    const bool turns = lane_ < 2 * away;
+    const bool is_low = lane_ < away;
+    const int other = turns ? (is_low ? lane_ + away : lane_ - away) : lane_;
+#pragma unroll
+    for (int e = 0; e < of_lane; ++e) {
+      const float partner = __shfl_sync(everybody, v[e], other);
+      if (turns) v[e] = v[e] * cosines_[e] + (is_low ? -partner : partner) * sines_[e];
+    }
+  }
+
+  /// The spans of this block, every eighth of which is this warp's. `before`: those of earlier
+  /// items.
+  [[nodiscard]] __device__ step_cursor attend(const key_item& item, int before, step_cursor at) {
+#pragma unroll
+    for (auto& tile : out_) {
+#pragma unroll
+      for (float& v : tile) v = 0;
+    }
+    most_[0] = most_[1] = -INFINITY;
+    weight_[0] = weight_[1] = 0;
+    step_numbers& n = block_.numbers();
+#pragma unroll 1
+    for (int s = 0; s < item.spans; ++s) {
+      const step_cursor of_keys = at;
+      at.advance(block_.shape().ring_stages);
+      const step_cursor of_values = at;
+      at.advance(block_.shape().ring_stages);
+      if ((before + s) % warps != warp_) continue;
+      n.full[of_keys.stage].wait(of_keys.parity);
+      n.full[of_values.stage].wait(of_values.parity);
+      take((item.span + s) * keys, item.first, item.length, block_.stage(of_keys.stage),
+           block_.stage(of_values.stage));
+      __syncwarp();
+      if (lane_ < warps) {
+        n.empty[of_keys.stage].arrive();
+        n.empty[of_values.stage].arrive();
+      }
+    }
+    return at;
+  }
+
+  /// A span whose first key is `begin`, of which the token sees those in [first, length).
+  __device__ void take(int begin, int first, int length, std::byte* of_keys, std::byte* of_values) {
+    if (length - 1 - begin < keys) add_own(length - 1 - begin, of_keys, of_values);
+    const int matrix = lane_ / 8;
+    const int row = lane_ % 8;
+    float s[keys / 8][4] = {};
+    const std::uint32_t q = shared_address(query(matrix % 2 * 8 + row) + matrix / 2 * 8);
+    const int low = row_at(matrix / 2 * 8 + row);
+    const int high = row_at(16 + matrix / 2 * 8 + row);
+    const std::uint32_t key_stage = shared_address(of_keys);
+#pragma unroll 2
+    for (int k = 0; k < head_dim / 16; ++k) {
+      std::uint32_t a[4];
+      std::uint32_t b[4];
+      load_matrices(a, q + static_cast<std::uint32_t>(k * 32));
+      load_matrices(b, key_stage + static_cast<std::uint32_t>(word_at(low, k * 2 + matrix % 2)));
+      multiply_by_warp<step_element<T>>(s[0], a, b[0], b[1]);
+      multiply_by_warp<step_element<T>>(s[1], a, b[2], b[3]);
+      load_matrices(b, key_stage + static_cast<std::uint32_t>(word_at(high, k * 2 + matrix % 2)));
+      multiply_by_warp<step_element<T>>(s[2], a, b[0], b[1]);
+      multiply_by_warp<step_element<T>>(s[3], a, b[2], b[3]);
+    }
+    if (begin < first || begin + keys > length) hide(s, begin, first, length);
+    const float scale = block_.a.scale * log2_of_e;
+    std::uint32_t p[keys / 16][4];
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      float largest = -INFINITY;
+#pragma unroll
+      for (int i = 0; i < keys / 8; ++i)
+        largest = fmaxf(largest, fmaxf(s[i][2 * j], s[i][2 * j + 1]));
+      largest = fmaxf(largest, __shfl_xor_sync(everybody, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(everybody, largest, 2));
+      // Every span has a key that is seen.
+      largest = fmaxf(most_[j], largest * scale);
+      const float shrink = power_of_2(most_[j] - largest);
+      most_[j] = largest;
+      weight_[j] *= shrink;
+#pragma unroll
+      for (auto& tile : out_) {
+        tile[2 * j] *= shrink;
+        tile[2 * j + 1] *= shrink;
+      }
+#pragma unroll
+      for (int i = 0; i < keys / 8; ++i) {
+        const float a = power_of_2(s[i][2 * j] * scale - largest);
+        const float b = power_of_2(s[i][2 * j + 1] * scale - largest);
+        weight_[j] += a + b;
+        p[i / 2][i % 2 * 2 + j] = two_halves(a, b, T{});
+      }
+    }
+    const std::uint32_t value_stage = shared_address(of_values);
+#pragma unroll
+    for (int k = 0; k < keys / 16; ++k) {
+      const int of_row = row_at(k * 16 + matrix % 2 * 8 + row);
+#pragma unroll
+      for (int d = 0; d < tiles / 2; ++d) {
+        std::uint32_t b[4];
+        load_transposed(
+            b, value_stage + static_cast<std::uint32_t>(word_at(of_row, d * 2 + matrix / 2)));
+        multiply_by_warp<step_element<T>>(out_[2 * d], p[k], b[0], b[1]);
+        multiply_by_warp<step_element<T>>(out_[2 * d + 1], p[k], b[2], b[3]);
+      }
+    }
+  }
+  /// Takes out the logits of keys that the token does not see.
+  __device__ void hide(float (&s)[keys / 8][4], int begin, int first, int length) const {
+#pragma unroll
+    for (int i = 0; i < keys / 8; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int key = begin + i * 8 + lane_ % 4 * 2 + j % 2;
+        if (key >= length || key < first) s[i][j] = -INFINITY;
+      }
+    }
+  }
+  /// Puts the token's own key and value into a span, and zeros behind: values there would be
+  /// multiplied by zero, which NaN survives.
+  __device__ void add_own(int own, std::byte* of_keys, std::byte* of_values) const {
+    constexpr int words = head_dim / 8;
+#pragma unroll 1
+    for (int i = lane_; i < (keys - own) * words; i += 32) {
+      const int row = i / words;
+      const int place = word_at(row_at(own + row), i % words);
+      uint4 key = make_uint4(0, 0, 0, 0);
+      uint4 value = key;
+      if (row == 0) {
+        key = reinterpret_cast<const uint4*>(own_key())[i];
+        value = reinterpret_cast<const uint4*>(own_value())[i];
+      }
+      *reinterpret_cast<uint4*>(of_keys + place) = key;
+      *reinterpret_cast<uint4*>(of_values + place) = value;
+    }
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // TMA writes the stage next
+    __syncwarp();
+  }
+
+  /// Merges the results of the warps, as many columns at a time as there is memory for, and stores
+  /// this block's part of the item, or what its only part leaves as its result.
+  __device__ void merge_warps(const key_item& item) {
+    float* const maxima = block_.sums();  // [warps, 16]
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      weight_[j] += __shfl_xor_sync(everybody, weight_[j], 1);
+      weight_[j] += __shfl_xor_sync(everybody, weight_[j], 2);
+      if (lane_ % 4 == 0) maxima[warp_ * 16 + j * 8 + lane_ / 4] = most_[j];
+    }
+    meet_multipliers();
+    float factor[2];
+    float* const part = block_.a.parts + item.part * block_.shape().part_floats();
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const int head = j * 8 + lane_ / 4;
+      float largest = most_[j];
+#pragma unroll
+      for (int w = 0; w < warps; ++w) largest = fmaxf(largest, maxima[w * 16 + head]);
+      factor[j] = power_of_2(most_[j] - largest);
+      if (threadIdx.x < 32 && head < group_) part[group_ * head_dim + head] = largest;
+    }
+    // A row of a head and, behind it, its weight.
+    constexpr int room = (step_shape::sum_bytes / 4 - warps * 16) / warps;
+    const int width = min(head_dim, (room / group_ - 4) & ~7);
+    const int row = width + 4;
+    float* const sums = maxima + warps * 16;
+#pragma unroll 1
+    for (int begin = 0; begin < head_dim; begin += width) {
+      const int end = min(begin + width, head_dim);
+      if (begin > 0) meet_multipliers();
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int head = lane_ / 4 + j * 8;
+        if (head >= group_) continue;
+        float* const to = sums + (warp_ * group_ + head) * row + lane_ % 4 * 2 - begin;
+        if (lane_ % 4 == 0) to[width + begin] = weight_[j] * factor[j];
+#pragma unroll
+        for (int d = 0; d < tiles; ++d) {
+          if (d * 8 >= begin && d * 8 < end)
+            *reinterpret_cast<float2*>(to + d * 8) =
+                make_float2(out_[d][2 * j] * factor[j], out_[d][2 * j + 1] * factor[j]);
+        }
+      }
+      meet_multipliers();
+      // A thread has four columns of a head.
+      const int quads = (end - begin) / 4;
+#pragma unroll 1
+      for (int i = static_cast<int>(threadIdx.x); i < group_ * quads; i += step_multipliers) {
+        const int head = i / quads;
+        const int column = (i - head * quads) * 4;
+        step_quad sum{};
+        float weight = 0;
+#pragma unroll
+        for (int w = 0; w < warps; ++w) {
+          const float* const from = sums + (w * group_ + head) * row;
+          sum.add(step_quad::of(*reinterpret_cast<const float4*>(from + column)));
+          weight += from[width];
+        }
+        if (item.parts == 1) {
+          store(item, head, begin + column, sum, __frcp_rn(weight));
+          continue;
+        }
+        *reinterpret_cast<step_quad*>(part + head * head_dim + begin + column) = sum;
+        if (begin + column == 0) part[group_ * (head_dim + 1) + head] = weight;
+      }
+    }
+  }
+  __device__ void store(const key_item& item, int head, int column, step_quad sum,
+                        float factor) const {
+    const int row = item.token * block_.shape().heads + item.head * group_ + head;
+    sum.scale(factor);
+    *reinterpret_cast<uint2*>(static_cast<T*>(block_.a.attended) + row * head_dim + column) =
+        sum.template bits<T>();
+  }
+
+  /// The block whose part is the last one merges all parts of the item.
+  __device__ void merge_parts(const key_item& item) {
+    meet_multipliers();
+    step_numbers& n = block_.numbers();
+    const int parts = item.parts;
+    if (threadIdx.x == 0) {
+      cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> count(
+          block_.a.part_counts[item.token * block_.shape().kv_heads + item.head]);
+      const bool last =
+          count.fetch_add(1, cuda::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(parts);
+      if (last) count.store(0, cuda::memory_order_relaxed);
+      n.is_last_part = last ? 1 : 0;
+    }
+    meet_multipliers();
+    if (n.is_last_part == 0) return;
+    const int floats = block_.shape().part_floats();
+    const float* const first = block_.a.parts + item.first_part * floats;
+    const float* const others = block_.a.parts + (item.second_part - 2) * floats;
+    float* const factors = block_.sums();  // [heads, parts]
+#pragma unroll 1
+    for (int head = warp_; head < group_; head += warps)
+      find_factors(first, others, parts, head, factors + head * parts);
+    meet_multipliers();
+    constexpr int quads = head_dim / 4;
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < group_ * quads; i += step_multipliers) {
+      const int head = i / quads;
+      const float* const of_head = factors + head * parts;
+      step_quad sum{};
+#pragma unroll 8
+      for (int p = 0; p < parts; ++p) {
+        const float* const part = p == 0 ? first : others + 2 * p * floats;
+        step_quad more = step_quad::of(__ldcg(reinterpret_cast<const float4*>(part) + i));
+        more.scale(of_head[p]);
+        sum.add(more);
+      }
+      store(item, head, i % quads * 4, sum, 1);
+    }
+  }
+  /// A warp finds the factors of a head's parts.
+  __device__ void find_factors(const float* first, const float* others, int parts, int head,
+                               float* factors) const {
+    const int floats = block_.shape().part_floats();
+    float largest = -INFINITY;
+    float sum = 0;
+#pragma unroll 1
+    for (int p = lane_; p < parts; p += 32) {
+      const float* const numbers =
+          (p == 0 ? first : others + 2 * p * floats) + group_ * head_dim + head;
+      const float maximum = __ldcg(numbers);
+      const float weight = __ldcg(numbers + group_);
+      const float before = largest;
+      largest = fmaxf(largest, maximum);
+      sum = sum * power_of_2(before - largest) + weight * power_of_2(maximum - largest);
+      factors[p] = maximum;
+    }
+    float common = largest;
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+      common = fmaxf(common, __shfl_xor_sync(everybody, common, step));
+    sum *= power_of_2(largest - common);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(everybody, sum, step);
+#pragma unroll 1
+    for (int p = lane_; p < parts; p += 32) factors[p] = power_of_2(factors[p] - common) / sum;
+  }
+
+  const step_block& block_;
+  step_cache<T> cache_;
+  int group_;
+  int warp_;
+  int lane_;
+  float cosines_[of_lane];
+  float sines_[of_lane];
+  float out_[tiles][4];
+  float most_[2];
+  float weight_[2];
+};
+
+}  // namespace untax::gpu
