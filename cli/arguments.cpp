@@ -3,10 +3,14 @@
 #include <charconv>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include <untax/core/error.hpp>
+
 #include "files.hpp"
+#include "names.hpp"
 
 namespace untax::cli {
 namespace {
@@ -67,6 +71,34 @@ std::vector<std::string> words_of(CLI::Option& option) {
   } catch (const CLI::OptionNotFound&) {  // after the last argument
   }
   return accepted;
+}
+
+CLI::Validator shipped_file(const char* folder) {
+  return CLI::Validator(
+      [folder = std::string(folder)](std::string& text) { return resolve_shipped(folder, text); },
+      "NAME|FILE");
+}
+
+void add_trace_option(CLI::App& verb, std::string& path) {
+  verb.add_option("--trace", path, "write the actions and waits of every worker, for Perfetto")
+      ->check(writable_file());
+}
+
+std::vector<std::string> names_of_subcommands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(verb->get_name());
+  return names;
+}
+
+void expect_subcommand(CLI::App& verb, std::string what) {
+  verb.require_subcommand(0, 1);
+  verb.callback([&verb, what = std::move(what)] {
+    if (!verb.get_subcommands().empty()) return;
+    throw error(errc::invalid_argument,
+                fmt::format("{} is missing; it can be {} (untax {} --help)", what,
+                            alternatives(names_of_subcommands(verb)), verb.get_name()));
+  });
 }
 
 }  // namespace untax::cli

@@ -29,4 +29,17 @@ namespace untax::cli {
 /// The words of an option; empty if it takes others.
 [[nodiscard]] std::vector<std::string> words_of(CLI::Option& option);
 
+/// Replaces the value of an option as `resolve_shipped` (files.hpp) does.
+[[nodiscard]] CLI::Validator shipped_file(const char* folder);
+
+/// Adds --trace, which sets `path`.
+void add_trace_option(CLI::App& verb, std::string& path);
+
+/// The names of the subcommands of `app`, in their order.
+[[nodiscard]] std::vector<std::string> names_of_subcommands(const CLI::App& app);
+
+/// Has `verb`, a subcommand of the command, take one of its own subcommands. Without one it throws
+/// `invalid_argument`, which lists them; `what` is how its arguments name it: "the operator".
+void expect_subcommand(CLI::App& verb, std::string what);
+
 }  // namespace untax::cli

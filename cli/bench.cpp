@@ -5,9 +5,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <untax/core/memory_kind.hpp>
 
+#include "arguments.hpp"
 #include "bench_suites.hpp"
 #include "files.hpp"
 #include "names.hpp"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
 #include "bench_options.hpp"
 #include "files.hpp"
@@ -33,13 +32,13 @@ std::string attention_time(double seconds) {
                         : fmt::format("{:.0f}", 1e6 * seconds);
 }
 
+}  // namespace
+
 std::vector<std::string> known_heads() {
   std::vector<std::string> names;
   for (const auto& heads : bench::known_attention_heads()) names.push_back(heads.name);
   return names;
 }
-
-}  // namespace
 
 std::string text_of(const attention_report& report, int columns, text_style how) {
   using side = table::align;
@@ -75,22 +74,6 @@ std::string text_of(const attention_report& report, int columns, text_style how)
       "fused\n{}\n",
       report.ranks, report.device, name_of(report.type), report.library, 1e-12 * report.memory_rate,
       rows.render(columns, how.utf8));
-}
-
-void add_attention_options(CLI::App& verb, attention_bench_request& request) {
-  verb.add_option("--heads", request.heads,
-                  "paper (those of arXiv 2511.02168), 70b, 8b, mha or mha-64; several may be given")
-      ->allow_extra_args(false)
-      ->check(words(known_heads()));
-  verb.add_option("--batch", request.batches, "sequences; several may be given")
-      ->allow_extra_args(false)
-      ->check(between(1, 4096));
-  verb.add_option("--keys", request.keys, "of a sequence at a rank; several may be given")
-      ->allow_extra_args(false)
-      ->check(at_least(1));
-  verb.add_option("--page-size", request.page_size, "keys of a page; 0: no pages")
-      ->check(at_least(0));
-  verb.add_flag("--bf16-partials", request.narrow, "send partial results as bf16");
 }
 
 int run_attention(const bench_options& options) {

@@ -7,7 +7,6 @@
 
 #include <untax/core/error.hpp>
 
-#include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
 #include "bench_options.hpp"
 #include "cell_text.hpp"
@@ -118,25 +117,6 @@ std::string text_of(const bench::gemm_report& report, int columns, text_style ho
   if (report.left_out > 0)
     text += fmt::format("Time was over: {} problems were not measured\n", report.left_out);
   return text;
-}
-
-void add_gemm_options(CLI::App& verb, gemm_bench_request& request) {
-  verb.add_option("--least-rows", request.least_rows,
-                  "of random problems only those with so many rows of A");
-  verb.add_option("--most-rows", request.most_rows, "the same, at most");
-  auto* every =
-      verb.add_flag("--every-plan", request.every_plan,
-                    "time every plan that the model does not rule out; --json has all times");
-  auto* rasters =
-      verb.add_flag(
-              "--rasters", request.rasters,
-              "time the plan also with the usual bands of tiles, and with those that a search "
-              "as in untax locality finds")
-          ->excludes(every);
-  verb.add_flag("--invariant", request.invariant,
-                "time also the plan whose rows have the same bits in any batch")
-      ->excludes(every)
-      ->excludes(rasters);
 }
 
 int run_gemm_bench(const bench_options& options) {

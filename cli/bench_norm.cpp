@@ -4,7 +4,6 @@
 
 #include <untax/core/error.hpp>
 
-#include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
 #include "bench_options.hpp"
 #include "cell_text.hpp"
@@ -68,19 +67,6 @@ std::string text_of(const norm_report& report, int columns, text_style how) {
                         b.at_most ? "at most" : "at least", b.bar, b.met() ? "met" : "MISSED");
   }
   return text;
-}
-
-void add_norm_options(CLI::App& verb, norm_bench_request& request) {
-  constexpr std::int64_t most_tokens = 1 << 20;
-  constexpr std::int64_t most_hidden = 16384;
-  verb.add_option("--tokens", request.tokens,
-                  "rows that are summed and normalised; several may be given; 1 to 4096 by default")
-      ->allow_extra_args(false)
-      ->check(between(1, most_tokens));
-  verb.add_option("--hidden", request.hidden,
-                  "elements of a token; several may be given; 4096, 8192 and 16384 by default")
-      ->allow_extra_args(false)
-      ->check(between(8, most_hidden));
 }
 
 int run_norm(const bench_options& options) {

@@ -4,10 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "bench_reports.hpp"
 #include "spmv.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace untax::cli {
 
@@ -49,5 +51,27 @@ void add_sizes_option(CLI::App& suite, bench_options& options, const std::string
 void add_problem_options(CLI::App& suite, bench_options& options, const std::string& meaning);
 /// --seconds.
 void add_seconds_option(CLI::App& suite, bench_options& options, const std::string& meaning);
+
+/// Adds the options of the suite flash-decode, apart from --problems.
+void add_attention_options(CLI::App& verb, attention_bench_request& request);
+
+/// Adds the options of the suite gemm.
+void add_gemm_options(CLI::App& verb, gemm_bench_request& request);
+
+/// Adds the options of the suite all-reduce-norm.
+void add_norm_options(CLI::App& verb, norm_bench_request& request);
+
+/// Adds the options that all suites of GEMM operators have.
+void add_overlap_options(CLI::App& verb, overlap_request& request);
+/// --gather.
+void add_gather_option(CLI::App& verb, overlap_request& request);
+/// --partials.
+void add_partials_option(CLI::App& verb, overlap_request& request);
+
+/// Adds the options of the suite tune, apart from --operator and --seconds.
+void add_tune_options(CLI::App& verb, tune_request& request);
+
+/// Adds the options of the suite spmv.
+void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request);
 
 }  // namespace untax::cli

@@ -7,7 +7,6 @@
 
 #include <untax/core/error.hpp>
 
-#include "arguments.hpp"
 #include "bench/suites/gpu_need.hpp"
 #include "bench_options.hpp"
 #include "cell_text.hpp"
@@ -173,42 +172,6 @@ std::string text_of(const overlap_report& report, int columns, text_style how) {
 std::optional<dtype> partials_of(const overlap_request& request) {
   if (!request.partials) return std::nullopt;
   return named("--partials", *request.partials, std::vector<dtype>{dtype::bf16, dtype::f32});
-}
-
-void add_overlap_options(CLI::App& verb, overlap_request& request) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  std::vector<std::string> patterns;
-  for (const pattern p : all_patterns) patterns.emplace_back(name_of(p));
-  verb.add_option("--suite", request.shapes, "shapes of GEMMs: prefill or decode")
-      ->check(words({"prefill", "decode"}))
-      ->capture_default_str();
-  verb.add_option("-m", request.m, "only these rows, or, with -n and -k, shapes of their own")
-      ->allow_extra_args(false)
-      ->check(between(1, most));
-  verb.add_option("-n", request.n, "columns of the result, of one rank for all-gather-gemm")
-      ->check(between(8, most));
-  verb.add_option("-k", request.k, "reduction dimension")->check(between(8, most));
-  verb.add_option("--patterns", request.patterns,
-                  "only these beside bulk_library; several may be given; automatic is also "
-                  "measured as an operator of a capacity, the next power of two")
-      ->allow_extra_args(false)
-      ->delimiter(',')
-      ->check(words(patterns));
-}
-
-void add_gather_option(CLI::App& verb, overlap_request& request) {
-  verb.add_option("--gather", request.gather,
-                  "with -n and -k: the sharded dimension of A, rows or k")
-      ->check(words({"rows", "k"}))
-      ->capture_default_str();
-}
-
-void add_partials_option(CLI::App& verb, overlap_request& request) {
-  verb.add_option(
-          "--partials", request.partials,
-          "element type of partial results that are summed: bf16 or fp32; by default that of "
-          "the problem")
-      ->check(words({"bf16", "fp32"}));
 }
 
 int run_overlap(const std::string& operator_name, const bench_options& asked) {

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "bench/suites/attention.hpp"
 #include "bench/suites/collectives.hpp"
 #include "bench/suites/flash_attention.hpp"
@@ -23,7 +21,8 @@
 #include "output.hpp"
 #include "terminal.hpp"
 
-// The suites of `untax bench`: their options, their tables, and the functions that measure.
+// The suites of `untax bench`: what their options say, their tables, and the functions that
+// measure.
 
 namespace untax::cli {
 
@@ -38,8 +37,8 @@ struct attention_bench_request {
   bool narrow = false;
 };
 
-/// Adds the options of the suite flash-decode, apart from --problems.
-void add_attention_options(CLI::App& verb, attention_bench_request& request);
+/// The names of the sizes of heads that the suite flash-decode knows.
+[[nodiscard]] std::vector<std::string> known_heads();
 
 /// The table of the suite flash-decode.
 [[nodiscard]] std::string text_of(const bench::attention_report& report, int columns,
@@ -79,9 +78,6 @@ struct gemm_bench_request {
   bool invariant = false;
 };
 
-/// Adds the options of the suite gemm.
-void add_gemm_options(CLI::App& verb, gemm_bench_request& request);
-
 /// The tables of the gemm suite, one for few rows and one for many.
 [[nodiscard]] std::string text_of(const bench::gemm_report& report, int columns, text_style how);
 
@@ -113,9 +109,6 @@ struct norm_bench_request {
   std::vector<std::int64_t> hidden;
 };
 
-/// Adds the options of the suite all-reduce-norm.
-void add_norm_options(CLI::App& verb, norm_bench_request& request);
-
 /// The table of the suite all-reduce-norm, with the bars below.
 [[nodiscard]] std::string text_of(const bench::norm_report& report, int columns, text_style how);
 
@@ -136,13 +129,6 @@ struct overlap_request {
 
 /// The element type of partial results that was asked for, if one was. Throws `invalid_argument`.
 [[nodiscard]] std::optional<dtype> partials_of(const overlap_request& request);
-
-/// Adds the options that all suites of GEMM operators have.
-void add_overlap_options(CLI::App& verb, overlap_request& request);
-/// --gather.
-void add_gather_option(CLI::App& verb, overlap_request& request);
-/// --partials.
-void add_partials_option(CLI::App& verb, overlap_request& request);
 
 /// The tables of the suites of GEMM operators, with the bars below.
 [[nodiscard]] std::string text_of(const bench::overlap_report& report, int columns, text_style how);
@@ -173,9 +159,6 @@ struct tune_request {
   bool check = false;
   int held_out = 20;
 };
-
-/// Adds the options of the suite tune, apart from --operator and --seconds.
-void add_tune_options(CLI::App& verb, tune_request& request);
 
 /// The tables of the suite tune, one for each operator and axis that it gathers.
 [[nodiscard]] std::string text_of(const tuning_table& measured, int columns, text_style how);

@@ -19,7 +19,6 @@
 #include <untax/sparse/matrix_market.hpp>
 #include <untax/sparse/stencil.hpp>
 
-#include "arguments.hpp"
 #include "bench/suites/spmv.hpp"
 #include "bench_options.hpp"
 #include "files.hpp"
@@ -280,41 +279,6 @@ bool all_right(const std::vector<spmv_figures>& suites, bool single) {
 }
 
 }  // namespace
-
-void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request) {
-  verb.add_option("--matrices", request.folder, "a folder of Matrix Market files");
-  verb.add_option("--twins", request.twins,
-                  "a table of lengths of rows; matrices like its records are made up");
-  verb.add_flag("--stencils", request.stencils,
-                "matrices of regular grids, each with at most --most-elements");
-  verb.add_option("--take", request.take, "twins, at most")
-      ->check(between(1, 1'000'000))
-      ->capture_default_str();
-  verb.add_option("--most-elements", request.most_nnz, "of a twin, or of a stencil's matrix")
-      ->check(between(1, std::numeric_limits<std::int32_t>::max()))
-      ->capture_default_str();
-  auto* const band = verb.add_option("--band", request.band,
-                                     "how far a twin's elements are from the diagonal; 0: anywhere")
-                         ->check(at_least(0));
-  verb.add_flag("--mixed-bands", request.mixed_bands,
-                "twins' elements are anywhere, or an 8th, a 64th or a 512th of their "
-                "columns from the diagonal, by turns")
-      ->excludes(band);
-  verb.add_option("--threads", request.threads, "0: one for each processor")
-      ->check(between(0, 1024));
-  verb.add_option("--backend", request.backend, "host, or cuda, which is one GPU")
-      ->check(words({"host", "cuda"}))
-      ->capture_default_str();
-  verb.add_option("--dtype", request.type, "fp64 or fp32")
-      ->check(words({"fp64", "fp32"}))
-      ->capture_default_str();
-  verb.add_flag("--verify", request.verify, "compare with compensated sums");
-  verb.add_flag("--resume", request.resume,
-                "skip the matrices that the file of --json has, and add the others to it");
-  verb.add_option("--schema", request.schema,
-                  "write the schema that `untax select` takes with the table of --json")
-      ->check(writable_file());
-}
 
 int run_spmv_bench(const bench_options& asked) {
   const spmv_bench_request& request = asked.spmv;

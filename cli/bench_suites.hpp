@@ -2,9 +2,11 @@
 
 #include <span>
 
-#include <CLI/CLI.hpp>
-
 #include "bench_options.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace untax::cli {
 

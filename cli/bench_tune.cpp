@@ -8,7 +8,6 @@
 #include <untax/core/error.hpp>
 #include <untax/world/devices.hpp>
 
-#include "arguments.hpp"
 #include "bench_options.hpp"
 #include "cell_text.hpp"
 #include "files.hpp"
@@ -92,15 +91,6 @@ std::string text_of(const bench::tune_check& check, int columns, text_style how)
              "within {:.0f} % of the best: {:.1f} % of {} problems (at least {:.0f} %, {})\n",
              100 * bench::tune_check::most_loss, 100 * check.share(), check.rows.size(),
              100 * bench::tune_check::least_share, check.met() ? "met" : "MISSED");
-}
-
-void add_tune_options(CLI::App& verb, tune_request& request) {
-  verb.add_flag("--quick", request.quick, "measure fewer shapes");
-  verb.add_flag("--check", request.check, "write no table: judge the choices of automatic");
-  verb.add_option("--held-out", request.held_out,
-                  "with --check: shapes for each operator and number of ranks")
-      ->check(between(1, 1000))
-      ->capture_default_str();
 }
 
 int run_tune(const bench_options& asked) {

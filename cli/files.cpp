@@ -131,10 +131,4 @@ std::string resolve_shipped(const std::string& folder, std::string& text) {
   return fmt::format("{} is neither a file nor one of {}", text, fmt::join(names, ", "));
 }
 
-CLI::Validator shipped_file(const char* folder) {
-  return CLI::Validator(
-      [folder = std::string(folder)](std::string& text) { return resolve_shipped(folder, text); },
-      "NAME|FILE");
-}
-
 }  // namespace untax::cli

@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 namespace untax::cli {
 
 /// Why no file can be written at `path`, and what would be right; empty if one can. "-", which
@@ -25,8 +23,5 @@ void refuse_same_paths(const std::vector<std::pair<std::string, std::string>>& o
 /// slash or a suffix, stay as they are. Returns an empty string, or for an unknown name a refusal
 /// that lists the known ones.
 [[nodiscard]] std::string resolve_shipped(const std::string& folder, std::string& text);
-
-/// Replaces the value of an option as `resolve_shipped` does.
-[[nodiscard]] CLI::Validator shipped_file(const char* folder);
 
 }  // namespace untax::cli

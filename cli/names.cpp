@@ -80,21 +80,4 @@ std::size_t place_in(std::string_view what, std::string_view text,
                           alternatives(known), did_you_mean(text, known)));
 }
 
-std::vector<std::string> names_of_subcommands(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(verb->get_name());
-  return names;
-}
-
-void expect_subcommand(CLI::App& verb, std::string what) {
-  verb.require_subcommand(0, 1);
-  verb.callback([&verb, what = std::move(what)] {
-    if (!verb.get_subcommands().empty()) return;
-    throw error(errc::invalid_argument,
-                fmt::format("{} is missing; it can be {} (untax {} --help)", what,
-                            alternatives(names_of_subcommands(verb)), verb.get_name()));
-  });
-}
-
 }  // namespace untax::cli

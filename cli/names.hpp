@@ -4,8 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 namespace untax::cli {
 
 /// The name in `known` that `text` was probably meant to be; empty if none is near.
@@ -17,13 +15,6 @@ namespace untax::cli {
 
 /// "a, b or c".
 [[nodiscard]] std::string alternatives(const std::vector<std::string>& known);
-
-/// The names of the subcommands of `app`, in their order.
-[[nodiscard]] std::vector<std::string> names_of_subcommands(const CLI::App& app);
-
-/// Has `verb`, a subcommand of the command, take one of its own subcommands. Without one it throws
-/// `invalid_argument`, which lists them; `what` is how its arguments name it: "the operator".
-void expect_subcommand(CLI::App& verb, std::string what);
 
 /// The place of `text` in `known`. Throws `invalid_argument` that names `what`, `text`, what would
 /// be right and the nearest name.

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace untax::cli {
 

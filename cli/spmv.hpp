@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace untax::cli {
 
@@ -50,7 +52,6 @@ struct spmv_bench_request {
 /// The number of threads; if `asked` is 0, one for each processor.
 [[nodiscard]] int threads_of(int asked);
 
-void add_spmv_bench_options(CLI::App& verb, spmv_bench_request& request);
 /// Returns the exit code: 1 if a result was wrong.
 [[nodiscard]] int run_spmv_bench(const bench_options& asked);
 

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <untax/core/memory_kind.hpp>
 #include <untax/taxes/layer.hpp>
 #include <untax/taxes/report.hpp>
+
+namespace CLI {
+class App;
+}
 
 namespace untax::cli {
 

@@ -9,7 +9,6 @@
 #include <untax/trace/json.hpp>
 #include <untax/trace/session.hpp>
 
-#include "arguments.hpp"
 #include "engines/gpu/trace/launch_trace.hpp"
 #include "output.hpp"
 #include "src/select/packed_file.hpp"
@@ -19,11 +18,6 @@
 #include "terminal.hpp"
 
 namespace untax::cli {
-
-void add_trace_option(CLI::App& verb, std::string& path) {
-  verb.add_option("--trace", path, "write the actions and waits of every worker, for Perfetto")
-      ->check(writable_file());
-}
 
 void require_traceable(const std::string& path, memory_kind where) {
   if (path.empty()) return;

@@ -3,8 +3,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <untax/core/memory_kind.hpp>
 #include <untax/taxes/report.hpp>
 #include <untax/trace/account.hpp>
@@ -13,9 +11,6 @@
 #include "bench/suites/trace_cost.hpp"
 
 namespace untax::cli {
-
-/// Adds --trace, which sets `path`.
-void add_trace_option(CLI::App& verb, std::string& path);
 
 /// Throws `invalid_argument` for "-", and `unsupported` if this build cannot record there.
 void require_traceable(const std::string& path, memory_kind where);
