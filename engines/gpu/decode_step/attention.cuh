@@ -173,28 +173,31 @@ class step_attention {
     most_[0] = most_[1] = -INFINITY;
     weight_[0] = weight_[1] = 0;
     step_numbers& n = block_.numbers();
+    const int ring = block_.shape().ring_stages;
+    const int spans = item.spans;
+    const int first = (warp_ - before % warps + warps) % warps;
+    step_cursor of_keys = at;
+    of_keys.advance_by(2 * first, ring);
 #pragma unroll 1
-    for (int s = 0; s < item.spans; ++s) {
-      const step_cursor of_keys = at;
-      at.advance(block_.shape().ring_stages);
-      const step_cursor of_values = at;
-      at.advance(block_.shape().ring_stages);
-      if ((before + s) % warps != warp_) continue;
+    for (int s = first; s < spans; s += warps) {
+      step_cursor of_values = of_keys;
+      of_values.advance(ring);
       n.full[of_keys.stage].wait(of_keys.parity);
       n.full[of_values.stage].wait(of_values.parity);
       take((item.span + s) * keys, item.first, item.length, block_.stage(of_keys.stage),
-           block_.stage(of_values.stage));
+           block_.stage(of_values.stage), n.empty[of_keys.stage]);
       __syncwarp();
-      if (lane_ < warps) {
-        n.empty[of_keys.stage].arrive();
-        n.empty[of_values.stage].arrive();
-      }
+      if (lane_ < warps) n.empty[of_values.stage].arrive();
+      of_keys.advance_by(2 * warps, ring);
     }
+    at.advance_by(2 * spans, ring);
     return at;
   }
 
-  /// A span whose first key is `begin`, of which the token sees those in [first, length).
-  __device__ void take(int begin, int first, int length, std::byte* of_keys, std::byte* of_values) {
+  /// A span whose first key is `begin`, of which the token sees those in [first, length). Its stage
+  /// of keys is free when they are multiplied.
+  __device__ void take(int begin, int first, int length, std::byte* of_keys, std::byte* of_values,
+                       stage_barrier& keys_are_read) {
     if (length - 1 - begin < keys) add_own(length - 1 - begin, of_keys, of_values);
     const int matrix = lane_ / 8;
     const int row = lane_ % 8;
@@ -215,6 +218,8 @@ class step_attention {
       multiply_by_warp<step_element<T>>(s[2], a, b[0], b[1]);
       multiply_by_warp<step_element<T>>(s[3], a, b[2], b[3]);
     }
+    __syncwarp();
+    if (lane_ < warps) keys_are_read.arrive();
     if (begin < first || begin + keys > length) hide(s, begin, first, length);
     const float scale = block_.a.scale * log2_of_e;
     std::uint32_t p[keys / 16][4];

@@ -52,6 +52,9 @@ struct step_cursor {
     stage = 0;
     parity ^= 1;
   }
+  __device__ void advance_by(int count, int stages) {
+    for (stage += count; stage >= stages; stage -= stages) parity ^= 1;
+  }
 };
 
 struct key_item;
