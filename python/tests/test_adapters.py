@@ -17,7 +17,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
+from ranks import HERE, fork
+from test_torch import pytestmark  # noqa: F401 (the mark is pytest's)
 from test_torch_groups import needs_compiler
 
 OWN_ALL_REDUCE = "distributed/device_communicators/custom_all_reduce.py"
@@ -31,7 +32,7 @@ FILES = {"sglang": ["srt/plugins/__init__.py", "srt/plugins/hook_registry.py", f
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_sum_through_the_objects_of_frameworks(ranks):
-    said = torchrun(ranks, HERE / "torch_adapters.py")
+    said = fork(ranks, HERE / "torch_adapters.py")
     for check in ("sums_on_untax", "first_calls_within_a_capture", "ranks_without_untax", "hooks_of_sglang", "hooks_of_vllm",
                   "two_groups"):
         for rank in range(ranks):
@@ -44,7 +45,7 @@ def test_torchtitan_trains_on_untax(layers, ranks, monkeypatch):
     """A tiny Llama: logits and gradients equal those of one process."""
     for version in versions("torchtitan"):
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(torchtitan(version))]))
-        said = torchrun(ranks, HERE / "torch_titan.py", layers)
+        said = fork(ranks, HERE / "torch_titan.py", layers)
         for rank in range(ranks):
             assert f"rank {rank}: {layers} layers are right" in said
 

@@ -4,7 +4,8 @@ import importlib
 import json
 
 import pytest
-from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
+from ranks import HERE, fork
+from test_torch import pytestmark  # noqa: F401 (the mark is pytest's)
 
 BENCH = HERE.parents[1] / "bench"
 
@@ -12,7 +13,7 @@ BENCH = HERE.parents[1] / "bench"
 @pytest.fixture(scope="module")
 def document(tmp_path_factory):
     file = tmp_path_factory.mktemp("bench") / "layers.json"
-    said = torchrun(2, BENCH / "torch_layers.py", "--device", "cpu", "--tokens", "6", "--shrink", "32", "--keys", "64",
+    said = fork(2, BENCH / "torch_layers.py", "--device", "cpu", "--tokens", "6", "--shrink", "32", "--keys", "64",
                     "--rounds", "2", "--models", "qwen3-32b", "--json", file)
     assert "projections, eager" in said and "left out" not in said
     return json.loads(file.read_text())

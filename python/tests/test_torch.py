@@ -1,30 +1,13 @@
-"""untax.torch, in processes that torchrun starts, over gloo, on CPUs."""
+"""untax.torch, in processes, over gloo, on CPUs."""
 
 import importlib.util
 import inspect
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from ranks import HERE, fork, torchrun
 
-HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None,
                                 reason="torch is not installed; ./test.sh installs it where there is no GPU, ./test.sh --with-torch everywhere")
-
-
-def torchrun(ranks, *program):
-    """The output of the program, run by each of `ranks` processes. On a busy machine gloo sometimes fails to connect
-    them, before anything of untax runs; then they are started once more."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    for _ in range(2):
-        done = subprocess.run([*call, *map(str, program)], capture_output=True, text=True, env=environment, timeout=280)
-        if "Gloo connectFullMesh failed" not in done.stderr:
-            break
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_torch_has_all_operators_of_the_library():
@@ -58,7 +41,7 @@ def test_the_page_on_python_has_all_signatures():
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_agree_with_torch(ranks, seed):
-    said = torchrun(ranks, HERE / "torch_ranks.py", seed)
+    said = fork(ranks, HERE / "torch_ranks.py", seed)
     for check in ("takeover", "visible_fallback", "asynchronous_tensor_parallelism", "switched_on", "collectives",
                   "types_without_sums", "into_what_is_given", "refusals", "attention", "norm_in_fp8", "prefill", "merged_attention", "derivatives", "named_operators",
                   "checked_by_torch", "sub_groups", "worlds_that_end", "a_rank_that_raises"):
@@ -67,16 +50,16 @@ def test_ranks_agree_with_torch(ranks, seed):
         assert f"rank {rank}: done" in said
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_mlp_is_right(ranks):
-    said = torchrun(ranks, HERE.parents[1] / "examples/python/mlp.py", "--device", "cpu")
+@pytest.mark.parametrize(("start", "ranks"), [(torchrun, 2), (fork, 4)])
+def test_mlp_is_right(start, ranks):
+    said = start(ranks, HERE.parents[1] / "examples/python/mlp.py", "--device", "cpu")
     assert "within the tolerance" in said and "all_gather_gemm" in said
 
 
 def test_llama_layer_is_right_both_ways():
     examples = HERE.parents[1] / "examples/python"
     model = HERE.parents[1] / "models/llama-3.2-1b.json"
-    said = torchrun(2, examples / "llama_layer.py", "--model", model)
+    said = fork(2, examples / "llama_layer.py", "--model", model)
     assert said.count("within the tolerance") == 2
     assert "fused_matmul_reduce_scatter: 2 calls, by untax, fused" in said
 

@@ -1,5 +1,5 @@
 """Defects that untax.torch has had: each test failed before it was mended. Run as a program, this file is a rank of the
-tests that need processes: `torchrun --nproc-per-node N test_torch_defects.py CHECK DIRECTORY SEED`."""
+tests that need processes, as `torchrun --nproc-per-node N test_torch_defects.py CHECK DIRECTORY SEED` starts it."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ if importlib.util.find_spec("torch") is None:
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-from test_torch import torchrun  # noqa: E402
+from ranks import fork  # noqa: E402
 from torch_cases import random_cases  # noqa: E402
 
 import untax  # noqa: E402
@@ -116,7 +116,7 @@ CHECKS = {check.__name__: check for check in (results_of_the_takeover_lie_as_tho
 
 
 def in_processes(ranks, check, directory, seed=0):
-    said = torchrun(ranks, __file__, check.__name__, directory, seed)
+    said = fork(ranks, __file__, check.__name__, directory, seed)
     assert said.count("right") == ranks, said
 
 

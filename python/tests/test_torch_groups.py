@@ -1,10 +1,11 @@
-"""Several process groups of torch at once, and compiled layers, in processes that torchrun starts, on CPUs."""
+"""Several process groups of torch at once, and compiled layers, in processes, on CPUs."""
 
 import os
 import shutil
 
 import pytest
-from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
+from ranks import HERE, fork
+from test_torch import pytestmark  # noqa: F401 (the mark is pytest's)
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, (os.environ.get("CXX", "g++"), "g++", "clang++"))),
                                     reason="torch.compile needs a compiler for C++, and none is on the PATH")
@@ -15,7 +16,7 @@ needs_compiler = pytest.mark.skipif(not any(map(shutil.which, (os.environ.get("C
                                               ("two_groups_of_the_same_ranks", 3), ("a_rank_that_does_not_come", 3),
                                               pytest.param("compiled_layers", 2, marks=needs_compiler)])
 def test_groups(check, ranks):
-    said = torchrun(ranks, HERE / "torch_groups.py", check)
+    said = fork(ranks, HERE / "torch_groups.py", check)
     for rank in range(ranks):
         assert f"rank {rank}: {check} is right" in said
 

@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
+from ranks import HERE, fork
+from test_torch import pytestmark  # noqa: F401 (the mark is pytest's)
 from test_torch_recipes import needs_transformers
 
 import untax
@@ -15,8 +16,8 @@ FAMILIES = ["llama", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma3_tex
 @pytest.mark.parametrize(("ranks", "checks"), [(2, [*FAMILIES, "biases", "frozen", "autocast", "compiled", "different_models", "tp_plan"]),
                                                (4, ["llama", "qwen3", "gemma3_text", "biases", "tp_plan"])])
 def test_models_equal_those_of_one_process(ranks, checks, seed):
-    """In processes that torchrun starts, over gloo."""
-    said = torchrun(ranks, HERE / "torch_parallel.py", seed, *checks)
+    """In processes, over gloo."""
+    said = fork(ranks, HERE / "torch_parallel.py", seed, *checks)
     for check in checks:
         assert said.count(f"{check}: right with {ranks} ranks") == ranks
 
@@ -25,7 +26,7 @@ def test_models_equal_those_of_one_process(ranks, checks, seed):
 @pytest.mark.parametrize("checks", [["decoding", "steps_by_hand", "decoder"], ["ragged", "left_to_transformers"], ["compiled_steps"]])
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_steps_of_decoding_are_chains(ranks, checks, seed):
-    said = torchrun(ranks, HERE / "torch_parallel.py", seed, *checks)
+    said = fork(ranks, HERE / "torch_parallel.py", seed, *checks)
     for check in checks:
         assert said.count(f"{check}: right with {ranks} ranks") == ranks
 

@@ -4,7 +4,8 @@ import importlib.util
 import re
 
 import pytest
-from test_torch import HERE, pytestmark, torchrun  # noqa: F401 (the mark is pytest's)
+from ranks import HERE, fork, torchrun
+from test_torch import pytestmark  # noqa: F401 (the mark is pytest's)
 from test_torch_groups import needs_compiler
 
 EXAMPLES = HERE.parents[1] / "examples/python"
@@ -21,12 +22,12 @@ def test_first_program():
 
 
 def test_gradients():
-    assert "2 ranks: the gradients are right" in torchrun(2, EXAMPLES / "gradients.py")
+    assert "2 ranks: the gradients are right" in fork(2, EXAMPLES / "gradients.py")
 
 
 @needs_compiler
 def test_dtensor_that_is_compiled_runs_on_untax():
-    said = torchrun(2, EXAMPLES / "dtensor.py")
+    said = fork(2, EXAMPLES / "dtensor.py")
     assert "result and gradient are within the tolerance" in said
     assert "fused_matmul_reduce_scatter" in said and "fused_all_gather_matmul" in said and "by torch" not in said
 
@@ -42,12 +43,12 @@ def test_loaded_model_of_transformers_continues_a_text(tmp_path):
     config = LlamaConfig(vocab_size=256, hidden_size=128, intermediate_size=256, num_hidden_layers=1, num_attention_heads=4,
                          num_key_value_heads=2, bos_token_id=None, eos_token_id=None)
     AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
-    said = torchrun(2, EXAMPLES / "transformers_split.py", tmp_path, "3 1 4 1 5")
+    said = fork(2, EXAMPLES / "transformers_split.py", tmp_path, "3 1 4 1 5")
     assert said.startswith("3 1 4 1 5 ") and len(said.split()) == 5 + 32
 
 
 @needs_transformers
 @needs_compiler
 def test_model_of_transformers_for_training():
-    said = torchrun(2, EXAMPLES / "transformers_training.py")
+    said = fork(2, EXAMPLES / "transformers_training.py")
     assert "gradients are right" in said and "fused_matmul_reduce_scatter" in said

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from test_torch import HERE, torchrun
+from ranks import HERE, fork
 
 missing = [name for name in ("torch", "triton") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(missing), reason=f"{' and '.join(missing)} not installed; ./test.sh installs both where there is "
@@ -23,13 +23,13 @@ def interpreter(monkeypatch):
 
 
 def test_kernels_in_the_interpreter(seed, interpreter):
-    said = torchrun(3, HERE / "triton_ranks.py", seed)
+    said = fork(3, HERE / "triton_ranks.py", seed)
     assert all(f"rank {rank}: check_bounded_waits" in said for rank in range(3))
 
 
 def test_the_benchmark_finds_every_example_right(tmp_path, monkeypatch, interpreter):
     """Between two ranks, on CPUs: rates are of GPUs only, and of products the ways are there, which it compares."""
-    torchrun(2, HERE.parents[1] / "bench/triton_verbs.py", "--rounds", "2", "--json", tmp_path / "verbs.json")
+    fork(2, HERE.parents[1] / "bench/triton_verbs.py", "--rounds", "2", "--json", tmp_path / "verbs.json")
     document = json.loads((tmp_path / "verbs.json").read_text())
     programs = (HERE.parents[1] / "examples/python/triton").glob("*.py")
     assert document["examples"] == {path.stem: "right" for path in programs if path.stem != "tiles"}
@@ -45,12 +45,12 @@ def test_the_examples_between_gpus(tmp_path):
 
     if torch.cuda.device_count() < 2:
         pytest.skip(f"torch sees {torch.cuda.device_count()} GPUs, and this takes 2")
-    said = torchrun(2, HERE.parents[1] / "bench/triton_verbs.py", "--rounds", "2", "--seconds", "0")
+    said = fork(2, HERE.parents[1] / "bench/triton_verbs.py", "--rounds", "2", "--seconds", "0")
     assert "wait in vain" in said and "torch copy" in said and said.count(": right") >= 6
 
 
 def test_an_example_runs_by_itself(interpreter):
-    said = torchrun(2, HERE.parents[1] / "examples/python/triton/message_passing.py")
+    said = fork(2, HERE.parents[1] / "examples/python/triton/message_passing.py")
     assert all(f"rank {rank} of 2: 2 messages" in said for rank in range(2))
 
 
