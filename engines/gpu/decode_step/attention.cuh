@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include <cuda/atomic>
 #include <cuda/ptx>
 
 #include "engines/gpu/decode_step/block.cuh"
@@ -34,9 +33,11 @@ struct step_cache {
 template <class T, int head_dim>
 class step_attention {
  public:
-  __device__ step_attention(const step_block& block, const step_cache<T>& cache)
+  /// `slot`: the warp's wait record.
+  __device__ step_attention(const step_block& block, const step_cache<T>& cache, int slot)
       : block_(block),
         cache_(cache),
+        slot_(slot),
         group_(block.shape().group()),
         warp_(static_cast<int>(threadIdx.x) / 32),
         lane_(lane_of_warp()) {}
@@ -62,7 +63,11 @@ class step_attention {
       at.stage = attend(item, spans, at.stage);
       spans += item.spans;
       merge_warps(item);
-      if (item.parts > 1) merge_parts(item);
+    }
+    // Not before all parts of this block are there: others wait for them.
+#pragma unroll 1
+    for (int i = 0; i < list.count; ++i) {
+      if (list.items[i].parts > 1) merge_parts(list.items[i]);
     }
     __syncwarp();
     if (lane_ == 0) block_.numbers().vectors_empty[at.vectors.stage].arrive();
@@ -78,6 +83,7 @@ class step_attention {
   static constexpr unsigned everybody = 0xffffffffU;
   static constexpr int pitch = head_dim * 2 + 16;
   static constexpr int keys = step_shape::stage_keys;
+  static constexpr int patience = 4096;  ///< polls before a wait is watched
 
   /// Where a row of a panel is in a stage of keys or values, whose boxes follow each other.
   [[nodiscard]] __device__ int row_at(int key) const {
@@ -307,7 +313,7 @@ class step_attention {
     }
     meet_multipliers();
     float factor[2];
-    float* const part = block_.a.parts + item.part * block_.shape().part_floats();
+    float* const common = maxima + warps * 16;  // [16]
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const int head = j * 8 + lane_ / 4;
@@ -315,13 +321,13 @@ class step_attention {
 #pragma unroll
       for (int w = 0; w < warps; ++w) largest = fmaxf(largest, maxima[w * 16 + head]);
       factor[j] = power_of_2(most_[j] - largest);
-      if (threadIdx.x < 32 && head < group_) part[group_ * head_dim + head] = largest;
+      if (threadIdx.x < 32 && lane_ % 4 == 0) common[head] = largest;
     }
     // A row of a head and, behind it, its weight.
-    constexpr int room = (step_shape::sum_bytes / 4 - warps * 16) / warps;
+    constexpr int room = (step_shape::sum_bytes / 4 - warps * 16 - 16) / warps;
     const int width = min(head_dim, (room / group_ - 4) & ~7);
     const int row = width + 4;
-    float* const sums = maxima + warps * 16;
+    float* const sums = common + 16;
 #pragma unroll 1
     for (int begin = 0; begin < head_dim; begin += width) {
       const int end = min(begin + width, head_dim);
@@ -358,8 +364,10 @@ class step_attention {
           store(item, head, begin + column, sum, __frcp_rn(weight));
           continue;
         }
-        *reinterpret_cast<step_quad*>(part + head * head_dim + begin + column) = sum;
-        if (begin + column == 0) part[group_ * (head_dim + 1) + head] = weight;
+        const float numbers[] = {common[head], weight, 1, 1};
+        uint4* const to = part_at(item.part, (head * head_dim + begin + column) / 4);
+        store_sum_words(to, part_arrival::words::of(sum.v));
+        store_sum_words(to + 1, part_arrival::words::of(numbers));
       }
     }
   }
@@ -371,75 +379,79 @@ class step_attention {
         sum.template bits<T>();
   }
 
-  /// The block whose part is the last one merges all parts of the item.
+  /// The words of four columns of the item's heads in a part.
+  [[nodiscard]] __device__ uint4* part_at(int place, int quad) const {
+    return block_.a.parts + place * block_.shape().part_words() + quad * 2;
+  }
+
+  /// Merges a share of the columns of all parts of an item. A group of lanes has four columns, a
+  /// lane the words of one part, which it resets for the next layer.
   __device__ void merge_parts(const key_item& item) {
-    meet_multipliers();
-    step_numbers& n = block_.numbers();
-    const int parts = item.parts;
-    if (threadIdx.x == 0) {
-      cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> count(
-          block_.a.part_counts[item.token * block_.shape().kv_heads + item.head]);
-      const bool last =
-          count.fetch_add(1, cuda::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(parts);
-      if (last) count.store(0, cuda::memory_order_relaxed);
-      n.is_last_part = last ? 1 : 0;
-    }
-    meet_multipliers();
-    if (n.is_last_part == 0) return;
-    const int floats = block_.shape().part_floats();
-    const float* const first = block_.a.parts + item.first_part * floats;
-    const float* const others = block_.a.parts + (item.second_part - 2) * floats;
-    float* const factors = block_.sums();  // [heads, parts]
-#pragma unroll 1
-    for (int head = warp_; head < group_; head += warps)
-      find_factors(first, others, parts, head, factors + head * parts);
-    meet_multipliers();
     constexpr int quads = head_dim / 4;
+    const int parts = item.parts;
+    const int total = group_ * quads;
+    const int begin = total * item.number / parts;
+    const int end = total * (item.number + 1) / parts;
+    int lanes = 2;
+    while (lanes < parts && lanes < 32) lanes *= 2;
+    const int groups = 32 / lanes;
 #pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < group_ * quads; i += step_multipliers) {
-      const int head = i / quads;
-      const float* const of_head = factors + head * parts;
+    for (int first = begin + warp_ * groups; first < end; first += warps * groups) {
+      const int quad = first + lane_ / lanes;
+      float largest = -INFINITY;
+      float weight = 0;
       step_quad sum{};
-#pragma unroll 8
-      for (int p = 0; p < parts; ++p) {
-        const float* const part = p == 0 ? first : others + 2 * p * floats;
-        step_quad more = step_quad::of(__ldcg(reinterpret_cast<const float4*>(part) + i));
-        more.scale(of_head[p]);
+#pragma unroll 1
+      for (int p = 0; p < parts; p += lanes) {
+        const int mine = p + lane_ % lanes;
+        part_arrival part;
+        if (quad < end && mine < parts) part.at = part_at(item.place_of(mine), quad);
+        await(part);
+        if (part.at == nullptr) continue;
+        uint4* const at = const_cast<uint4*>(part.at);
+        store_sum_words(at, part_arrival::words::nothing());
+        store_sum_words(at + 1, part_arrival::words::nothing());
+        const step_quad numbers = step_quad::of(part_arrival::words::sums_of(part.numbers));
+        step_quad more = step_quad::of(part_arrival::words::sums_of(part.sums));
+        const float before = largest;
+        largest = fmaxf(largest, numbers.v[0]);
+        const float factor = power_of_2(numbers.v[0] - largest);
+        const float shrink = power_of_2(before - largest);
+        weight = weight * shrink + numbers.v[1] * factor;
+        sum.scale(shrink);
+        more.scale(factor);
         sum.add(more);
       }
-      store(item, head, i % quads * 4, sum, 1);
+      float common = largest;
+#pragma unroll 1
+      for (int step = lanes / 2; step > 0; step /= 2)
+        common = fmaxf(common, __shfl_xor_sync(everybody, common, step));
+      const float factor = largest > -INFINITY ? power_of_2(largest - common) : 0;
+      weight *= factor;
+      sum.scale(factor);
+#pragma unroll 1
+      for (int step = lanes / 2; step > 0; step /= 2) {
+        weight += __shfl_xor_sync(everybody, weight, step);
+#pragma unroll
+        for (float& v : sum.v) v += __shfl_xor_sync(everybody, v, step);
+      }
+      if (lane_ % lanes == 0 && quad < end)
+        store(item, quad / quads, quad % quads * 4, sum, __frcp_rn(weight));
     }
   }
-  /// A warp finds the factors of a head's parts.
-  __device__ void find_factors(const float* first, const float* others, int parts, int head,
-                               float* factors) const {
-    const int floats = block_.shape().part_floats();
-    float largest = -INFINITY;
-    float sum = 0;
-#pragma unroll 1
-    for (int p = lane_; p < parts; p += 32) {
-      const float* const numbers =
-          (p == 0 ? first : others + 2 * p * floats) + group_ * head_dim + head;
-      const float maximum = __ldcg(numbers);
-      const float weight = __ldcg(numbers + group_);
-      const float before = largest;
-      largest = fmaxf(largest, maximum);
-      sum = sum * power_of_2(before - largest) + weight * power_of_2(maximum - largest);
-      factors[p] = maximum;
+  /// Waits for the parts of a warp's lanes, but for no other after a wait has failed: the block
+  /// then goes on with what it finds.
+  __device__ void await(part_arrival& part) const {
+    volatile std::int32_t& failed = block_.numbers().failed;
+    for (int polls = 0; polls < patience; ++polls) {
+      if (__all_sync(everybody, part.look() != 0 ? 1 : 0) != 0) return;
     }
-    float common = largest;
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-      common = fmaxf(common, __shfl_xor_sync(everybody, common, step));
-    sum *= power_of_2(largest - common);
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(everybody, sum, step);
-#pragma unroll 1
-    for (int p = lane_; p < parts; p += 32) factors[p] = power_of_2(factors[p] - common) / sum;
+    if (failed == 0 && !wait_for_blocks(block_.a.run, part, slot_)) failed = 1;
   }
 
   const step_block& block_;
   step_cache<T> cache_;
+  int slot_;
   int group_;
   int warp_;
   int lane_;

@@ -12,7 +12,9 @@
 #include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/decode_step/step_arguments.hpp"
 #include "engines/gpu/sm90/ptx/barrier.cuh"
+#include "engines/gpu/sm90/ptx/sum_words.cuh"
 #include "engines/gpu/sm90/ptx/tile_copy.cuh"
+#include "engines/gpu/words/partial_words.cuh"
 
 namespace untax::gpu {
 
@@ -37,7 +39,6 @@ struct step_numbers {
   float inverse[step_shape::most_tokens];  ///< 1 / root mean square of each token's residual
   std::int32_t lengths[step_shape::most_tokens];
   std::int32_t item_counts[2];
-  std::int32_t is_last_part;
   std::int32_t failed;  ///< a wait of the warps that multiply has failed
 };
 static_assert(sizeof(step_numbers) <= 1024);
@@ -112,10 +113,33 @@ struct grid_arrivals {
   __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
-/// The slow part of a wait for the grid. Not inlined, so that this rarely run code is not fetched
-/// with the code around it.
-[[nodiscard]] __device__ __noinline__ inline bool wait_for_grid(const run_arguments& run,
-                                                                grid_arrivals mine, int slot) {
+/// A lane's wait for a part of attention's result: two words, or nothing. They are their own
+/// signal.
+struct part_arrival {
+  using words = partial_words<float, false>;
+
+  const uint4* at = nullptr;
+  uint4 sums = {};
+  uint4 numbers = {};
+  std::uint64_t expected = 1;
+  std::uint64_t seen = 0;
+  int peer = -1;
+  int room = -1;
+  verb what = verb::acquire;
+
+  [[nodiscard]] __device__ std::uint64_t look() {
+    sums = load_sum_words_if(at != nullptr, at);
+    numbers = load_sum_words_if(at != nullptr, at + 1);
+    return words::have_arrived(sums) && words::have_arrived(numbers) ? 1 : 0;
+  }
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+};
+
+/// The slow part of a wait of a warp. Not inlined, so that this rarely run code is not fetched with
+/// the code around it.
+template <class Arrival>
+[[nodiscard]] __device__ __noinline__ bool wait_for_blocks(const run_arguments& run, Arrival& mine,
+                                                           int slot) {
   lazy_watch watch(device_watch(run.world, slot));
   return wait_for_parts(mine, watch, run, run.operator_name()) == wait_outcome::ok;
 }

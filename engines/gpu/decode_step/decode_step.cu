@@ -110,9 +110,7 @@ struct decode_step::state {
     a.attended = rows(m.heads * m.head_dim);
     a.activated = rows(m.intermediate);
     a.squares = static_cast<float*>(memory(std::int64_t{m.most_tokens} * blocks * 4));
-    a.parts = static_cast<float*>(memory(std::int64_t{2} * blocks * most.part_floats() * 4));
-    a.part_counts =
-        static_cast<std::uint32_t*>(memory(std::int64_t{m.most_tokens} * m.kv_heads * 4));
+    a.parts = static_cast<uint4*>(memory(std::int64_t{2} * blocks * most.part_words() * 16));
     int shared = 0;
     for (int tokens = 1; tokens <= m.most_tokens; ++tokens)
       shared = std::max(shared, shape_of(m, tokens, blocks).shared_bytes());

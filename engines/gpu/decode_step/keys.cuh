@@ -15,11 +15,16 @@ struct key_item {
   int span;          ///< first span of this block, counted from key 0
   int spans;         ///< of this block
   int parts;         ///< blocks that have spans of the item
+  int number;        ///< of this block among them
   int part;          ///< where this block's part is in the workspace
   int first_part;    ///< where the first one is
   int second_part;   ///< where the second one is; the others follow, with one place between them
   std::int64_t own;  ///< row of the token's own key in the cache
 
+  /// Where part `i` is in the workspace.
+  [[nodiscard]] __device__ int place_of(int i) const {
+    return i == 0 ? first_part : second_part + 2 * (i - 1);
+  }
   /// Whether the token's own key is in this block's part.
   [[nodiscard]] __device__ bool has_own_key() const {
     return (span + spans) * step_shape::stage_keys >= length;
@@ -92,6 +97,7 @@ class key_shares {
     k.span = k.first / step_shape::stage_keys + low - at;
     k.spans = spans;
     k.parts = block_of(at + spans_of(t) - 1) - block + 1;
+    k.number = own - block;
     k.part = place(own, at);
     k.first_part = place(block, at);
     k.second_part = 2 * (block + 1);

@@ -68,7 +68,7 @@ class step_multiplier {
       for (int product = 0; product < 4; ++product) {
         const auto which = static_cast<step_product>(product);
         if (which == step_product::output) {
-          at = step_attention<T, head_dim>(block_, cache).run(at, [&] {
+          at = step_attention<T, head_dim>(block_, cache, slot_).run(at, [&] {
             await_others();
             meet_multipliers();
           });
@@ -138,7 +138,7 @@ class step_multiplier {
     for (int polls = 0; polls < patience; ++polls) {
       if (mine.look() != 0) return;
     }
-    going_ = wait_for_grid(block_.a.run, mine, slot_);
+    going_ = wait_for_blocks(block_.a.run, mine, slot_);
     if (!going_ && lane_ == 0) *static_cast<volatile std::int32_t*>(&block_.numbers().failed) = 1;
   }
 

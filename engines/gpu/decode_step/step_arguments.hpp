@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <vector_types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -59,11 +60,11 @@ struct step_shape {
   static constexpr int most_tokens = 16;
   static constexpr int stage_keys = 32;    ///< keys, or values, of a stage
   static constexpr int most_units = 16;    ///< whose sums a warp keeps in registers
-  static constexpr int sum_bytes = 17920;  ///< in which warps add their results
+  static constexpr int sum_bytes = 18048;  ///< in which warps add their results
   static constexpr int most_group = 16;    ///< heads of queries that share one of keys
   static constexpr int arrivals_of_layer = 5;
   static constexpr int vector_stages = 4;
-  static constexpr int item_bytes = 48;
+  static constexpr int item_bytes = 56;
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int group() const noexcept { return heads / kv_heads; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int qkv_columns() const noexcept {
@@ -121,9 +122,10 @@ struct step_shape {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int query_pitch() const noexcept {
     return head_dim * 2 + 16;
   }
-  /// Elements of a part of attention's result in the workspace: sums, then maxima and weights.
-  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int part_floats() const noexcept {
-    return group() * (head_dim + 2);
+  /// Words of 16 bytes of a part of attention's result in the workspace: for each four columns of a
+  /// head a word of sums, and one with their maximum and weight.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int part_words() const noexcept {
+    return group() * head_dim / 4 * 2;
   }
 
   // Shared memory, by the order of its parts.
@@ -185,9 +187,8 @@ struct step_arguments {
   void* attended = nullptr;   ///< [tokens, heads * head_dim]
   void* activated = nullptr;  ///< [tokens, intermediate]
   float* squares = nullptr;   ///< [most_tokens, blocks]: of the residual stream
-  float* parts = nullptr;     ///< [2 blocks, part_floats] of attention
-  std::uint32_t* part_counts = nullptr;  ///< [tokens * kv_heads]: parts that are written
-  std::uint64_t* arrived = nullptr;      ///< arrivals of all blocks in all steps
+  uint4* parts = nullptr;     ///< [2 blocks, part_words] of attention; zero where none has come
+  std::uint64_t* arrived = nullptr;  ///< arrivals of all blocks in all steps
 };
 
 }  // namespace untax::gpu
