@@ -123,14 +123,16 @@ install_torch_for_cpus() {
 }
 
 # test_python PRESET: makes a wheel, installs it in a virtual environment of its own, looks at it and runs pytest. The
-# compiler is that of the build PRESET, so that ccache has its objects.
+# compiler is that of the build PRESET, so that ccache has its objects. Without GPUs two files of tests run at a time: their
+# imports and compilations use one core each.
 test_python() {
-  local venv=build/venv wheels=build/wheels counts
+  local venv=build/venv wheels=build/wheels counts at_a_time=()
+  if [[ "$torch" == cpu ]]; then at_a_time=(-n 2 --dist loadfile); fi
   heading "Python: wheel"
   # shellcheck disable=SC2046
   if ! { rm -rf "$wheels" && python3 -m venv "$venv" &&
     quietly build/python-packages.log "$venv/bin/pip" install -q \
-      scikit-build-core nanobind nanobind-backend numpy pytest abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch triton scipy transformers) &&
+      scikit-build-core nanobind nanobind-backend numpy pytest pytest-xdist abi3audit auditwheel $([[ "$torch" == yes ]] && echo torch triton scipy transformers) &&
     install_torch_for_cpus "$venv" &&
     CXX=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "build/$1/CMakeCache.txt") quietly build/python-wheel.log \
       "$venv/bin/pip" -v wheel . --no-build-isolation --no-deps -w "$wheels" &&
@@ -147,7 +149,7 @@ test_python() {
   fi
   heading "Python: tests"
   rm -f build/pytest.xml
-  "$venv/bin/python" -m pytest -q -rs --junitxml build/pytest.xml </dev/null || true
+  "$venv/bin/python" -m pytest -q -rs "${at_a_time[@]}" --junitxml build/pytest.xml </dev/null || true
   counts=$(python3 tests/summary.py --pytest build/pytest.xml)
   echo "Python: $counts"
   read -r p _ f _ s _ <<<"$counts"
