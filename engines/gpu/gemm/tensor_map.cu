@@ -93,8 +93,9 @@ CUtensorMap moved_map_of(const tma_tiles_at& tma_tiles, dtype type) {
 
 CUtensorMap panel_map_of(const matrix_at& matrix, dtype type, int rows, int panels) {
   const matrix_at panel{matrix.data, matrix.rows, block_k, matrix.stride};
-  return map_of(panel, 3, static_cast<int>(matrix.columns / block_k), block_k, type, {rows},
-                panels);
+  // Reading 128 bytes at once is 1 to 2 % quicker here than 256.
+  return map_of(panel, 3, static_cast<int>(matrix.columns / block_k), block_k, type,
+                {rows, block_k, 128}, panels);
 }
 
 CUtensorMap sequences_map_of(const matrix_at& matrix, dtype type, int tma_tile_rows) {
