@@ -17,13 +17,15 @@ namespace {
 std::atomic<int> pipe_to_write{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-extern "C" void untax_note_signal(int number) {
+extern "C" {  // libuntax_c.so would show a name that is not static
+static void note_signal(int number) {
   const int saved = errno;
   const auto note = static_cast<unsigned char>(number);
   // If the pipe is full, the signal is dropped: enough signals are in it.
   [[maybe_unused]] const auto written =
       ::write(pipe_to_write.load(std::memory_order_relaxed), &note, 1);
   errno = saved;
+}
 }
 
 }  // namespace
@@ -43,7 +45,7 @@ interruption::interruption() {
     struct sigaction action {};
     sigaction(signals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler == SIG_IGN) continue;
-    action.sa_handler = untax_note_signal;
+    action.sa_handler = note_signal;
     action.sa_flags = SA_RESTART;
     sigaction(signals[i], &action, nullptr);
   }
