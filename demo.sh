@@ -49,10 +49,10 @@ elif has_nvcc && ((gpus == 0)); then
 else
   heading "Build"
 fi
-# A first build has the sources of a folder compiled together, which takes a third of the time.
-together=()
-if [[ ! -f build/$preset/CMakeCache.txt ]]; then together=(-D UNTAX_UNITY=ON); fi
-quietly build/$preset/configure.log cmake --preset $preset "${together[@]}"
+# A first build has the sources of a folder compiled together, which takes less time; a folder remembers how it was built.
+configuration=(--preset "$preset" -D UNTAX_UNITY=ON)
+if [[ -f build/$preset/CMakeCache.txt ]]; then configuration=(-B "build/$preset"); fi
+quietly build/$preset/configure.log cmake "${configuration[@]}"
 with_progress build/$preset/build.log cmake --build --preset $preset --target untax_cli
 
 heading "untax doctor"

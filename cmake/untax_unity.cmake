@@ -1,5 +1,6 @@
-# untax_unity(target) has the sources of a folder compiled together, a few at a time, if UNTAX_UNITY is on: a first build takes
-# much less time, since most of it is spent on headers. A build that is made again and again is quicker without.
+# untax_unity(target) has the sources of a folder compiled together, a few at a time, if UNTAX_UNITY is on, as in the preset
+# release: a first build takes much less time, since most of it is spent on headers. A build that is made again and again is
+# quicker without.
 #
 # CMake's own unity builds name sources by their path on this machine, so that ccache would find nothing for a second clone.
 option(UNTAX_UNITY "Compile the sources of a folder together, for builds that are made once" OFF)

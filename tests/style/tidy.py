@@ -18,6 +18,7 @@ import gate
 
 BELOW = ("src/", "engines/", "ops/", "decoder/")
 PRECOMPILED = re.compile(r" -Winvalid-pch| -include \S*cmake_pch\.hxx")
+TOGETHER = "/generated/unity/"  # cmake/untax_unity.cmake
 LEFT_OUT = ("relacy/", "gtest/", "gmock/")
 
 
@@ -29,8 +30,21 @@ def commands_of(tree):
     except OSError:
         print(f"skipped: {database} is missing; configure first")
         sys.exit(gate.SKIPPED)
-    return {entry["file"]: {**entry, "command": PRECOMPILED.sub("", entry["command"])}
-            for entry in entries if entry["file"].endswith(".cpp")}
+    commands = {}
+    for entry in entries:
+        if not entry["file"].endswith(".cpp"):
+            continue
+        command = PRECOMPILED.sub("", entry["command"])
+        for file in sources_of(entry["file"]):
+            commands[file] = {**entry, "file": file, "command": command.replace(entry["file"], file)}
+    return commands
+
+
+def sources_of(file):
+    """The sources that are compiled by this one: itself, or those of a folder that are compiled together."""
+    if TOGETHER not in file:
+        return [file]
+    return [str(gate.PROJECT / name) for name in re.findall(r'#include "(.*)"', Path(file).read_text())]
 
 
 def reaches_left_out(tree, name):
