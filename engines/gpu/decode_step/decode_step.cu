@@ -18,14 +18,9 @@
 namespace untax::gpu {
 namespace {
 
-const void* kernel_of(dtype type, int head_dim) {
-  if (head_dim == 64) {
-    return type == dtype::f16
-               ? reinterpret_cast<const void*>(decode_step_kernel<__half, 64>)
-               : reinterpret_cast<const void*>(decode_step_kernel<__nv_bfloat16, 64>);
-  }
-  return type == dtype::f16 ? reinterpret_cast<const void*>(decode_step_kernel<__half, 128>)
-                            : reinterpret_cast<const void*>(decode_step_kernel<__nv_bfloat16, 128>);
+const void* kernel_of(int head_dim) {
+  return head_dim == 64 ? reinterpret_cast<const void*>(decode_step_kernel<__nv_bfloat16, 64>)
+                        : reinterpret_cast<const void*>(decode_step_kernel<__nv_bfloat16, 128>);
 }
 
 /// The sizes of a step of some tokens. Without memory for a ring it has no stages.
@@ -57,9 +52,9 @@ step_shape shape_of(const step_model& m, int tokens, int blocks) {
 bool decode_step::serves(const world& w, const step_model& m) {
   constexpr int least_stages = 8;
   const int blocks = num_sms_of(w);
-  const bool has_kernel = (m.type == dtype::bf16 || m.type == dtype::f16) &&
-                          (m.head_dim == 64 || m.head_dim == 128) && is_gated(m.gate) &&
-                          w.size() <= most_ranks && m.most_tokens >= 1 &&
+  // Rows of the residual stream, times the weights of a norm, may be too large for fp16.
+  const bool has_kernel = m.type == dtype::bf16 && (m.head_dim == 64 || m.head_dim == 128) &&
+                          is_gated(m.gate) && w.size() <= most_ranks && m.most_tokens >= 1 &&
                           m.most_tokens <= step_shape::most_tokens;
   if (!has_kernel || m.heads < 1 || m.heads % m.kv_heads != 0 || m.layers.empty()) return false;
   const bool has_whole_panels = m.hidden % step_shape::slice == 0 &&
@@ -79,7 +74,7 @@ struct decode_step::state {
       : end(w),
         model(m),
         host(w, "decode_step", {.own = true}),
-        kernel(kernel_of(m.type, m.head_dim)),
+        kernel(kernel_of(m.head_dim)),
         blocks(num_sms_of(w)) {
     const step_shape most = shape_of(m, m.most_tokens, blocks);
     const std::size_t inbox = w.size() == 1 ? 0
