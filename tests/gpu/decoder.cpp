@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -143,6 +144,78 @@ TEST(gpu_decoder, a_kernel_of_all_layers_has_the_logits_of_the_host) {
                                    "sliding_window": 24, "max_window_layers": 1)"),
                false);
   expect_right(model("qwen3", R"(, "head_dim": 128)"), false);
+}
+
+/// A model of sizes at random that a kernel of all layers has, split over up to `ranks` ranks.
+decoder_config random_model(std::mt19937_64& random, int ranks) {
+  const auto one_of = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  const std::int64_t kv_heads = ranks * one_of(1, 2);
+  return untax::parse_decoder_config(
+      fmt::format(R"({{"model_type": "{}", "torch_dtype": "bfloat16", "hidden_size": {},
+        "intermediate_size": {}, "num_hidden_layers": {}, "num_attention_heads": {},
+        "num_key_value_heads": {}, "head_dim": {}, "vocab_size": 500,
+        "max_position_embeddings": 512}})",
+                  one_of(0, 1) == 0 ? "llama" : "qwen3", 64 * one_of(2, 24),
+                  64 * ranks * one_of(1, 12), one_of(1, 4), kv_heads * one_of(1, 8), kv_heads,
+                  64 * one_of(1, 2)),
+      "config.json");
+}
+
+/// The logits of steps of sequences whose prompts have lengths at random, the same for each seed.
+std::vector<std::vector<float>> step_logits(world& w, const decoder_config& config,
+                                            std::uint64_t seed, bool one_kernel) {
+  std::mt19937_64 random(seed);
+  const auto one_of = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  const int count = one_of(1, 4);
+  decoder d = decoder::random(w, config, seed,
+                              {.sequences = count,
+                               .tokens = 512,
+                               .page_size = 8 << one_of(0, 4),
+                               .prompt_tokens = 512,
+                               .logits = true,
+                               .one_kernel = one_kernel});
+  std::vector<int> sequences;
+  for (int i = 0; i < count; ++i) {
+    sequences.push_back(d.add());
+    tokens prompt(static_cast<std::size_t>(one_of(1, 480)));
+    for (std::int32_t& token : prompt) token = one_of(0, 499);
+    d.prefill(std::vector<decoder::prompt>{{sequences.back(), prompt}});
+  }
+  std::vector<std::vector<float>> results;
+  for (int step = 0; step < steps; ++step) {
+    tokens next(sequences.size());
+    for (std::int32_t& token : next) token = one_of(0, 499);
+    d.decode(sequences, next);
+    results.push_back(d.read_logits());
+  }
+  return results;
+}
+
+TEST(gpu_decoder, a_kernel_of_all_layers_has_the_logits_of_operators_at_random_sizes) {
+  NEEDS_GPUS(1);
+  const std::uint64_t seed = std::random_device{}();
+  for (int round = 0; round < 8; ++round) {
+    std::mt19937_64 random(seed + static_cast<std::uint64_t>(round));
+    const int ranks = round % std::min(gpus(), 4) + 1;
+    const decoder_config config = random_model(random, ranks);
+    SCOPED_TRACE(fmt::format("seed {}, round {}: {} of {}, {} layers, {} and {} heads of {}, {}",
+                             seed, round, config.family, config.hidden, config.layers, config.heads,
+                             config.kv_heads, config.head_dim, config.intermediate));
+    const std::uint64_t of_run = random();
+    untax::run_gpus(
+        ranks,
+        [&](world& w) {
+          const auto right = step_logits(w, config, of_run, false);
+          const auto results = step_logits(w, config, of_run, true);
+          for (std::size_t i = 0; i < right.size(); ++i)
+            EXPECT_LE(deviation(results[i], right[i]), 2e-2) << "step " << i;
+        },
+        gpu_world());
+  }
 }
 
 TEST(gpu_decoder, a_graph_of_a_step_takes_what_was_staged) {
