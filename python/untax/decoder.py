@@ -22,8 +22,8 @@ class Decoder:
     ranks. Capacities are 0 for their defaults: `sequences` at a time (16), `tokens` of a sequence (2048, or the positions
     of the model), `page_size` (64) and `pages` of the cache, `prompt_tokens` of all prompts of a prefill (2048) and
     `prompt_keys` of their sequences, cached ones as well. `logits` keeps the logits of all tokens. On GPUs `graphs` launches
-    steps without a stream as CUDA graphs. Making one is
-    collective. Raises InvalidArgument, Unsupported with the name of a field, OutOfMemory.
+    steps without a stream as CUDA graphs, and steps of up to four sequences are one kernel, for models that there is one
+    for (decoder/README.md). Making one is collective. Raises InvalidArgument, Unsupported with the name of a field, OutOfMemory.
     """
 
     def __init__(self, world: World, model: str | Path, *, random_weights: bool = False, seed: int = 1, sequences: int = 0,
