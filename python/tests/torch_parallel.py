@@ -1,6 +1,7 @@
 """Models of transformers that `parallelize` has split, beside the same in one process: run by torchrun, over gloo."""
 
 import copy
+import inspect
 import logging
 import shutil
 import sys
@@ -360,6 +361,153 @@ def compiled_steps(seed):
             torch._dynamo.reset()
 
 
+class Captures:
+    """Stands for CUDA graphs: a replay calls the function that was captured again, and its result is in the same memory."""
+
+    def __init__(self):
+        self.made, self.replays, self.module = 0, 0, untax.torch.graphs
+
+    def __enter__(self):
+        self.kept = self.module.capture, self.module.captures_on
+        self.module.capture, self.module.captures_on = self.capture, lambda device: True
+        return self
+
+    def __exit__(self, *_):
+        self.module.capture, self.module.captures_on = self.kept
+
+    def capture(self, run, device):
+        self.made += 1
+        result = []
+
+        def replay():
+            self.replays += 1
+            logits = run()
+            result[:] = [result[0].copy_(logits) if result else logits]
+            return result[0]
+
+        return replay
+
+    def since(self):
+        """How many were made, and replayed, since the last call."""
+        found = self.made, self.replays
+        self.made = self.replays = 0
+        return found
+
+
+def ways():
+    return {way: calls for (operator, way), calls in untax.torch.report().items() if operator.startswith("decode of ")}
+
+
+def graphs(seed):
+    """Steps after the first are replays, at the defaults of `generate`, too, and the next call replays the same graph."""
+    for family in ("llama", "qwen3"):
+        whole, model = chained(family, seed)
+        plain = untax.torch.parallelize(copy.deepcopy(whole), graphs=False)
+        assert inspect.signature(model.forward) == inspect.signature(whole.forward)
+        prompt, left = tokens(seed, 3, 7), torch.ones(3, 7, dtype=torch.int64)
+        left[0, :4] = left[2, :1] = 0
+        other = torch.ones(3, 7, dtype=torch.int64)
+        other[1, :2] = 0
+        right = {index: generated(whole, prompt, mask, count=8) for index, mask in enumerate((None, left, other))}
+        with Captures() as captures:
+            for index, mask, made, replays in ((0, None, 1, 6), (0, None, 0, 7), (1, left, 1, 6), (2, other, 0, 7), (0, None, 1, 6)):
+                for cache in ("static", None):
+                    case = f"{family}: graphs, mask {index}, cache {cache}"
+                    untax.torch.forget()
+                    got = generated(model, prompt, mask, count=8, cache_implementation=cache, return_dict_in_generate=cache is not None)
+                    if cache is None:
+                        assert torch.equal(got, right[index].sequences), case
+                    else:
+                        compare_generated(got, right[index], case)
+                    found = captures.since()
+                    assert found == (made, replays), f"{case}: {found}"
+                    assert ways() == {"a chain": 7 - replays, "a chain, as a CUDA graph": replays} or replays == 7 and ways() == {
+                        "a chain, as a CUDA graph": 7}, f"{case}: {ways()}"
+                    del got
+                    made, replays = 0, 7
+            held = generated(model, prompt, count=8)  # its cache lives, so the next has memory of its own
+            assert captures.since() == (0, 7)
+            compare_generated(generated(model, prompt, count=8), right[0], f"{family}: another cache")
+            counts = captures.since()
+            assert counts == (1, 6), counts
+            del held
+            keys = generated(model, prompt, count=8).cache.layers[1].keys  # of a cache that is gone
+            captures.since()
+            before = keys.clone()
+            compare_generated(generated(model, tokens(seed + 1, 3, 7), count=8), generated(whole, tokens(seed + 1, 3, 7), count=8), family)
+            assert torch.equal(keys, before) and captures.since() == (1, 6)
+            for run in (lambda: untax.torch.release_captured(), lambda: untax.torch.close()):
+                run()
+                compare_generated(generated(model, prompt, count=8), right[0], f"{family}: after a release")
+                assert captures.since() == (1, 6)
+            longest = generated(model, prompt, count=12)
+            compare_generated(longest, generated(whole, prompt, count=12), f"{family}: a longer cache")
+            assert captures.since() == (1, 10)
+            # Calls that no graph stands for.
+            for options in ({"cache_implementation": "dynamic"}, {"num_beams": 2, "cache_implementation": None},
+                            {"cache_implementation": None}):  # a cache that is returned may go on
+                got, want = (generated(m, prompt, count=8, **options) for m in (model, whole))
+                assert torch.equal(got.sequences, want.sequences) and captures.since() == (0, 0), f"{family}: {options}"
+                assert type(got.cache).__name__ == "DynamicCache"
+            generated(model, prompt, count=4, output_hidden_states=True)
+            assert captures.since() == (0, 0)
+            generated(plain, prompt, count=4)
+            assert captures.since() == (0, 0)
+            seen = []
+            handle = model.model.layers[1].register_forward_hook(lambda *_: seen.append(1))
+            generated(model, prompt, count=4)
+            assert captures.since() == (0, 0) and len(seen) == 4
+            handle.remove()
+            generated(model, prompt, count=4)
+            counts = captures.since()
+            assert counts == (1, 2), counts
+            changed = tiny(family, seed + 1, intermediate_size=96, **CHAINED[family])
+            untax.torch.load_full_state_dict(model, changed.state_dict())
+            compare_generated(generated(model, prompt, count=8), generated(changed, prompt, count=8), f"{family}: other weights")
+            for parameter in model.parameters():
+                parameter.data = parameter.data.clone()
+            captures.since()
+            compare_generated(generated(model, prompt, count=8), generated(changed, prompt, count=8), f"{family}: moved weights")
+            counts = captures.since()
+            assert counts == (1, 6), counts
+            twin = copy.deepcopy(model)
+            compare_generated(generated(twin, prompt, count=8), generated(changed, prompt, count=8), f"{family}: a copy")
+            counts = captures.since()
+            assert counts == (1, 6), counts
+        compare_generated(generated(model, prompt, count=8), generated(changed, prompt, count=8), f"{family}: without graphs")
+
+
+def graphs_by_hand(seed):
+    """A cache that is used again, crops, and goes on; logits of a step stay when the next is replayed; captures that fail."""
+    whole, model = chained("qwen3", seed)
+    ids = tokens(seed, 3, 12)
+    with Captures() as captures, torch.no_grad():
+        pairs = [(m, transformers.StaticCache(config=whole.config, max_cache_len=24)) for m in (model, whole)]
+        for turn in range(3):
+            found = [[m(ids[:, part], cache=c).logits for part in (slice(0, 6), *(slice(n, n + 1) for n in range(6, 12)))]
+                     for m, c in pairs]
+            for index, (got, right) in enumerate(zip(*found, strict=True)):
+                near(got, right, f"by hand, turn {turn}, call {index}")
+            counts = captures.since()
+            assert counts == ((1, 5) if turn == 0 else (0, 6)), f"turn {turn}: {counts}"
+            where = torch.tensor([[12], [13], [20]])
+            near(*(m(ids[:, :1], cache=c, position_ids=where).logits for m, c in pairs), "positions")
+            assert captures.since() == (0, 0)
+            for _, c in pairs:
+                c.reset()
+        got, right = (m(ids[:2, :1], cache=transformers.StaticCache(config=whole.config, max_cache_len=8)).logits for m in (model, whole))
+        near(got, right, "one token")
+
+        def fail(run, device):
+            raise RuntimeError("no graph here")
+
+        untax.torch.graphs.capture = fail
+        (_, lines) = said(lambda: compare_generated(*(generated(m, ids[:2, :5]) for m in (model, whole)), "captures that fail"))
+        assert dist.get_rank() > 0 or len(lines) == 1 and "no graph here" in lines[0], lines
+        (_, lines) = said(lambda: compare_generated(*(generated(m, ids[:2, :5]) for m in (model, whole)), "and are not tried again"))
+        assert not lines, lines
+
+
 def decoder(seed):
     """`untax.torch.Decoder` reads parts of a model that transformers has saved, and has its tokens and logits."""
     whole = tiny("llama", seed)
@@ -453,7 +601,7 @@ def tp_plan(seed):
 
 CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},
           **{check.__name__: check for check in (biases, frozen, autocast, compiled, different_models, tp_plan, decoding,
-                                                       steps_by_hand, ragged, left_to_transformers, compiled_steps, decoder)}}
+                                                       steps_by_hand, ragged, left_to_transformers, compiled_steps, decoder, graphs, graphs_by_hand)}}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from . import graphs as cuda_graphs
 from .counts import count
 from .shards import Layout
 
@@ -59,9 +60,10 @@ class Padding(NamedTuple):
 class Chain:
     """What the layers of a model share during a call, and what is known of the model."""
 
-    def __init__(self, layout: Layout, model: nn.Module, base: nn.Module) -> None:
+    def __init__(self, layout: Layout, model: nn.Module, base: nn.Module, graphs: bool) -> None:
         self.layout = layout
-        self.name = type(model).__name__
+        self.graphs = cuda_graphs.Graphs(graphs, layout.group_name)
+        self.model, self.name = model, type(model).__name__
         self.config = base.config
         self.layers, self.norm, self.rotary = base.layers, base.norm, base.rotary_emb
         self.norm_offset = 1.0 if base.config.model_type == "gemma" else 0.0
@@ -69,6 +71,7 @@ class Chain:
         self.refusal = ""
         if hasattr(base.layers[0], "pre_feedforward_layernorm"):
             self.refusal = "its layers have norms behind attention and behind the MLP"
+        self.is_counted = True  # False while a step is captured
         self.partial = False  # whether row-parallel layers leave their sum over ranks to the chain
         self.begin(False)
 
@@ -82,8 +85,14 @@ class Chain:
         self.own: list[bool] | None = None  # which layers attend by untax; None before the first layer
         self.position = self.lengths = None
 
+    @staticmethod
+    def padding_of(cache: Any) -> Padding | None:
+        return getattr(cache, "untax_padding", None)
+
     def count(self, way: str, lack: str = "") -> None:
         """Counts a call that is carried out in this way, with what is lacking for a better one."""
+        if not self.is_counted:
+            return
         _count(f"decode of {self.name}", f"{way}: {lack}" if lack else way, logging.WARNING if lack else logging.INFO)
 
     def takes(self, layer: nn.Module, x: Tensor) -> bool:
@@ -146,9 +155,39 @@ class Chain:
             return f"keys are of {cached.keys.dtype}, and hidden states of {x.dtype}"
         if self.padding is not None and self.padding.table.shape != cached.keys.shape[::2]:
             return "the prompt had other extents than the cache"
-        if x.is_cuda and (x.dtype == torch.float32 or cached.keys.shape[3] % 16 != 0 or cached.keys.shape[3] > 256):
+        if x.is_cuda and self._kernels_lack(x.dtype, cached.keys.shape[3]):
             return f"kernels lack heads of {cached.keys.shape[3]} elements of {x.dtype}"
         return ""
+
+    def why_no_graph(self) -> str:
+        """Why steps of `generate` with a static cache are no graphs; empty if they may be."""
+        attention = self.layers[0].self_attn
+        weight = attention.qkv_proj.weight
+        if why := self.refusal or self._why_no_layer():
+            return why
+        if not cuda_graphs.captures_on(weight.device):
+            return f"the model is on the device {weight.device}"
+        if any(getattr(layer.self_attn, "sliding_window", None) is not None for layer in self.layers) or (
+                getattr(attention, "sliding_window", getattr(self.config, "sliding_window", None)) is not None):
+            return "there are layers that attend in a window"
+        if self.config._attn_implementation != "sdpa" or self.norm.training:
+            return "attention is not that of torch, or the model is one in training"
+        if weight.is_cuda and self._kernels_lack(weight.dtype, attention.head_dim):
+            return f"kernels lack heads of {attention.head_dim} elements of {weight.dtype}"
+        return ""
+
+    @staticmethod
+    def _kernels_lack(dtype: torch.dtype, head: int) -> bool:
+        return dtype == torch.float32 or head % 16 != 0 or head > 256
+
+    def has_room(self, batch: int, length: int) -> bool:
+        """Whether the keys and values of whole sequences take an eighth of the GPU's memory at most."""
+        attention = self.layers[0].self_attn
+        weight = attention.qkv_proj.weight
+        if not weight.is_cuda:
+            return True
+        size = 2 * len(self.layers) * attention.v_proj.count * weight.element_size() * batch * length
+        return size <= torch.cuda.get_device_properties(weight.device).total_memory // 8
 
     def choose(self, cache: Any, x: Tensor) -> list[bool]:
         """Decides which layers of this call attend by untax, and counts their new keys."""
@@ -162,6 +201,7 @@ class Chain:
         for reason in dict.fromkeys(reasons):
             self.count("a chain, with attention of transformers" if reason else "a chain", reason)
         own = [not reason for reason in reasons]
+        self.graphs.served = all(own)
         if not any(own):
             return own
         counters = [cached.cumulative_length for cached, is_own in zip(cache.layers, own, strict=False) if is_own]
@@ -196,6 +236,7 @@ class Chain:
         if (self.refusal or self._why_no_layer() or torch.compiler.is_compiling() or torch.is_grad_enabled() or self.norm.training
                 or torch.is_autocast_enabled(device.type) or getattr(cache, "offloading", False)):
             return
+        self.graphs.adopt(self, cache, batch, dtype, device)
         longest = 0
         for layer, cached in zip(self.layers, getattr(cache, "layers", ()), strict=False):
             if type(cached).__name__ != "StaticLayer" or not hasattr(cached, "cumulative_length"):
@@ -234,7 +275,8 @@ class Chain:
             return
         places = (torch.arange(keys.shape[2], device=x.device) + starts).clamp(max=keys.shape[2] - 1)
         table = places + torch.arange(batch, device=x.device).unsqueeze(1) * keys.shape[2]
-        cache.untax_padding = Padding(starts.squeeze(1).to(torch.int32), table.to(torch.int32))
+        padding = Padding(starts.squeeze(1).to(torch.int32), table.to(torch.int32))
+        cache.untax_padding = self.graphs.padding_for(cache, padding)
         for t in cache.untax_padding:
             torch._dynamo.mark_static_address(t)
         cache.untax_is_read = True
@@ -290,7 +332,7 @@ def _run_norm(chain: Chain, otherwise: Any, x: Tensor) -> Tensor:
 def _before_call(chain: Chain, base: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     cache = kwargs.get("cache", kwargs.get("past_key_values"))
     if chain.is_read:
-        chain.begin(len(args) < 2, getattr(cache, "untax_padding", None))
+        chain.begin(len(args) < 2, chain.padding_of(cache))
     else:
         chain.begin(len(args) < 2 and kwargs.get("attention_mask") is None and kwargs.get("position_ids") is None)
     tokens = next((t for t in (kwargs.get("input_ids"), kwargs.get("inputs_embeds"), *args) if t is not None), None)
@@ -308,12 +350,40 @@ def _masks_for_generate(chain: Chain, otherwise: Any, **kwargs: Any) -> Any:
     if kwargs.get("is_first_iteration") or not hasattr(cache, "untax_is_read"):
         chain.read_prompt(cache, mask, kwargs.get("position_ids"), x)
     chain.is_read = cache.untax_is_read
-    return None if chain.is_read and mask is None and x.shape[1] == 1 else otherwise(**kwargs)
+    if chain.is_read and x.shape[1] == 1 and (mask is None or chain.graphs.serves(chain, cache, x.shape[:2], x.device)):
+        return None
+    return otherwise(**kwargs)
 
 
-def install_chain(layout: Layout, model: nn.Module, base: nn.Module) -> Chain:
-    """Lets the layers of a model that is split run their steps of decoding as a chain."""
-    chain = Chain(layout, model, base)
+def _run_model(chain: Chain, otherwise: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call of a model for language: a step may be a replay of a CUDA graph."""
+    if torch.compiler.is_compiling():
+        return otherwise(*args, **kwargs)
+    return chain.graphs.run(chain, otherwise, args, kwargs)
+
+
+def _has_chosen_cache(options: Any, inputs: dict[str, Any]) -> bool:
+    """Whether a caller of `generate` has a cache, needs one of a kind, or gets it to go on with."""
+    return (any(inputs.get(name) is not None for name in ("cache", "past_key_values")) or options.cache_implementation is not None
+            or options.use_cache is False or options.return_dict_in_generate or options.output_attentions)
+
+
+def _prepare_cache(chain: Chain, otherwise: Any, options: Any, inputs: dict[str, Any], mode: Any, batch: int, length: int) -> Any:
+    """In place of transformers' function that makes the cache of `generate`: a static one where steps are graphs and the caller
+    has not chosen; transformers compiles no steps that are graphs. `options` belongs to the call."""
+    if chain.graphs.enabled and getattr(mode, "value", mode) in ("greedy_search", "sample") and not chain.why_no_graph():
+        if not _has_chosen_cache(options, inputs) and chain.has_room(batch * (options.num_return_sequences or 1), length):
+            options.cache_implementation = "static"
+        is_static = options.cache_implementation == "static" or any(
+            type(inputs.get(name)).__name__ == "StaticCache" for name in ("cache", "past_key_values"))
+        if is_static and options.disable_compile is None and options.compile_config is None:
+            options.disable_compile = True
+    return otherwise(options, inputs, mode, batch, length)
+
+
+def install_chain(layout: Layout, model: nn.Module, base: nn.Module, graphs: bool) -> Chain:
+    """Lets the layers of a model that is split run their steps of decoding as a chain, which may be a CUDA graph."""
+    chain = Chain(layout, model, base, graphs and model is not base)
     for layer in base.layers:
         layer.self_attn.o_proj.chain = layer.mlp.down_proj.chain = chain
         layer.forward = partial(_run_layer, layer, chain, layer.forward)
@@ -324,4 +394,10 @@ def install_chain(layout: Layout, model: nn.Module, base: nn.Module) -> Chain:
 
         otherwise = getattr(model, "create_masks_for_generate", masking_utils.create_masks_for_generate)
         model.create_masks_for_generate = partial(_masks_for_generate, chain, otherwise)
+        if chain.graphs.enabled:
+            forward = model.forward
+            model.forward = partial(_run_model, chain, forward)
+            model.forward.__wrapped__ = forward  # for its signature
+            if hasattr(model, "_prepare_cache_for_generation"):
+                model._prepare_cache_for_generation = partial(_prepare_cache, chain, model._prepare_cache_for_generation)
     return chain

@@ -7,6 +7,7 @@ import functools
 import itertools
 import threading
 import weakref
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..world import World, fail_if_uncaught
 _world_names: dict[World, str] = {}
 _numbers = itertools.count()  # no name is used twice: a compiled graph may still have it
 _engines: dict[tuple[str, str], Engine] = {}
+before_release: list[Callable[[str | None], None]] = []  #: called before plans in graphs are given up, with the name of the group
 
 
 def name_of(group: Any) -> str:
@@ -51,6 +53,11 @@ def _live_engine(key: tuple[str, str]) -> Engine | None:
     _engines.pop(key, None)
     engine.world.close()
     return None
+
+
+def live_engine(group_name: str, device: torch.device) -> Engine | None:
+    """The engine of a group for tensors of a device, if there is one."""
+    return _live_engine((group_name, device.type))
 
 
 def ranks_of(group_name: str) -> int:
@@ -294,6 +301,8 @@ def release_captured(group: Any = None) -> None:
     also those without a group, such as flash_attention. Operators in a graph are kept until then, or until `close`; a graph
     that is replayed later would read and write memory of other operators. All ranks of a group make the same calls."""
     name = None if group is None else name_of(group)
+    for forget in before_release:
+        forget(name)
     for (known, _), engine in list(_engines.items()):
         if name is None or known == name:
             engine.release_captured()
@@ -303,6 +312,8 @@ def close(group: Any = None) -> None:
     """Closes the world of a group; for None all worlds of process groups, and those that `name_of` has named. Their operators end
     with them. Graphs with captured calls must not be replayed after that; untax cannot detect it."""
     name = None if group is None else name_of(group)
+    for forget in before_release:
+        forget(name)
     for key in list(_engines):
         if name is None or key[0] == name:
             world = _engines.pop(key).world

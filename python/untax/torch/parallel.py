@@ -448,7 +448,7 @@ def _split_mlp(mlp: nn.Module, where: str, layout: Layout, shards: dict[str, tup
     mlp.register_forward_pre_hook(_before_mlp)
 
 
-def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024) -> _Model:
+def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, graphs: bool = True) -> _Model:
     """Collective. Makes a model of transformers tensor-parallel, in place, and returns it. Every rank of `group` (a process group
     of torch, its name, a world, or None for the default group) has the whole model, with the same weights.
 
@@ -460,6 +460,8 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024) -> 
     a loss. Calls of `split_from` tokens and more split the tokens over the ranks between the layers, calls of fewer, such as
     those of decoding, do not. `generate` works as before, with its dynamic and its static cache; steps of decoding are a chain
     of untax's operators, with attention for static caches, and the logger `untax.torch` says once what is left to transformers.
+    With `graphs`, steps with a static cache on a GPU are replays of a CUDA graph, and `generate` makes a static cache where the
+    caller does not choose one. The memory of the cache that went last, and its graph, stay for the next.
     If all ranks call `backward` on the same loss, each parameter of a rank gets the gradient that its part has in one process;
     `clip_grad_norm_` takes the place of torch's. Attention weights that are returned are those of this rank's heads.
 
@@ -492,7 +494,7 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024) -> 
     interleaved = frozenset(f"{places[layer.mlp]}.gate_up_proj.{name}" for layer in base.layers
                             if layer.mlp.gate_up_proj.interleaved for name, _ in layer.mlp.gate_up_proj.named_parameters())
     model.untax_plan = Plan(layout, names, shards, interleaved)
-    install_chain(layout, model, base)
+    install_chain(layout, model, base, graphs)
     return model
 
 
