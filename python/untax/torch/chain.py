@@ -271,7 +271,9 @@ class Chain:
             return
         starts = (mask == 0).sum(1, keepdim=True)
         is_right = (positions == (slots - starts).clamp(min=0)[:, cached:]).all() & ((mask != 0) == (slots >= starts)).all()
-        if not bool(is_right & (starts <= cached + length - 1).all()):
+        is_right, is_padded = torch.stack([is_right & (starts <= cached + length - 1).all(), starts.any()]).tolist()
+        cache.untax_is_read = is_right
+        if not is_right or not is_padded:
             return
         places = (torch.arange(keys.shape[2], device=x.device) + starts).clamp(max=keys.shape[2] - 1)
         table = places + torch.arange(batch, device=x.device).unsqueeze(1) * keys.shape[2]
@@ -279,7 +281,6 @@ class Chain:
         cache.untax_padding = self.graphs.padding_for(cache, padding)
         for t in cache.untax_padding:
             torch._dynamo.mark_static_address(t)
-        cache.untax_is_read = True
 
     def _require_rotations(self, positions: int, dtype: torch.dtype, device: torch.device) -> None:
         """Makes the table of rope_append, [positions, dim], with the values of transformers, unless there is one."""
