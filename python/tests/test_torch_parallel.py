@@ -106,3 +106,64 @@ def test_states_that_do_not_fit_are_refused():
         untax.run_threads(2, body)
     finally:
         untax.torch.close()
+
+
+@needs_transformers
+def test_captures_replay_into_the_same_memory(monkeypatch):
+    """`capture` with stand-ins for torch's graphs: nothing runs but the function, on a stream of its own."""
+    import torch
+
+    from untax.torch import graphs
+
+    said = []
+
+    class Recorded:
+        def __init__(self, *args, **kwargs):
+            self.args, self.kwargs = args, kwargs
+
+        def __enter__(self):
+            said.append((self.args, self.kwargs))
+
+        def __exit__(self, *_):
+            said.append("end")
+
+        def replay(self):
+            said.append("replay")
+
+    for name in ("CUDAGraph", "Stream", "device", "graph"):
+        monkeypatch.setattr(torch.cuda, name, type(name, (Recorded,), {}))
+    logits = torch.zeros(2)
+    replay = graphs.capture(lambda: said.append("run") or logits, torch.device("cuda", 1))
+    (_, options) = said[1]
+    assert options["capture_error_mode"] == "thread_local" and options["stream"].args == (torch.device("cuda", 1),)
+    assert said[2:] == ["run", "end", "end"]
+    assert replay() is logits and replay() is logits and said[5:] == ["replay", "replay"]
+
+
+@needs_transformers
+@pytest.mark.parametrize(("options", "inputs", "mode", "cache", "compiles_not"), [
+    ({}, {}, "greedy_search", "static", True),
+    ({"num_return_sequences": 3}, {}, "sample", "static", True),
+    ({"cache_implementation": "static"}, {}, "sample", "static", True),
+    ({"cache_implementation": "static", "disable_compile": False}, {}, "sample", "static", False),
+    ({"cache_implementation": "static", "compile_config": object()}, {}, "sample", "static", None),
+    ({"cache_implementation": "dynamic"}, {}, "sample", "dynamic", None),
+    ({"use_cache": False}, {}, "sample", None, None),
+    ({"return_dict_in_generate": True}, {}, "sample", None, None),
+    ({"output_attentions": True}, {}, "sample", None, None),
+    ({}, {"past_key_values": object()}, "sample", None, None),
+    ({}, {}, "beam_search", None, None),
+    ({"cache_implementation": "static"}, {}, "beam_search", "static", None),
+    ({"num_return_sequences": 300}, {}, "sample", None, None)])  # which has no room
+def test_generate_gets_a_static_cache_where_steps_are_graphs(options, inputs, mode, cache, compiles_not):
+    from untax.torch import chain
+
+    fields = {"cache_implementation": None, "use_cache": True, "return_dict_in_generate": False, "output_attentions": False,
+              "num_return_sequences": 1, "disable_compile": None, "compile_config": None}
+    for why, enabled in (("", True), ("a reason", True), ("", False)):
+        own = SimpleNamespace(**{**fields, **options})
+        model = SimpleNamespace(graphs=SimpleNamespace(enabled=enabled), why_no_graph=lambda why=why: why,
+                                has_room=lambda batch, length: batch * length < 10000)
+        assert chain._prepare_cache(model, lambda *args: args, own, inputs, mode, 2, 50) == (own, inputs, mode, 2, 50)
+        right = (cache, compiles_not) if enabled and not why else (options.get("cache_implementation"), options.get("disable_compile"))
+        assert (own.cache_implementation, own.disable_compile) == right
