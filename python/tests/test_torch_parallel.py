@@ -6,6 +6,7 @@ import pytest
 from ranks import HERE, fork
 from test_torch import pytestmark  # noqa: F401 (the mark is pytest's)
 from test_torch_recipes import needs_transformers
+from test_torch_worlds import needs_gpus, run
 
 import untax
 
@@ -167,3 +168,41 @@ def test_generate_gets_a_static_cache_where_steps_are_graphs(options, inputs, mo
         assert chain._prepare_cache(model, lambda *args: args, own, inputs, mode, 2, 50) == (own, inputs, mode, 2, 50)
         right = (cache, compiles_not) if enabled and not why else (options.get("cache_implementation"), options.get("disable_compile"))
         assert (own.cache_implementation, own.disable_compile) == right
+
+
+@needs_gpus
+@needs_transformers
+def test_steps_on_a_gpu_are_graphs(seed):
+    """One rank: the same bits as the same steps without graphs, for two prompts of the same extents, one of them with padding."""
+    import copy
+
+    import torch
+    import transformers
+
+    import untax.torch
+
+    fields = {"vocab_size": 320, "hidden_size": 128, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 16,
+              "intermediate_size": 192, "num_hidden_layers": 2, "eos_token_id": None, "bos_token_id": None, "pad_token_id": 0}
+
+    def body(world, name, settle):
+        torch.manual_seed(seed)
+        config = transformers.AutoConfig.for_model("llama", **fields)
+        whole = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").eval().to("cuda")
+        with_graphs, without = (untax.torch.parallelize(copy.deepcopy(whole), world, graphs=graphs) for graphs in (True, False))
+        options = {"do_sample": False, "max_new_tokens": 12}
+        static = {**options, "cache_implementation": "static", "return_dict_in_generate": True, "output_logits": True}
+        way = f"decode of {type(whole).__name__}", "a chain, as a CUDA graph"
+        for turn, padding in enumerate((0, 0, 3)):
+            prompt = torch.randint(320, (2, 9), device="cuda")
+            mask = torch.ones_like(prompt)
+            mask[1, :padding] = 0
+            right = without.generate(prompt, attention_mask=mask, **static, disable_compile=True)
+            untax.torch.forget()
+            got = with_graphs.generate(prompt, attention_mask=mask, **static)
+            assert untax.torch.report().get(way) == (11 if turn == 1 else 10), untax.torch.report()
+            assert all(torch.equal(a, b) for a, b in zip(got.logits, right.logits, strict=True)), f"turn {turn}"
+            del got
+            assert torch.equal(with_graphs.generate(prompt, attention_mask=mask, **options), right.sequences), f"turn {turn}"
+            assert untax.torch.report()[way] == (22 if turn == 1 else 21), untax.torch.report()
+
+    run("cuda", 1, body)

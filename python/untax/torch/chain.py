@@ -172,6 +172,8 @@ class Chain:
             return "there are layers that attend in a window"
         if self.config._attn_implementation != "sdpa" or self.norm.training:
             return "attention is not that of torch, or the model is one in training"
+        if weight.is_cuda and self.graphs.shares_gpu(weight.device):
+            return "ranks share a GPU"
         if weight.is_cuda and self._kernels_lack(weight.dtype, attention.head_dim):
             return f"kernels lack heads of {attention.head_dim} elements of {weight.dtype}"
         return ""

@@ -206,13 +206,12 @@ class Graphs:
             return False
         if torch.is_grad_enabled() or torch.is_autocast_enabled(device.type):
             return False
-        if device.type != "cuda":
-            return True
-        if torch.cuda.is_current_stream_capturing():
-            return False
+        return device.type != "cuda" or not (torch.cuda.is_current_stream_capturing() or self.shares_gpu(device))
+
+    def shares_gpu(self, device: torch.device) -> bool:
+        """Whether ranks are on one GPU, where their runs cannot be captured."""
         engine = groups.live_engine(self.group_name, device)
-        # Ranks that share a GPU cannot wait for each other on its default stream.
-        return engine is None or bool(torch._C._cuda_getCurrentRawStream(device.index) or engine.world.default_stream)
+        return engine is not None and engine.world.default_stream == 0
 
     def serves(self, chain: Any, cache: Any, shape: tuple[int, int], device: torch.device) -> bool:
         """Whether the next step with this cache is a replay, so that nobody reads a mask."""
