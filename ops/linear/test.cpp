@@ -1,4 +1,5 @@
 // Linear layers on hosts against plain loops in fp64.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>

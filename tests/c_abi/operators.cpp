@@ -1,4 +1,5 @@
 // Every operator through the ABI, with small integers, whose sums fp32 holds exactly.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>

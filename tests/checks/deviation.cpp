@@ -1,6 +1,8 @@
 #include "ops/common/deviation.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "mutated.hpp"

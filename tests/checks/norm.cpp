@@ -1,7 +1,9 @@
 // The check of all_reduce_norm sees single wrong words, elements of e4m3 that are not the nearest
 // ones, and wrong scales.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include <untax/core/fp8.hpp>
 

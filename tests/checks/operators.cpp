@@ -1,7 +1,9 @@
 // The checks of operators see single wrong words in results of millions of elements. Each mutation
 // here passes a check that looks at the Frobenius norm alone, but for those that are no numbers.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 
 #include <untax/world/launch.hpp>

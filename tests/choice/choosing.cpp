@@ -2,6 +2,7 @@
 #include "ops/choice/choose.hpp"
 
 #include <fstream>
+#include <map>
 #include <random>
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // merge_partial_attention on GPUs: random shapes against fp64, poisoned results, parts that are
 // empty and hold NaN, all heads to all and to each its share, tokens that vary, equal bits.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Products of sparse matrices and vectors on a GPU, in every way, against the contract and against
 // the host.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,4 +1,6 @@
 // No order beats the certificate: random ones, all of the space, on random devices and kernels.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // The cases of `untax bench locality`: kernels and orders that a GPU can replay, the same for the
 // same seed.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>

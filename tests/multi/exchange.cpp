@@ -1,6 +1,7 @@
 // Worlds of processes that exchange bytes themselves, here by files, and meet in groups.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

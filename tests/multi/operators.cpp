@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 #include <untax/flow/fault_plan.hpp>
 #include <untax/memory/host_memory.hpp>

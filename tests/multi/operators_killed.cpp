@@ -2,6 +2,7 @@
 // names the lost rank and the room soon, and nothing is left.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <random>
 #include <thread>

@@ -1,6 +1,7 @@
 // Every order is a bijection: for all small sizes, and for random ones up to 2^20 that nothing
 // divides.
 #include <random>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,8 @@
 // The meaning of orders: the place of each block, and its successor.
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>

@@ -1,4 +1,5 @@
 // Collectives in worlds of GPUs, up to their kernels.
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>

@@ -1,4 +1,5 @@
 // all_reduce_norm in worlds of GPUs, up to its kernel.
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <stdexcept>

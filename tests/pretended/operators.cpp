@@ -1,5 +1,6 @@
 // GEMM operators in worlds of GPUs, up to their kernels: what is asked for, what ranks compare, and
 // what of a run comes to the kernels.
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <stdexcept>

@@ -1,5 +1,6 @@
 #include <untax/taxes/machine.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>

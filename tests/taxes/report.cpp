@@ -1,5 +1,6 @@
 #include <untax/taxes/report.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,6 +1,7 @@
 // A verdict follows from figures and their uncertainty; all figures here are invented.
 #include <untax/taxes/verdict.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,5 @@
 // Invariants of every simulation, on random workloads and on the programs of collectives.
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // The thread that looks after kernels, with memory of the host in the place of a GPU's.
 #include "src/world/device_monitor.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>

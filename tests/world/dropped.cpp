@@ -1,4 +1,5 @@
 // Objects that ranks drop at different times end together, once all ranks have dropped them.
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <random>

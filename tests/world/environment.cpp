@@ -1,4 +1,5 @@
 #include <limits>
+#include <map>
 #include <set>
 
 #include <untax/core/environment.hpp>

@@ -1,3 +1,5 @@
+#include <map>
+
 #include <untax/world/placement.hpp>
 
 #include <unistd.h>

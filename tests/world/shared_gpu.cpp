@@ -1,4 +1,5 @@
 // Ranks that share a GPU: how much of it each may take, and what has to be refused.
+#include <algorithm>
 #include <set>
 
 #include "src/symmetric/queues.hpp"
