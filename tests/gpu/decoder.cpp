@@ -155,7 +155,7 @@ decoder_config random_model(std::mt19937_64& random, int ranks) {
   return untax::parse_decoder_config(
       fmt::format(R"({{"model_type": "{}", "torch_dtype": "bfloat16", "hidden_size": {},
         "intermediate_size": {}, "num_hidden_layers": {}, "num_attention_heads": {},
-        "num_key_value_heads": {}, "head_dim": {}, "vocab_size": 500,
+        "num_key_value_heads": {}, "head_dim": {}, "vocab_size": 512,
         "max_position_embeddings": 512}})",
                   one_of(0, 1) == 0 ? "llama" : "qwen3", 64 * one_of(2, 24),
                   64 * ranks * one_of(1, 12), one_of(1, 4), kv_heads * one_of(1, 8), kv_heads,
