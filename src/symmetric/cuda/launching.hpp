@@ -6,24 +6,15 @@
 #include <type_traits>
 
 #include "src/symmetric/cuda/driver.hpp"
-#include "src/symmetric/cuda/shared_streams.hpp"
 
 namespace untax::gpu {
 
 /// Loads a kernel on the current device. Loaded at its first launch, it could wait behind a kernel
 /// that waits for a peer, and no other thread of the process could launch meanwhile: that of the
 /// peer neither, where ranks are threads. Throws `internal` with `failure`.
-///
-/// Where ranks share a GPU, all kernels ask for the same carveout of shared memory: CUDA may let a
-/// kernel that asks for another one wait for all kernels before it, and these may wait for its
-/// rank.
 inline void load_kernel(const void* kernel, const char* failure) {
   cudaFuncAttributes loaded{};
   require(cudaFuncGetAttributes(&loaded, kernel), failure);
-  if (!streams_are_shared()) return;
-  require(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                               cudaSharedmemCarveoutMaxShared),
-          failure);
 }
 
 /// A launch of `blocks` blocks of `threads` threads without attributes.

@@ -29,7 +29,6 @@ using held = std::array<std::weak_ptr<CUstream_st>, static_cast<std::size_t>(str
 }  // namespace
 
 void share_streams() noexcept { sharing = true; }
-bool streams_are_shared() noexcept { return sharing; }
 
 std::shared_ptr<CUstream_st> stream_for(stream_use use) {
   if (!sharing) return {make_stream(), [](cudaStream_t s) { cudaStreamDestroy(s); }};

@@ -17,7 +17,6 @@ enum class stream_use : int {
 /// From now on `stream_for` gives each rank its streams, since ranks share GPUs.
 /// `world::local_gpus` causes this.
 void share_streams() noexcept;
-[[nodiscard]] bool streams_are_shared() noexcept;
 /// A stream of the current device. It is a new one or, if ranks share GPUs, the one of the calling
 /// thread (a rank) for this use. Throws `internal` if none can be created.
 [[nodiscard]] std::shared_ptr<CUstream_st> stream_for(stream_use use);
