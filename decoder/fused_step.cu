@@ -28,7 +28,6 @@ gpu::step_model model_of(const decoder_operators& d, const weight_shares& share)
   m.rotated = static_cast<int>(c.rotation.rotated);
   m.intermediate = static_cast<int>(share.intermediate.size());
   m.page_size = static_cast<int>(d.options.page_size);
-  m.pages = static_cast<int>(d.options.pages);
   m.sequence_pages = static_cast<int>(d.sequence_pages());
   m.window = static_cast<int>(d.window);
   m.gate = c.gate;

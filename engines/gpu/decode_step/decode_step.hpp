@@ -39,7 +39,6 @@ struct step_model {
   int rotated = 0;
   int intermediate = 0;  ///< at this rank
   int page_size = 0;
-  int pages = 0;
   int sequence_pages = 0;  ///< of a row of the page table
   int window = 0;          ///< keys, with the token's own; 0: no layer has a window
   activation_function gate = activation_function::swiglu;

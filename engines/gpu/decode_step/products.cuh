@@ -8,7 +8,7 @@
 
 namespace untax::gpu {
 
-/// Positions in both rings, for a warp that multiplies.
+/// Positions in the three rings of a block, for a warp that multiplies.
 struct step_cursors {
   step_cursor stage;
   step_cursor rows;
