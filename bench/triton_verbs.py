@@ -19,7 +19,7 @@ import json
 import sys
 from pathlib import Path
 
-from layers.timing import Clock, Timer, agreed, without_multicast
+from layers.timing import Clock, Timer, agreed, first_fault, without_multicast
 
 without_multicast()
 
@@ -64,9 +64,7 @@ def separately(memory, body):
             result = body(world)
     except Exception as error:  # whatever it is, it is the result
         fault = f"{type(error).__name__}: {error}".split("\n")[0]
-    faults = [None] * dist.get_world_size()
-    dist.all_gather_object(faults, fault)
-    return result, next((text for text in faults if text), None)
+    return result, first_fault(fault)
 
 
 def checked(memory):

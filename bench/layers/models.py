@@ -26,9 +26,18 @@ class Model:
         return self.heads * self.head_dim
 
 
+def config_of(model):
+    """The config.json of a model: a path, or the name of a file in `models/`."""
+    path = Path(model) if Path(model).is_file() else MODELS / f"{model}.json"
+    if not path.is_file():
+        raise SystemExit(f"{model}: there is no such config.json, and models/ has "
+                         f"{', '.join(sorted(known.stem for known in MODELS.glob('*.json')))}")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def load(name, ranks, shrink=1):
-    """The part of `models/NAME.json` that each of `ranks` ranks has, with widths divided by `shrink`."""
-    config = json.loads((MODELS / f"{name}.json").read_text(encoding="utf-8"))
+    """The part of a model that each of `ranks` ranks has, with widths divided by `shrink`."""
+    config = config_of(name)
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     head_dim = config.get("head_dim", config["hidden_size"] // heads)
     for extent, key in ((heads, "num_attention_heads"), (kv_heads, "num_key_value_heads"),

@@ -34,6 +34,13 @@ def agreed(fault, device):
     return worst([float(bool(fault))], device)[0] == 0
 
 
+def first_fault(fault):
+    """The first fault that a rank has, at all of them; None if there is none."""
+    faults = [None] * dist.get_world_size()
+    dist.all_gather_object(faults, fault)
+    return next((text for text in faults if text), None)
+
+
 class Timer:
     """One kind of device. `interval(run)` is how long `run` takes after all ranks have met."""
 
