@@ -1,6 +1,7 @@
 """The figures of the project's README, and the picture of the taxes."""
 import kernels
 import torch_layers
+import torch_models
 import whole_layers
 from attention import shape_of_heads
 from compared import shape
@@ -20,7 +21,7 @@ def of_most_ranks(documents):
     """The files of each format with the largest number of GPUs; only files of today's kernels where there
     are such files."""
     def kind(document):
-        return document.get("operator"), document.get("suite")
+        return document.get("operator"), document.get("suite"), torch_models.subject(document)
 
     kept = {}
     for name, files in documents.items():
@@ -77,7 +78,7 @@ def text(documents):
     on the page of results."""
     called = newest(documents, "untax-torch-layers")
     shown = [d for d in called if not whole_layers.asked(d)][:1]
-    parts = [of_layers(d) for d in shown] + [of_projections(newest(documents, "untax-async-tensor-parallelism")),
+    parts = [torch_models.of_front(documents[torch_models.FORMAT])] + [of_layers(d) for d in shown] + [of_projections(newest(documents, "untax-async-tensor-parallelism")),
                                              of_slower(shown + [d for d in called if whole_layers.asked(d)][:1])]
     return "\n".join(part for part in parts if part) or "There are none yet.\n"
 
@@ -110,9 +111,9 @@ def multicast(document):
     """The lack of multicast, from the environment that was recorded."""
     if not whole_layers.baseline(document):
         return ""
-    return (f"All of this was measured between {document['ranks']} GPUs **with NVLink multicast off** and NCCL's buffers unregistered. On HGX "
+    return (f"Layers and projections were measured between {document['ranks']} GPUs **with NVLink multicast off** and NCCL's buffers unregistered. On HGX "
             "machines, where multicast is on, NCCL and torch are faster than shown; untax does not use multicast. There are no figures "
-            "with multicast, nor for 8 GPUs.\n")
+            "of them with multicast, nor for 8 GPUs.\n")
 
 
 def of_projections(documents):

@@ -3,8 +3,9 @@
 
 The files are what `untax taxes --json` and `untax bench SUITE --json` (host, rma, collectives, gemm, all-gather-gemm and the
 other GEMMs between GPUs, all-reduce-norm, flash-decode, tune --check), bench/async_tensor_parallelism.py,
-bench/torch_layers.py and bench/triton_verbs.py write; times of others' kernels are in bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still
-what the files say. `--details` prints every figure, which the page of results leaves out.
+bench/torch_layers.py, bench/torch_models.py and bench/triton_verbs.py write; times of others' kernels are in
+bench/data/public_kernels.json. Nothing here is typed by hand; `--check` tells whether the texts are still what the files say.
+`--details` prints every figure, which the page of results leaves out.
 """
 import argparse
 import json
@@ -23,6 +24,7 @@ import page
 import seer
 import symmetric_memory
 import torch_layers
+import torch_models
 import triton_verbs
 import whole_layers
 from compared import bars_of, beside_public, drawn_by, measured_how, over_bound, overlap_title, shape
@@ -35,7 +37,7 @@ STEPS = ["E0", "E1", "E2", "E3", "E4"]
 FORMATS = ["untax-taxes", "untax-bench-host", "untax-bench-rma", "untax-bench-collectives",
            "untax-bench-gemm", "untax-bench-overlap", "untax-bench-norm", "untax-bench-attention",
            "untax-bench-tune-check", "untax-async-tensor-parallelism", "untax-torch-layers",
-           "untax-symmetric-memory", "untax-triton-verbs"]
+           "untax-symmetric-memory", "untax-triton-verbs", torch_models.FORMAT]
 KB, MB = 1 << 10, 1 << 20
 SHOWN_SIZES = [8 * KB, 64 * KB, 512 * KB, 4 * MB, 64 * MB, 256 * MB, 1024 * MB]
 
@@ -168,6 +170,8 @@ def device_details(documents):
         text += torch_layers.details(name, d, place(d))
     for name, d in documents["untax-torch-layers"]:
         text += whole_layers.details(name, d, place(d))
+    for name, d in documents[torch_models.FORMAT]:
+        text += torch_models.details(name, d, place(d))
     for name, d in documents["untax-symmetric-memory"]:
         text += symmetric_memory.details(name, d, place(d))
     for name, d in documents["untax-triton-verbs"]:

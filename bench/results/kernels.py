@@ -20,11 +20,15 @@ FAMILIES = {
     "collectives": (*BETWEEN_RANKS, "engines/gpu/collectives"),
     "attention": (*BETWEEN_RANKS, "engines/gpu/attention", "engines/gpu/flash_attention", "engines/gpu/merge",
                   "ops/attention_common", "ops/flash_attention", "ops/flash_decode"),
+    "models": (*BETWEEN_RANKS, "engines/gpu/attention", "engines/gpu/decode_step", "engines/gpu/flash_attention", "engines/gpu/gemm",
+               "engines/gpu/gemm_alone", "engines/gpu/norm", "engines/gpu/rope_append", "ops/all_gather_gemm", "ops/all_reduce_norm",
+               "ops/attention_common", "ops/flash_attention", "ops/gemm_all_reduce", "ops/gemm_all_scatter", "ops/gemm_reduce_common",
+               "ops/gemm_reduce_scatter"),
     "verbs": ("include/untax/rma", "include/untax/flow", "bench/suites/cuda/rma"),
 }
 OF_FORMAT = {"untax-bench-overlap": "gemm", "untax-bench-gemm": "gemm", "untax-bench-tune-check": "gemm", "untax-bench-norm": "norm",
              "untax-async-tensor-parallelism": "gemm", "untax-torch-layers": "gemm", "untax-bench-collectives": "collectives",
-             "untax-bench-attention": "attention", "untax-bench-rma": "verbs"}
+             "untax-bench-attention": "attention", "untax-bench-rma": "verbs", "untax-torch-models": "models"}
 
 
 def family_of(document):

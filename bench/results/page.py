@@ -6,10 +6,12 @@ import kernels
 import norm
 import taxes
 import torch_layers
+import torch_models
 import triton_verbs
 import whole_layers
 from compared import bars_today
 from tables import table, timed
+from where import place
 
 HEAD = """# Results
 
@@ -165,11 +167,12 @@ def missed(name, document):
 
 def text(documents):
     """The page."""
-    everything = chosen(file for files in documents.values() for file in files)
-    if not everything:
+    models = torch_models.section(documents[torch_models.FORMAT], place)
+    everything = chosen(file for kind, files in documents.items() if kind != torch_models.FORMAT for file in files)
+    if not everything and not models:
         return "# Results\n\nThere are none yet.\n"
     everything.sort(key=lambda file: place_of(file[1]))
-    page = HEAD + NOTE
+    page = HEAD + (NOTE if everything else "") + models
     for kind in sorted({kind_of(d) for _, d in everything} - {"CPU"}, reverse=True):
         files = [(name, d) for name, d in everything if kind_of(d) == kind]
         rows = [row for file in files for row in short(*file)]

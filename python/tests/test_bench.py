@@ -1,4 +1,4 @@
-"""bench/torch_layers.py with small widths on CPUs: it compares every way's result, and its file becomes a table."""
+"""bench/torch_layers.py and bench/torch_models.py with small widths on CPUs: they compare results, and their files become tables."""
 
 import importlib
 import json
@@ -37,6 +37,40 @@ def test_the_file_becomes_a_table(document, monkeypatch):
     module = importlib.import_module("whole_layers")
     text = module.details("FILE.json", document, "here")
     assert "| qwen3-32b | o, all-reduce | 6 |" in text and "NVLink multicast was off" in text
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_whole_models_are_timed(ranks, tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 16, "vocab_size": 160, "max_position_embeddings": 64,
+        "rms_norm_eps": 1e-5}))
+    said = fork(ranks, BENCH / "torch_models.py", "--device", "cpu", "--model", folder / "config.json", "--layers", "2", "--sequences", "1",
+                "3", "--prompt", "8", "--tokens", "4", "--repeat", "2", "--json", tmp_path / "models.json")
+    assert all(len(line) <= 100 for line in said[said.index("sequences  way"):].splitlines())
+    document = json.loads((tmp_path / "models.json").read_text())
+    assert (document["model"], document["layers"], document["cut"], document["ranks"]) == ("tiny", 2, True, ranks)
+    assert [row["sequences"] for row in document["rows"]] == [1, 3]
+    for row in document["rows"]:
+        ways = row["ways"]
+        assert list(ways) == ["transformers", "transformers, compiled", "untax", "untax.torch.Decoder"]
+        assert "this is a CPU" in ways["transformers, compiled"]["not_run"]
+        for way in ("transformers", "untax", "untax.torch.Decoder"):
+            assert set(ways[way]["first"]) == set(ways[way]["token"]) == {"median", "least", "most"}, ways[way]
+        assert ways["untax"]["same_tokens"] == 5 and any("a chain" in line for line in ways["untax"]["report"])
+        for way in ("untax", "untax.torch.Decoder"):
+            for key, factor in row["factors"][way].items():
+                assert factor == pytest.approx(ways["transformers"][key]["median"] / ways[way][key]["median"])
+    monkeypatch.syspath_prepend(BENCH / "results")
+    module = importlib.import_module("torch_models")
+    for text in (module.section([("FILE.json", document)], lambda _: "here"), module.of_front([("FILE.json", document)])):
+        assert "| tiny, 2 layers | " in text and ("NVLink multicast was off" in text) == (ranks == 2)
+    assert "compiled did not run: transformers compiles models on GPUs" in module.section([("FILE.json", document)], lambda _: "here")
+    assert "5.0 of 5 tokens" in module.details("FILE.json", document, "here")
+    assert module.section([], None) == module.of_front([]) == ""
 
 
 def test_one_wrong_word_is_noticed(monkeypatch):
