@@ -95,7 +95,7 @@ class Bench:
         """The model of transformers, with weights that do not depend on the number of ranks. `parallel`: split as it does it itself."""
         config = AutoConfig.for_model(**self.fields | dict.fromkeys(("eos_token_id", "bos_token_id", "pad_token_id")))
         with torch.device("meta"), no_tie_weights():
-            model = AutoModelForCausalLM.from_config(config, dtype=self.dtype, attn_implementation="sdpa")
+            model = AutoModelForCausalLM.from_config(config, dtype=self.dtype)  # sdpa, where it has that
         if parallel and self.ranks > 1:
             asked, _, mesh = type(model).prepare_distribute_model(DistributedConfig(tp_plan="auto"))
             model = type(model).maybe_distribute_model(model, asked, mesh)
@@ -144,7 +144,7 @@ class Bench:
         except Skipped as reason:
             fault = str(reason)
         except Exception as error:  # an error of a way is its result, and the next way is measured
-            fault = f"{type(error).__name__}: {error}".strip().split("\n")[0]
+            fault = f"{type(error).__name__}: {error}".strip().split("\n")[0].replace(f"{self.folder}/", "")
         fault = first_fault(fault)
         return (None, fault) if fault else (result, None)
 
@@ -175,9 +175,9 @@ class Bench:
         return figures
 
     def release(self):
-        gc.collect()  # models refer to themselves
         torch._dynamo.reset()
         _, fault = self.tried(untax.torch.close)
+        gc.collect()  # models refer to themselves
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         if fault:
