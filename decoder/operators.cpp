@@ -236,7 +236,7 @@ void decoder_operators::open_windows(const layer_tokens& tokens, stream_ref stre
   if (window == 0) return;
   const bool step = tokens.lengths != nullptr;
   const std::int64_t count =
-      step ? step_attention(tokens.rows).batch : tokens.rows + step_attentions_.rbegin()->first;
+      step ? step_attention(tokens.rows).batch : tokens.rows + most_step_batch();
   backend->open_windows({.lengths = step ? tokens.lengths : tokens.token_lengths,
                          .page_table = step ? tokens.page_table : tokens.token_pages,
                          .sequence_pages = sequence_pages(),

@@ -68,6 +68,8 @@ struct decoder_operators {
   /// That for at least `batch` sequences, or for as many as there is one. In a window, each key is
   /// a page of its own.
   planned_attention step_attention(std::int64_t batch, bool in_window = false);
+  /// The most sequences that an attention of steps takes.
+  [[nodiscard]] std::int64_t most_step_batch() const { return step_attentions_.rbegin()->first; }
   /// Whether prompts take the attention of steps, token by token, in some layers: that of prompts
   /// has neither a soft cap nor windows.
   [[nodiscard]] bool takes_each_token() const { return config.attention_cap > 0 || window > 0; }

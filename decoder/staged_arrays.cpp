@@ -19,7 +19,7 @@ staged_arrays::staged_arrays(decoder_operators& d)
   key_rows_ = array(d.prompt_keys);
   last_rows_ = array(sequences);
   // The last attention of a prompt's tokens may take as many more as it has.
-  padding_ = d.takes_each_token() ? d.step_attention(tokens).batch : 0;
+  padding_ = d.takes_each_token() ? d.most_step_batch() : 0;
   const std::int64_t each = padding_ > 0 ? tokens + padding_ : 0;
   token_lengths_ = array(each);
   token_table_ = array(each * pages_per_sequence_);
