@@ -29,6 +29,12 @@ constexpr auto families = std::to_array<decoder_family>({
     {.type = "qwen2", .windows = window_rule::upper, .qkv_bias = true},
     {.type = "qwen3", .windows = window_rule::upper, .head_norms = true, .head_dim = 128},
     {.type = "phi3", .windows = window_rule::every, .fused_weights = true},
+    {.type = "gemma",
+     .tied = true,
+     .scaled_embedding = true,
+     .norm_offset = 1,
+     .gate = activation_function::geglu,
+     .head_dim = 256},
     gemma("gemma2", window_rule::alternate, false),
     gemma("gemma3_text", window_rule::pattern, true),
 });

@@ -27,6 +27,7 @@ families = {
     "qwen2": ("Qwen2", {}),
     "qwen3": ("Qwen3", {"num_key_value_heads": 2}),
     "phi3": ("Phi3", {}),
+    "gemma": ("Gemma", {}),
     "gemma2": ("Gemma2", {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 24}),
     "gemma3": ("Gemma3", {"query_pre_attn_scalar": 24, "sliding_window": 9, "num_hidden_layers": 7}),
 }
