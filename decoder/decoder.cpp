@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,6 +33,63 @@ layer_cache cache_of(const decoder_operators& d, std::shared_ptr<void>& memory) 
           .values = {values, d.config.type, rows, cols}};
 }
 
+/// Throws `invalid_argument` for weights that are not this rank's part of the configuration.
+class weight_check {
+ public:
+  explicit weight_check(const decoder_operators& d)
+      : c_(d.config), share_(d.share), rank_(d.job->rank()) {}
+
+  void run(const decoder_weights& w) const {
+    if (static_cast<std::int64_t>(w.layers.size()) != c_.layers) {
+      refuse(fmt::format("weights of {} layers, but the configuration has {}", w.layers.size(),
+                         c_.layers));
+    }
+    expect("embedding", w.embedding, share_.vocabulary.size(), c_.hidden);
+    expect("head", w.head, share_.vocabulary.size(), c_.hidden);
+    expect("final_norm", w.final_norm, true);
+    for (const decoder_layer_weights& layer : w.layers) expect(layer);
+  }
+
+ private:
+  void expect(const decoder_layer_weights& w) const {
+    const std::int64_t queries = share_.heads.size() * c_.head_dim;
+    const std::int64_t keys = share_.kv_heads.size() * c_.head_dim;
+    expect("qkv", w.qkv, queries + 2 * keys, c_.hidden);
+    expect("output", w.output, c_.hidden, queries);
+    expect("gate_up", w.gate_up, 2 * share_.intermediate.size(), c_.hidden);
+    expect("down", w.down, c_.hidden, share_.intermediate.size());
+    expect("qkv_bias", w.qkv_bias, c_.qkv_bias);
+    expect("output_bias", w.output_bias, c_.output_bias && rank_ == 0);
+    expect("gate_up_bias", w.gate_up_bias, c_.mlp_bias);
+    expect("down_bias", w.down_bias, c_.mlp_bias && rank_ == 0);
+    expect("q_norm", w.q_norm, c_.head_norms);
+    expect("k_norm", w.k_norm, c_.head_norms);
+    expect("input_norm", w.input_norm, true);
+    expect("mlp_norm", w.mlp_norm, true);
+    expect("attention_post_norm", w.attention_post_norm, c_.post_norms);
+    expect("mlp_post_norm", w.mlp_post_norm, c_.post_norms);
+  }
+  void expect(std::string_view name, const const_matrix& m, std::int64_t rows,
+              std::int64_t cols) const {
+    if (m.data != nullptr && m.type == c_.type && m.rows == rows && m.cols == cols) return;
+    refuse(fmt::format("{} is {} [{}, {}]{}; it has to be {} [{}, {}]", name, name_of(m.type),
+                       m.rows, m.cols, m.data == nullptr ? " at null" : "", name_of(c_.type), rows,
+                       cols));
+  }
+  void expect(std::string_view name, const void* vector, bool is_needed) const {
+    if ((vector != nullptr) == is_needed) return;
+    refuse(fmt::format("{} is {}, and the configuration {} it", name, is_needed ? "null" : "given",
+                       is_needed ? "has" : "has not"));
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw error(errc::invalid_argument, fmt::format("rank {}: decoder: {}", rank_, why));
+  }
+
+  const decoder_config& c_;
+  const weight_shares& share_;
+  int rank_;
+};
+
 }  // namespace
 
 struct decoder::state {
@@ -44,11 +103,7 @@ struct decoder::state {
                .tokens = d->options.tokens}),
         head(d),
         arrays(*d) {
-    if (static_cast<std::int64_t>(weights.layers.size()) != config.layers) {
-      throw error(errc::invalid_argument,
-                  fmt::format("decoder: weights of {} layers, but the configuration has {}",
-                              weights.layers.size(), config.layers));
-    }
+    weight_check(*d).run(weights);
     cache_memory.resize(weights.layers.size());
     for (std::size_t i = 0; i < weights.layers.size(); ++i) {
       caches.push_back(cache_of(*d, cache_memory[i]));
@@ -231,7 +286,7 @@ void decoder::step(stream_ref given) {
     const matrix normed = s.through_layers(s.arrays.step_tokens(s.rows), s.head.next_tokens(), on);
     s.head.run(as_const(normed), s.weights.head, on);
   };
-  if (given.handle == nullptr && s.d->options.graphs) {
+  if (s.d->options.graphs) {
     s.d->backend->replay(s.rows, stream, launch);
   } else {
     launch(stream);
@@ -240,7 +295,7 @@ void decoder::step(stream_ref given) {
 }
 
 std::int64_t decoder::rows() const noexcept { return state_->rows; }
-const std::int32_t* decoder::next_tokens() const noexcept { return state_->head.next_tokens(); }
+std::int32_t* decoder::next_tokens() const noexcept { return state_->head.next_tokens(); }
 const float* decoder::logits() const noexcept { return state_->head.logits(); }
 
 std::vector<std::int32_t> decoder::read_tokens(stream_ref stream) const {

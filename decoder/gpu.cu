@@ -19,6 +19,7 @@
 #include "src/symmetric/cuda/driver.hpp"
 #include "src/symmetric/cuda/graph.hpp"
 #include "src/symmetric/cuda/launching.hpp"
+#include "src/symmetric/cuda/stream.hpp"
 
 namespace untax {
 namespace {
@@ -214,9 +215,11 @@ class device_backend final : public decoder_backend {
   }
 
   void replay(std::int64_t key, stream_ref stream, const replayed& body) override {
-    const auto [graph, first] = graphs_.try_emplace(key);
-    if (first || job_.ranks_per_gpu() > 1) return body(stream);
     auto* const on = static_cast<cudaStream_t>(stream.handle);
+    const bool can_capture = on != cudaStreamLegacy && on != cudaStreamPerThread;
+    if (!can_capture || gpu::captures(on) || job_.ranks_per_gpu() > 1) return body(stream);
+    const auto [graph, first] = graphs_.try_emplace(key);
+    if (first) return body(stream);
     if (!graph->second) {
       graph->second.emplace(on, [&] { body(stream); });
       // A graph allocates while it is made and loaded, which may wait for kernels of peers. None of

@@ -42,7 +42,12 @@ weight_shares split(const decoder_config& config, int rank, int ranks) {
     shares.heads = {head * group + within.begin, head * group + within.end};
   }
   shares.intermediate = part_of(config.intermediate, rank, ranks, 8);
-  shares.vocabulary = part_of(config.vocabulary, rank, ranks, 8);
+  // Equal widths, so that the products of all ranks have the same shape; the last may have fewer.
+  const std::int64_t tokens =
+      ranks > 1 ? round_up(ceil_div(config.vocabulary, std::int64_t{ranks}), std::int64_t{8})
+                : config.vocabulary;
+  shares.vocabulary = {std::min(rank * tokens, config.vocabulary),
+                       std::min((rank + 1) * tokens, config.vocabulary)};
   return shares;
 }
 

@@ -1,13 +1,20 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "raise.hpp"
@@ -45,7 +52,7 @@ class decoder {
 
 using numbers = std::vector<std::int32_t>;
 
-void* stream_at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+void* pointer_to(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 /// The options in the order of the structure's fields.
 untax_decoder_options options_of(const std::vector<std::int64_t>& given) {
@@ -77,6 +84,66 @@ std::unique_ptr<decoder> random(const world& w, const std::string& config, std::
   return std::make_unique<decoder>(w.shared(), handle);
 }
 
+/// Matrices of weights by name, and addresses of vectors by name; a decoder copies them.
+class given_weights {
+ public:
+  using matrices =
+      std::map<std::string,
+               std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t>>;
+  using vectors = std::map<std::string, std::uintptr_t>;
+  [[nodiscard]] const untax_const_matrix* matrix(const matrices& from, const char* name) {
+    const auto at = from.find(name);
+    if (at == from.end()) refuse("the weights have no " + std::string(name));
+    const auto& [data, rows, cols, stride, type] = at->second;
+    return &kept_.emplace_back(untax_const_matrix{pointer_to(data), rows, cols, stride, type});
+  }
+  [[nodiscard]] static const void* vector(const vectors& from, const char* name) {
+    const auto at = from.find(name);
+    return at == from.end() ? nullptr : pointer_to(at->second);
+  }
+
+ private:
+  std::deque<untax_const_matrix> kept_;
+};
+
+using weight_part = std::pair<given_weights::matrices, given_weights::vectors>;
+
+std::unique_ptr<decoder> create(const world& w, const std::string& config, const weight_part& whole,
+                                const std::vector<weight_part>& layers,
+                                const std::vector<std::int64_t>& options) {
+  given_weights given;
+  std::vector<untax_decoder_layer> of_layers;
+  for (const auto& [m, v] : layers) {
+    of_layers.push_back({.size = sizeof(untax_decoder_layer),
+                         .qkv = given.matrix(m, "qkv"),
+                         .output = given.matrix(m, "output"),
+                         .gate_up = given.matrix(m, "gate_up"),
+                         .down = given.matrix(m, "down"),
+                         .qkv_bias = given_weights::vector(v, "qkv_bias"),
+                         .output_bias = given_weights::vector(v, "output_bias"),
+                         .gate_up_bias = given_weights::vector(v, "gate_up_bias"),
+                         .down_bias = given_weights::vector(v, "down_bias"),
+                         .q_norm = given_weights::vector(v, "q_norm"),
+                         .k_norm = given_weights::vector(v, "k_norm"),
+                         .input_norm = given_weights::vector(v, "input_norm"),
+                         .mlp_norm = given_weights::vector(v, "mlp_norm"),
+                         .attention_post_norm = given_weights::vector(v, "attention_post_norm"),
+                         .mlp_post_norm = given_weights::vector(v, "mlp_post_norm")});
+  }
+  const untax_decoder_weights weights{
+      .size = sizeof(untax_decoder_weights),
+      .embedding = given.matrix(whole.first, "embedding"),
+      .head = given.matrix(whole.first, "head"),
+      .final_norm = given_weights::vector(whole.second, "final_norm"),
+      .layers = of_layers.data(),
+      .count = static_cast<std::int64_t>(of_layers.size())};
+  const untax_decoder_options o = options_of(options);
+  untax_world* const at = w.open();
+  untax_decoder* handle = nullptr;
+  checked([&] { return untax_decoder_create(at, config.c_str(), &weights, &o, &handle); });
+  return std::make_unique<decoder>(w.shared(), handle);
+}
+
 int add(const decoder& d) {
   std::int32_t sequence = 0;
   untax_decoder* const handle = d.open();
@@ -87,7 +154,7 @@ int add(const decoder& d) {
 int fork(const decoder& d, int sequence, std::uintptr_t stream) {
   std::int32_t copy = 0;
   untax_decoder* const handle = d.open();
-  checked([&] { return untax_decoder_fork(handle, sequence, stream_at(stream), &copy); });
+  checked([&] { return untax_decoder_fork(handle, sequence, pointer_to(stream), &copy); });
   return copy;
 }
 
@@ -108,7 +175,7 @@ void prefill(const decoder& d, const numbers& sequences, const std::vector<std::
   checked([&] {
     return untax_decoder_prefill(handle, sequences.data(), counts.data(),
                                  static_cast<std::int32_t>(sequences.size()), tokens.data(),
-                                 stream_at(stream));
+                                 pointer_to(stream));
   });
 }
 
@@ -121,7 +188,7 @@ void stage(const decoder& d, const numbers& sequences, const std::optional<numbe
   checked([&] {
     return untax_decoder_stage(handle, sequences.data(),
                                static_cast<std::int32_t>(sequences.size()),
-                               tokens ? tokens->data() : nullptr, stream_at(stream));
+                               tokens ? tokens->data() : nullptr, pointer_to(stream));
   });
 }
 
@@ -132,6 +199,15 @@ std::vector<std::int64_t> shape(const decoder& d) {
   return sizes;
 }
 
+/// The addresses of the next tokens, int32, and of the logits, fp32 or 0.
+std::pair<std::uintptr_t, std::uintptr_t> results(const decoder& d) {
+  std::int32_t* tokens = nullptr;
+  const float* logits = nullptr;
+  untax_decoder* const handle = d.open();
+  checked([&] { return untax_decoder_results(handle, &tokens, &logits); });
+  return {reinterpret_cast<std::uintptr_t>(tokens), reinterpret_cast<std::uintptr_t>(logits)};
+}
+
 /// Fills an array of the host, of int32 or float32.
 void read_tokens(const decoder& d, nb::handle to, std::uintptr_t stream) {
   written_array array;
@@ -140,7 +216,7 @@ void read_tokens(const decoder& d, nb::handle to, std::uintptr_t stream) {
   untax_decoder* const handle = d.open();
   checked([&] {
     return untax_decoder_read_tokens(handle, static_cast<std::int32_t*>(array.data()),
-                                     static_cast<std::int64_t>(array.size()), stream_at(stream));
+                                     static_cast<std::int64_t>(array.size()), pointer_to(stream));
   });
 }
 
@@ -151,7 +227,7 @@ void read_logits(const decoder& d, nb::handle to, std::uintptr_t stream) {
   untax_decoder* const handle = d.open();
   checked([&] {
     return untax_decoder_read_logits(handle, static_cast<float*>(array.data()),
-                                     static_cast<std::int64_t>(array.size()), stream_at(stream));
+                                     static_cast<std::int64_t>(array.size()), pointer_to(stream));
   });
 }
 
@@ -174,13 +250,15 @@ void bind_decoder(nb::module_& m) {
       .def("step",
            [](const decoder& d, std::uintptr_t stream) {
              untax_decoder* const handle = d.open();
-             checked([&] { return untax_decoder_step(handle, stream_at(stream)); });
+             checked([&] { return untax_decoder_step(handle, pointer_to(stream)); });
            })
       .def("shape", shape)
+      .def("results", results)
       .def("read_tokens", read_tokens)
       .def("read_logits", read_logits);
   m.def("load_decoder", load);
   m.def("random_decoder", random);
+  m.def("create_decoder", create);
 }
 
 }  // namespace untax::python

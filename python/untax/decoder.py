@@ -9,12 +9,33 @@ from typing import Any
 
 from . import _core
 from .errors import InvalidArgument
-from .types import stream_number
+from .types import stream_number, type_number
 from .world import World
 
 
+def _options(sequences: int, tokens: int, page_size: int, pages: int, prompt_tokens: int, prompt_keys: int, logits: bool,
+             graphs: bool) -> list[int]:
+    return [sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, int(logits), int(graphs)]
+
+
+def _part(weights: Mapping[str, Any]) -> _core.WeightPart:
+    """Weights as `create_decoder` takes them: matrices, and the addresses of vectors."""
+    matrices, vectors = {}, {}
+    for name, w in weights.items():
+        is_torch = hasattr(w, "data_ptr")
+        address = w.data_ptr() if is_torch else w.__array_interface__["data"][0]
+        strides = w.stride() if is_torch else [stride // w.itemsize for stride in w.strides]
+        if strides[-1] != 1 and w.shape[-1] > 1:
+            raise InvalidArgument(f"{name} has elements apart from each other in its rows")
+        if len(w.shape) == 1:
+            vectors[name] = address
+        else:
+            matrices[name] = (address, w.shape[0], w.shape[1], strides[0], type_number(w.dtype))
+    return matrices, vectors
+
+
 class Decoder:
-    """A decoder-only transformer: Llama 2 and 3, Mistral, Qwen2, Qwen3, Phi-3, Gemma 2 and 3; decoder/README.md says
+    """A decoder-only transformer: Llama 2 and 3, Mistral, Qwen2, Qwen3, Phi-3, Gemma 1, 2 and 3; decoder/README.md says
     what is refused. All ranks make the same calls with the same sequences and tokens, and all get the same results.
 
     `model` is a folder of Hugging Face with config.json and model.safetensors or its parts, of which each rank reads what
@@ -22,16 +43,32 @@ class Decoder:
     ranks. Capacities are 0 for their defaults: `sequences` at a time (16), `tokens` of a sequence (2048, or the positions
     of the model), `page_size` (64) and `pages` of the cache, `prompt_tokens` of all prompts of a prefill (2048) and
     `prompt_keys` of their sequences, cached ones as well. `logits` keeps the logits of all tokens. On GPUs `graphs` launches
-    steps without a stream as CUDA graphs, and steps of up to four sequences are one kernel, for models that there is one
+    steps as CUDA graphs, unless their stream is captured or the default one, and steps of up to four sequences are one kernel, for models that there is one
     for (decoder/README.md). Making one is collective. Raises InvalidArgument, Unsupported with the name of a field, OutOfMemory.
     """
 
     def __init__(self, world: World, model: str | Path, *, random_weights: bool = False, seed: int = 1, sequences: int = 0,
                  tokens: int = 0, page_size: int = 0, pages: int = 0, prompt_tokens: int = 0, prompt_keys: int = 0,
                  logits: bool = False, graphs: bool = False) -> None:
-        options = [sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, int(logits), int(graphs)]
+        options = _options(sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, logits, graphs)
         self._core = (_core.random_decoder(world._core, str(model), seed, options) if random_weights else
                       _core.load_decoder(world._core, str(model), options))
+
+    @classmethod
+    def from_weights(cls, world: World, config: str, weights: Mapping[str, Any], layers: Sequence[Mapping[str, Any]], *,
+                     sequences: int = 0, tokens: int = 0, page_size: int = 0, pages: int = 0, prompt_tokens: int = 0,
+                     prompt_keys: int = 0, logits: bool = False, graphs: bool = False) -> Decoder:
+        """Collective. A decoder on weights that the caller has: tensors of torch or arrays of numpy, this rank's parts, which the
+        decoder reads where they are and keeps alive. `config` is the text of a config.json. `weights` has `embedding`, `head` and
+        `final_norm`; `layers` have `qkv`, `output`, `gate_up`, `down`, `input_norm` and `mlp_norm`, and `qkv_bias`,
+        `output_bias`, `gate_up_bias`, `down_bias`, `q_norm`, `k_norm`, `attention_post_norm` and `mlp_post_norm` where the
+        model has them. include/untax/c/decoder.h says which rows and columns a rank has, and how they lie.
+        Raises InvalidArgument for weights of other shapes."""
+        self = cls.__new__(cls)
+        options = _options(sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, logits, graphs)
+        self._weights = weights, layers
+        self._core = _core.create_decoder(world._core, config, _part(weights), [_part(layer) for layer in layers], options)
+        return self
 
     def add(self) -> int:
         """Begins a sequence without tokens, and returns its number."""
@@ -51,9 +88,13 @@ class Decoder:
     def prefill(self, prompts: Mapping[int, Sequence[int]], *, stream: Any = None) -> list[int]:
         """Appends tokens to sequences, by their numbers, and returns the next token of each, the one with the largest logit.
         A full cache and tokens that the vocabulary does not have are refused before anything is written."""
+        self.append(prompts, stream=stream)
+        return self.tokens(stream=stream)
+
+    def append(self, prompts: Mapping[int, Sequence[int]], *, stream: Any = None) -> None:
+        """The part of `prefill` before its results are read: with a stream it launches, and does not wait."""
         tokens = [[int(token) for token in prompt] for prompt in prompts.values()]
         self._core.prefill(list(prompts), [len(prompt) for prompt in tokens], sum(tokens, []), stream_number(stream))
-        return self.tokens(stream=stream)
 
     def decode(self, sequences: Sequence[int], tokens: Sequence[int] | None = None, *, stream: Any = None) -> list[int]:
         """Appends a token to each of `sequences` and returns the next ones. Without tokens they are the results of the run
@@ -103,6 +144,13 @@ class Decoder:
             for sequence in sequences:
                 self.remove(sequence)
         return [list(tokens) for tokens in zip(*steps)]
+
+    @property
+    def results(self) -> tuple[int, int]:
+        """Where the results of the last run are, on a GPU in its memory: the addresses of the next tokens, int32 [rows], and of
+        the logits, float32 [rows, vocabulary], which is 0 without the option. Other tokens may be written there, for a `stage`
+        without tokens."""
+        return self._core.results()
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -73,6 +73,40 @@ std::int32_t make(untax_world* world, untax_decoder** decoder, const Make& model
   });
 }
 
+decoder_layer_weights layer_of(const untax_decoder_layer& l) {
+  return {.qkv = matrix_of("qkv", l.qkv),
+          .output = matrix_of("output", l.output),
+          .gate_up = matrix_of("gate_up", l.gate_up),
+          .down = matrix_of("down", l.down),
+          .qkv_bias = l.qkv_bias,
+          .output_bias = l.output_bias,
+          .gate_up_bias = l.gate_up_bias,
+          .down_bias = l.down_bias,
+          .q_norm = l.q_norm,
+          .k_norm = l.k_norm,
+          .input_norm = l.input_norm,
+          .mlp_norm = l.mlp_norm,
+          .attention_post_norm = l.attention_post_norm,
+          .mlp_post_norm = l.mlp_post_norm};
+}
+
+decoder_weights weights_of(const untax_decoder_weights* given) {
+  require(given, "weights");
+  const auto w = taken(given, "untax_decoder_weights");
+  decoder_weights weights{.embedding = matrix_of("embedding", w.embedding),
+                          .head = matrix_of("head", w.head),
+                          .final_norm = w.final_norm,
+                          .layers = {}};
+  const auto given_layers = elements("layers", w.layers, w.count);
+  // An older or newer caller's layers have another size.
+  const auto* at = reinterpret_cast<const std::byte*>(given_layers.data());
+  for (std::size_t i = 0; i < given_layers.size(); ++i, at += given_layers.front().size) {
+    weights.layers.push_back(
+        layer_of(taken(reinterpret_cast<const untax_decoder_layer*>(at), "untax_decoder_layer")));
+  }
+  return weights;
+}
+
 }  // namespace
 }  // namespace untax::c
 
@@ -96,6 +130,16 @@ int32_t untax_decoder_random(untax_world* world, const char* config, uint64_t se
     require(config, "config");
     const auto read = untax::load_decoder_config(config);
     return untax::decoder::random(world->ranks, read, seed, untax::c::options_of(options));
+  });
+}
+
+int32_t untax_decoder_create(untax_world* world, const char* config,
+                             const untax_decoder_weights* weights,
+                             const untax_decoder_options* options, untax_decoder** decoder) {
+  return untax::c::make(world, decoder, [&] {
+    require(config, "config");
+    return untax::decoder(world->ranks, untax::parse_decoder_config(config, "config"),
+                          untax::c::weights_of(weights), untax::c::options_of(options));
   });
 }
 
@@ -173,6 +217,14 @@ int32_t untax_decoder_shape(const untax_decoder* decoder, int64_t* rows, int64_t
   return with(decoder, [&] {
     if (rows != nullptr) *rows = decoder->model.rows();
     if (vocabulary != nullptr) *vocabulary = decoder->model.config().vocabulary;
+  });
+}
+
+int32_t untax_decoder_results(const untax_decoder* decoder, int32_t** tokens,
+                              const float** logits) {
+  return with(decoder, [&] {
+    if (tokens != nullptr) *tokens = decoder->model.next_tokens();
+    if (logits != nullptr) *logits = decoder->model.logits();
   });
 }
 

@@ -89,6 +89,80 @@ TEST_F(decoder_handle, results_are_those_of_the_class) {
   });
 }
 
+untax_const_matrix given(const untax::const_matrix& m) {
+  return {m.data, m.rows, m.cols, m.stride, static_cast<std::int32_t>(m.type)};
+}
+
+TEST(decoder_weights, a_decoder_on_the_weights_of_the_class_has_its_results) {
+  const auto read = untax::parse_decoder_config(config, "config");
+  untax::run_threads(1, [&](untax::world& w) {
+    auto model = untax::decoder::random(w, read, 5, {.sequences = 2, .tokens = 16});
+    const int sequence = model.add();
+    const std::vector<std::int32_t> prompt{1, 2, 3};
+    model.prefill(std::vector<untax::decoder::prompt>{{sequence, prompt}});
+
+    const untax::decoder_weights& own = model.weights();
+    std::vector<std::vector<untax_const_matrix>> matrices;
+    std::vector<untax_decoder_layer> layers;
+    for (const untax::decoder_layer_weights& l : own.layers)
+      matrices.push_back({given(l.qkv), given(l.output), given(l.gate_up), given(l.down)});
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      untax_decoder_layer layer{};
+      layer.size = sizeof layer;
+      layer.qkv = &matrices[i][0];
+      layer.output = &matrices[i][1];
+      layer.gate_up = &matrices[i][2];
+      layer.down = &matrices[i][3];
+      layer.input_norm = own.layers[i].input_norm;
+      layer.mlp_norm = own.layers[i].mlp_norm;
+      layers.push_back(layer);
+    }
+    const untax_const_matrix embedding = given(own.embedding);
+    const untax_const_matrix head = given(own.head);
+    untax_decoder_weights weights{sizeof weights, &embedding,
+                                  &head,          own.final_norm,
+                                  layers.data(),  static_cast<std::int64_t>(layers.size())};
+    untax_world* world = nullptr;
+    ASSERT_EQ(untax_world_threads(1, nullptr, &world), untax_ok);
+    untax_decoder_options options{};
+    options.size = sizeof options;
+    options.sequences = 2;
+    options.tokens = 16;
+    untax_decoder* other = nullptr;
+    ASSERT_EQ(untax_decoder_create(world, config, &weights, &options, &other), untax_ok)
+        << untax_last_error().text;
+    std::int32_t same = 0;
+    const std::int64_t count = 3;
+    ASSERT_EQ(untax_decoder_add(other, &same), untax_ok);
+    ASSERT_EQ(untax_decoder_prefill(other, &same, &count, 1, prompt.data(), nullptr), untax_ok);
+    std::int32_t* tokens = nullptr;
+    const float* logits = nullptr;
+    ASSERT_EQ(untax_decoder_results(other, &tokens, &logits), untax_ok);
+    EXPECT_EQ(*tokens, model.read_tokens().front());
+    EXPECT_EQ(logits, nullptr);
+
+    // A token that is written in place of a result is the next one of a step.
+    *tokens = 7;
+    ASSERT_EQ(untax_decoder_stage(other, &same, 1, nullptr, nullptr), untax_ok);
+    ASSERT_EQ(untax_decoder_step(other, nullptr), untax_ok);
+    model.decode(std::vector{sequence}, std::vector<std::int32_t>{7});
+    EXPECT_EQ(*tokens, model.read_tokens().front());
+    ASSERT_EQ(untax_decoder_destroy(other), untax_ok);
+
+    layers.back().mlp_norm = nullptr;
+    EXPECT_EQ(untax_decoder_create(world, config, &weights, &options, &other),
+              untax_invalid_argument);
+    EXPECT_NE(std::string(untax_last_error().text).find("mlp_norm is null"), std::string::npos);
+    layers.back().mlp_norm = own.final_norm;
+    --matrices.back()[3].rows;
+    EXPECT_EQ(untax_decoder_create(world, config, &weights, &options, &other),
+              untax_invalid_argument);
+    EXPECT_NE(std::string(untax_last_error().text).find("down is fp32 [31, 48]"), std::string::npos)
+        << untax_last_error().text;
+    ASSERT_EQ(untax_world_destroy(world), untax_ok);
+  });
+}
+
 TEST_F(decoder_handle, wrong_calls_are_refused) {
   std::int32_t sequence = 0;
   ASSERT_EQ(untax_decoder_add(decoder_, &sequence), untax_ok);

@@ -27,7 +27,7 @@ class decoder {
 
   /// Collective. `w` and the weights have to outlive the decoder. Throws `invalid_argument`,
   /// `disagreement`, `out_of_memory`, and `unsupported` with the property of the configuration for
-  /// which there is no operator.
+  /// which there is no operator; for weights that are not of the configuration's shapes too.
   decoder(world& w, const decoder_config& config, const decoder_weights& weights,
           const decoder_options& options = {});
   /// Collective. The weights are those of a folder with model.safetensors, or the parts of it; each
@@ -78,8 +78,9 @@ class decoder {
 
   /// The sequences of the last run: the rows of its results.
   [[nodiscard]] std::int64_t rows() const noexcept;
-  /// The next tokens, [rows], with the largest logits, in the memory of the world's heaps.
-  [[nodiscard]] const std::int32_t* next_tokens() const noexcept;
+  /// The next tokens, [rows], with the largest logits, where the weights are. A caller may write
+  /// others there, for a `stage` without tokens.
+  [[nodiscard]] std::int32_t* next_tokens() const noexcept;
   /// The logits, fp32 [rows, vocabulary], likewise; null without the option.
   [[nodiscard]] const float* logits() const noexcept;
   /// Copies of these for the host. They wait for the run.

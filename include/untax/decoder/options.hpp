@@ -19,8 +19,8 @@ struct decoder_options {
   /// `tokens`.
   std::int64_t prompt_keys = 0;
   bool logits = false;  ///< keep the logits of all tokens, not only the largest
-  /// Of GPUs: a step without a stream is launched as a graph, from the second one of as many
-  /// sequences on. Ranks that share a GPU have none.
+  /// Of GPUs: a step is launched as a graph, from the second one of as many sequences on, unless
+  /// its stream is captured or the default one. Ranks that share a GPU have none.
   bool graphs = false;
   /// Of GPUs: steps of few sequences are one kernel, for models that there is one for.
   bool one_kernel = true;

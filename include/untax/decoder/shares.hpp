@@ -19,10 +19,10 @@ struct index_range {
 /// * `heads`: rows of the projection of queries, and columns of the output's, `head_dim` each.
 /// * `kv_heads`: rows of the projections of keys and values. If there are fewer of these heads than
 ///   ranks, several ranks hold the same head, each with some of its queries' heads.
-/// * `intermediate`: rows of gate and up, and columns of down. All but the last end at a multiple
-/// of
-///   8, so that rows begin at 16 bytes.
-/// * `vocabulary`: rows of the embedding and of the head, likewise.
+/// * `intermediate`: rows of gate and up, and columns of down. All but the last rank's end at a
+///   multiple of 8, so that rows begin at 16 bytes.
+/// * `vocabulary`: rows of the embedding and of the head, as many at each rank and a multiple of 8;
+///   the last ranks have the rest.
 ///
 /// Everything else, norms and biases that are added to a sum over ranks, every rank holds whole.
 struct weight_shares {
