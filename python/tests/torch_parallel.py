@@ -399,7 +399,7 @@ def ways():
 
 
 def graphs(seed):
-    """Steps after the first are replays, at the defaults of `generate`, too, and the next call replays the same graph."""
+    """Steps after the first with a cache are replays."""
     for family in ("llama", "qwen3"):
         whole, model = chained(family, seed)
         plain = untax.torch.parallelize(copy.deepcopy(whole), graphs=False)
@@ -410,27 +410,12 @@ def graphs(seed):
         other[1, :2] = 0
         right = {index: generated(whole, prompt, mask, count=8) for index, mask in enumerate((None, left, other))}
         with Captures() as captures:
-            for index, mask, made, replays in ((0, None, 1, 6), (0, None, 0, 7), (1, left, 1, 6), (2, other, 0, 7), (0, None, 1, 6)):
-                for cache in ("static", None):
-                    case = f"{family}: graphs, mask {index}, cache {cache}"
-                    untax.torch.forget()
-                    got = generated(model, prompt, mask, count=8, cache_implementation=cache, return_dict_in_generate=cache is not None)
-                    if cache is None:
-                        assert torch.equal(got, right[index].sequences), case
-                    else:
-                        compare_generated(got, right[index], case)
-                    found = captures.since()
-                    assert found == (made, replays), f"{case}: {found}"
-                    assert ways() == {"a chain": 7 - replays, "a chain, as a CUDA graph": replays} or replays == 7 and ways() == {
-                        "a chain, as a CUDA graph": 7}, f"{case}: {ways()}"
-                    del got
-                    made, replays = 0, 7
-            held = generated(model, prompt, count=8)  # its cache lives, so the next has memory of its own
-            assert captures.since() == (0, 7)
-            compare_generated(generated(model, prompt, count=8), right[0], f"{family}: another cache")
-            counts = captures.since()
-            assert counts == (1, 6), counts
-            del held
+            for index, mask in ((0, None), (1, left), (2, other)):
+                case = f"{family}: graphs, mask {index}"
+                untax.torch.forget()
+                compare_generated(generated(model, prompt, mask, count=8), right[index], case)
+                assert captures.since() == (1, 6), case
+                assert ways() == {"a chain": 1, "a chain, as a CUDA graph": 6}, f"{case}: {ways()}"
             keys = generated(model, prompt, count=8).cache.layers[1].keys  # of a cache that is gone
             captures.since()
             before = keys.clone()
@@ -599,9 +584,104 @@ def tp_plan(seed):
     assert transformers.distributed.mixin.apply_tensor_parallelism is transformers.distributed.tensor_parallel.apply_tensor_parallelism
 
 
+class Collected:
+    """A streamer that keeps the tokens it gets."""
+
+    def __init__(self):
+        self.tokens, self.ended = [], False
+
+    def put(self, tokens):
+        self.tokens.append(tokens.clone())
+
+    def end(self):
+        self.ended = True
+
+
+class Counted(transformers.StoppingCriteria):
+    """A caller's own criterion: each call is seen, and the third ends the first sequence."""
+
+    def __init__(self):
+        self.lengths = []
+
+    def __call__(self, input_ids, scores, **_):
+        self.lengths.append(input_ids.shape[1])
+        return torch.tensor([len(self.lengths) == 3] + [len(self.lengths) == 9] * (input_ids.shape[0] - 1))
+
+
+def generation(seed):
+    """`generate` on `untax.Decoder` has the tokens of transformers, for each family and option; where it does not serve a call,
+    transformers' loop runs, and the log says why."""
+    ends = {"eos_token_id": list(range(0, VOCABULARY, 9)), "pad_token_id": 3}
+    options = ({}, {"repetition_penalty": 1.3}, {"do_sample": True, "top_k": 20}, {"do_sample": True, "num_return_sequences": 2, **ends},
+               ends, {"cache_implementation": "static"}, {"min_new_tokens": 9, **ends})
+    prompt, mask = tokens(seed, 3, 11), torch.ones(3, 11, dtype=torch.int64)
+    mask[0, :4] = mask[2, :1] = 0
+
+    def generated(m, **more):
+        torch.manual_seed(seed)
+        return m.generate(prompt, attention_mask=mask, **{"max_new_tokens": 12, "do_sample": False, **more})
+
+    def served():
+        calls = {way: n for (operator, way), n in untax.torch.report().items() if operator.startswith("generate of ")}
+        untax.torch.forget()
+        return calls
+
+    for family in FAMILIES:
+        whole = tiny(family, seed, intermediate_size=64)
+        model = untax.torch.parallelize(copy.deepcopy(whole), decoder=True)
+        for more in options:
+            assert torch.equal(generated(model, **more), generated(whole, **more)), f"{family}: {more}"
+        assert served() == {"untax.Decoder": len(options)}, family
+
+    got, right = Collected(), Collected()
+    assert torch.equal(generated(model, streamer=got, **ends), generated(whole, streamer=right, **ends))
+    assert got.ended and len(got.tokens) == len(right.tokens) and all(map(torch.equal, got.tokens, right.tokens))
+    got, right = Counted(), Counted()
+    assert torch.equal(*(generated(m, stopping_criteria=[criterion]) for m, criterion in ((model, got), (whole, right))))
+    assert got.lengths == right.lengths
+    served()
+
+    # Prompts in parts, more sequences than before, other weights in place and elsewhere, a copy, and a group that was closed.
+    untax.torch.generation._prompt_tokens = 8
+    model = untax.torch.parallelize(copy.deepcopy(whole), decoder=True)
+    long = tokens(seed + 1, 5, 29)
+    for rows in (1, 5):
+        for more in ({}, {"repetition_penalty": 1.3}):
+            got, right = (m.generate(long[:rows], attention_mask=torch.ones_like(long[:rows]), max_new_tokens=7, do_sample=False, **more)
+                          for m in (model, whole))
+            assert torch.equal(got, right), f"in parts: {rows} rows, {more}"
+    with torch.no_grad():
+        for m in (model, whole):
+            m.model.norm.weight.mul_(torch.linspace(-2, 2, 32))
+    assert torch.equal(generated(model), generated(whole)), "other weights"
+    for parameter in model.parameters():
+        parameter.data = parameter.data.clone()
+    assert torch.equal(generated(model), generated(whole)), "moved weights"
+    assert torch.equal(generated(copy.deepcopy(model)), generated(whole)), "a copy"
+    dist.barrier()
+    untax.torch.close()
+    assert torch.equal(generated(model), generated(whole)), "a group that was closed"
+    assert torch.equal(generated(whole), generated(model))
+    assert (calls := served()) == {"untax.Decoder": 9}, calls
+
+    # Calls that are transformers' own.
+    hook = model.model.layers[0].register_forward_hook(lambda *_: None)
+    assert torch.equal(generated(model), generated(whole)) and "hook" in next(iter(served()))
+    hook.remove()
+    got, right = (generated(m, return_dict_in_generate=True) for m in (model, whole))
+    assert torch.equal(got.sequences, right.sequences) and "more than tokens" in next(iter(served()))
+    mask[1, 4:6] = 0
+    assert torch.equal(generated(model), generated(whole)) and "padding at the left" in next(iter(served()))
+    mask[1, 4:6] = 1
+    assert torch.equal(generated(model, num_beams=2), generated(whole, num_beams=2)) and not served()
+    assert torch.equal(generated(model.train()), generated(whole)) and "in training" in next(iter(served()))
+    assert torch.equal(generated(untax.torch.parallelize(copy.deepcopy(whole))), generated(whole)) and not served()
+
+
 CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},
-          **{check.__name__: check for check in (biases, frozen, autocast, compiled, different_models, tp_plan, decoding,
-                                                       steps_by_hand, ragged, left_to_transformers, compiled_steps, decoder, graphs, graphs_by_hand)}}
+          **{check.__name__: check for check in (biases, frozen, autocast, compiled, different_models, tp_plan, decoding, steps_by_hand,
+                                                 ragged, left_to_transformers, compiled_steps, decoder, graphs, graphs_by_hand,
+                                                 generation)}}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")

@@ -22,6 +22,20 @@ class _Bytes:
         self._pin = pin
 
 
+def tensor_at(address: int, size: int, device: torch.device, pin: Any) -> torch.Tensor:
+    """A tensor of `size` bytes, uint8, on memory of the host or of a GPU. The tensor keeps `pin` alive, and `pin` the memory."""
+    import torch
+
+    if device.type != "cuda":
+        buffer = (ctypes.c_char * size).from_address(address)
+        buffer._pin = pin  # type: ignore[attr-defined]
+        return torch.frombuffer(buffer, dtype=torch.uint8)
+    taken = torch.as_tensor(_Bytes(address, size, pin), device=device)
+    if taken.data_ptr() != address:
+        raise Unsupported(f"torch copied memory of {device}, which untax needs in place")
+    return taken
+
+
 class Tensors:
     """The calls of a world that make tensors in symmetric memory: of the rank's GPU, or of the host where heaps lie there.
 
@@ -45,13 +59,8 @@ class Tensors:
         allocation = self._core.allocate(size, "tensor")
         pin, address = allocation.pin(), allocation.address
         allocation.free()  # the tensor keeps the pin, and the pin keeps the memory
-        if device < 0:
-            buffer = (ctypes.c_char * size).from_address(address)
-            buffer._pin = pin  # type: ignore[attr-defined]
-            return torch.frombuffer(buffer, dtype=dtype).view(shape)
-        taken = torch.as_tensor(_Bytes(address, size, pin), device=f"cuda:{device}")
-        if taken.data_ptr() != address:
-            raise Unsupported(f"torch copied memory of GPU {device}, which untax needs in place")
+        place = torch.device("cpu") if device < 0 else torch.device("cuda", device)
+        taken = tensor_at(address, size, place, pin)
         return taken.view(dtype).view(shape)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: torch.dtype | None = None) -> torch.Tensor:

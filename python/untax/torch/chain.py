@@ -159,37 +159,9 @@ class Chain:
             return f"kernels lack heads of {cached.keys.shape[3]} elements of {x.dtype}"
         return ""
 
-    def why_no_graph(self) -> str:
-        """Why steps of `generate` with a static cache are no graphs; empty if they may be."""
-        attention = self.layers[0].self_attn
-        weight = attention.qkv_proj.weight
-        if why := self.refusal or self._why_no_layer():
-            return why
-        if not cuda_graphs.captures_on(weight.device):
-            return f"the model is on the device {weight.device}"
-        if any(getattr(layer.self_attn, "sliding_window", None) is not None for layer in self.layers) or (
-                getattr(attention, "sliding_window", getattr(self.config, "sliding_window", None)) is not None):
-            return "there are layers that attend in a window"
-        if self.config._attn_implementation != "sdpa" or self.norm.training:
-            return "attention is not that of torch, or the model is one in training"
-        if weight.is_cuda and self.graphs.shares_gpu(weight.device):
-            return "ranks share a GPU"
-        if weight.is_cuda and self._kernels_lack(weight.dtype, attention.head_dim):
-            return f"kernels lack heads of {attention.head_dim} elements of {weight.dtype}"
-        return ""
-
     @staticmethod
     def _kernels_lack(dtype: torch.dtype, head: int) -> bool:
         return dtype == torch.float32 or head % 16 != 0 or head > 256
-
-    def has_room(self, batch: int, length: int) -> bool:
-        """Whether the keys and values of whole sequences take an eighth of the GPU's memory at most."""
-        attention = self.layers[0].self_attn
-        weight = attention.qkv_proj.weight
-        if not weight.is_cuda:
-            return True
-        size = 2 * len(self.layers) * attention.v_proj.count * weight.element_size() * batch * length
-        return size <= torch.cuda.get_device_properties(weight.device).total_memory // 8
 
     def choose(self, cache: Any, x: Tensor) -> list[bool]:
         """Decides which layers of this call attend by untax, and counts their new keys."""
@@ -238,7 +210,6 @@ class Chain:
         if (self.refusal or self._why_no_layer() or torch.compiler.is_compiling() or torch.is_grad_enabled() or self.norm.training
                 or torch.is_autocast_enabled(device.type) or getattr(cache, "offloading", False)):
             return
-        self.graphs.adopt(self, cache, batch, dtype, device)
         longest = 0
         for layer, cached in zip(self.layers, getattr(cache, "layers", ()), strict=False):
             if type(cached).__name__ != "StaticLayer" or not hasattr(cached, "cumulative_length"):
@@ -279,8 +250,7 @@ class Chain:
             return
         places = (torch.arange(keys.shape[2], device=x.device) + starts).clamp(max=keys.shape[2] - 1)
         table = places + torch.arange(batch, device=x.device).unsqueeze(1) * keys.shape[2]
-        padding = Padding(starts.squeeze(1).to(torch.int32), table.to(torch.int32))
-        cache.untax_padding = self.graphs.padding_for(cache, padding)
+        cache.untax_padding = Padding(starts.squeeze(1).to(torch.int32), table.to(torch.int32))
         for t in cache.untax_padding:
             torch._dynamo.mark_static_address(t)
 
@@ -365,25 +335,6 @@ def _run_model(chain: Chain, otherwise: Any, *args: Any, **kwargs: Any) -> Any:
     return chain.graphs.run(chain, otherwise, args, kwargs)
 
 
-def _has_chosen_cache(options: Any, inputs: dict[str, Any]) -> bool:
-    """Whether a caller of `generate` has a cache, needs one of a kind, or gets it to go on with."""
-    return (any(inputs.get(name) is not None for name in ("cache", "past_key_values")) or options.cache_implementation is not None
-            or options.use_cache is False or options.return_dict_in_generate or options.output_attentions)
-
-
-def _prepare_cache(chain: Chain, otherwise: Any, options: Any, inputs: dict[str, Any], mode: Any, batch: int, length: int) -> Any:
-    """In place of transformers' function that makes the cache of `generate`: a static one where steps are graphs and the caller
-    has not chosen; transformers compiles no steps that are graphs. `options` belongs to the call."""
-    if chain.graphs.enabled and getattr(mode, "value", mode) in ("greedy_search", "sample") and not chain.why_no_graph():
-        if not _has_chosen_cache(options, inputs) and chain.has_room(batch * (options.num_return_sequences or 1), length):
-            options.cache_implementation = "static"
-        is_static = options.cache_implementation == "static" or any(
-            type(inputs.get(name)).__name__ == "StaticCache" for name in ("cache", "past_key_values"))
-        if is_static and options.disable_compile is None and options.compile_config is None:
-            options.disable_compile = True
-    return otherwise(options, inputs, mode, batch, length)
-
-
 def install_chain(layout: Layout, model: nn.Module, base: nn.Module, graphs: bool) -> Chain:
     """Lets the layers of a model that is split run their steps of decoding as a chain, which may be a CUDA graph."""
     chain = Chain(layout, model, base, graphs and model is not base)
@@ -401,6 +352,4 @@ def install_chain(layout: Layout, model: nn.Module, base: nn.Module, graphs: boo
             forward = model.forward
             model.forward = partial(_run_model, chain, forward)
             model.forward.__wrapped__ = forward  # for its signature
-            if hasattr(model, "_prepare_cache_for_generation"):
-                model._prepare_cache_for_generation = partial(_prepare_cache, chain, model._prepare_cache_for_generation)
     return chain

@@ -1,18 +1,14 @@
-"""Steps of decoding as CUDA graphs.
+"""Steps of decoding as CUDA graphs, in loops of the caller's.
 
 A step of a chain is some 150 kernels, which a GPU carries out in a fifth of the time that Python takes to launch them. The first
 step with a static cache runs as it is, and plans all operators; the second is captured, and from then on a step is a copy of its
 tokens and a replay. A replay gives to the group the same runs in the same order as the step that it stands for, so it does not
-matter to other ranks which of them replay.
-
-A graph reads and writes the keys of its cache where they lie. When the cache is gone, its memory and the graph stay for the next
-cache of the same extents, since `generate` makes a cache for each call.
+matter to other ranks which of them replay. A graph reads and writes the keys of its cache where they lie.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -23,12 +19,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from . import groups
+from .generation import has_foreign_hooks
 
 _log = logging.getLogger("untax.torch")
 _most = 4  # captures with one cache, after which its steps are left as they are
 _names = frozenset(("input_ids", "attention_mask", "position_ids", "cache_position", "cache", "past_key_values", "use_cache",
                     "logits_to_keep", "return_dict"))
-_use_count = getattr(torch._C, "_storage_Use_Count", None)
 
 
 def capture(run: Callable[[], Tensor], device: torch.device) -> Callable[[], Tensor]:
@@ -50,18 +46,6 @@ def captures_on(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
-def _has_foreign_hooks(model: nn.Module) -> bool:
-    """Whether modules within a model call functions in each step that a graph would leave out."""
-    for module in model.modules():
-        if module is model:
-            continue  # its hooks are called outside of the graph
-        for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values()):
-            function = getattr(hook, "func", hook)
-            if not (getattr(function, "__module__", None) or "").startswith(("untax.", "transformers.")):
-                return True
-    return False
-
-
 class Call(NamedTuple):
     """A call of a model with one token of each sequence, as far as a graph may stand for it."""
 
@@ -81,8 +65,6 @@ class Step:
         self.cache = weakref.ref(call.cache)
         layers = _layers_of(call.cache, len(chain.layers)) or []
         self.memory = [(layer.keys, layer.values, layer.cumulative_length) for layer in layers]
-        self.owners = [_use_count(t.untyped_storage()._cdata) for each in self.memory for t in each] if _use_count else None
-        self.extent = getattr(layers[0], "max_cache_len", None)
         self.padding = chain.padding_of(call.cache)
         self.rotations = chain.rotary.untax_rotations
         self.projection = chain.layers[0].self_attn.qkv_proj
@@ -97,7 +79,6 @@ class Step:
         self.mask = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=call.tokens.device)
         self.position = torch.zeros(1, 1, dtype=torch.int64, device=call.tokens.device)
         self.replay: Callable[[], Tensor] | None = None
-        self.weights: list[int] = []
 
     def fits(self, chain: Any, cache: Any, tokens: Tensor) -> bool:
         """Whether a step with this cache finds everything where it was."""
@@ -123,42 +104,13 @@ class Step:
                 chain.is_counted = True
 
         self.replay = capture(run, self.tokens.device)
-        self.weights = _addresses(chain)
 
     def output(self, cache: Any, logits: Tensor) -> Any:
         return self.kind(**{"logits": logits.clone(), self.cache_name: cache})
 
-    def is_shared(self) -> bool:
-        """Whether somebody besides the step has tensors of its cache, which is gone."""
-        if self.owners is None:
-            return True
-        probe = [(torch.empty(0),) * 1]
-        for (t,) in probe:
-            alone = sys.getrefcount(t)
-        for each in self.memory:
-            for t in each:
-                if sys.getrefcount(t) > alone:
-                    return True
-        now = [_use_count(t.untyped_storage()._cdata) for each in self.memory for t in each]
-        return any(count > before for count, before in zip(now, self.owners, strict=True))
-
-    def takes(self, cache: Any, shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> bool:
-        """Whether a cache that has no memory yet, for a batch and a number of layers, may have that of this step."""
-        batch, count = shape
-        layers = _layers_of(cache, count)
-        keys = self.memory[0][0]
-        return (layers is not None and len(self.memory) == count and keys.shape[0] == batch and keys.dtype == dtype
-                and keys.device == device and torch.is_inference_mode_enabled() == self.is_inference
-                and all(type(layer).__name__ == "StaticLayer" and not layer.is_initialized and layer.max_cache_len == self.extent
-                        for layer in layers))
-
-
-def _addresses(chain: Any) -> list[int]:
-    return [parameter.data_ptr() for parameter in chain.model.parameters()]
-
 
 class Graphs:
-    """The steps of a model: those of caches that live, and that of the cache that went last."""
+    """The steps of a model, by their caches."""
 
     every: weakref.WeakSet[Graphs] = weakref.WeakSet()
 
@@ -167,7 +119,6 @@ class Graphs:
         self.steps: dict[int, Step] = {}  # by the identity of the cache
         self.captures: dict[int, int] = {}
         self.ends: dict[int, Any] = {}
-        self.idle: Step | None = None
         self.handles, self.is_hooked = -1, False
         self.served = False  # whether all layers of the call attend by untax
         Graphs.every.add(self)
@@ -176,11 +127,10 @@ class Graphs:
         return Graphs, (self.enabled, self.group_name)  # a copy of a model has no graphs
 
     def release(self) -> None:
-        """Forgets all graphs, and frees the memory of caches that are gone."""
+        """Forgets all graphs."""
         self.steps.clear()
         self.captures.clear()
         self.ends.clear()
-        self.idle = None
 
     def _keep(self, cache: Any, step: Step) -> None:
         key = id(cache)
@@ -194,9 +144,7 @@ class Graphs:
                     return
                 graphs.ends.pop(key, None)
                 graphs.captures.pop(key, None)
-                gone = graphs.steps.pop(key, None)
-                if gone is not None and gone.replay is not None:
-                    graphs.idle = gone
+                graphs.steps.pop(key, None)
 
             self.ends[key] = weakref.ref(cache, end)
 
@@ -271,7 +219,7 @@ class Graphs:
 
     def _is_hooked(self, model: nn.Module) -> bool:
         if self.is_hooked or self.handles != RemovableHandle.next_id:  # hooks may have gone, or were registered since
-            self.handles, self.is_hooked = RemovableHandle.next_id, _has_foreign_hooks(model)
+            self.handles, self.is_hooked = RemovableHandle.next_id, has_foreign_hooks(model, within=True)
         return self.is_hooked
 
     def _capture(self, chain: Any, forward: Callable[..., Any], step: Step, kwargs: dict[str, Any]) -> Step | None:
@@ -290,30 +238,6 @@ class Graphs:
             chain.count("a chain, without CUDA graphs", f"the capture failed: {error}")
             _log.debug("capture", exc_info=True)
             return None
-
-    def adopt(self, chain: Any, cache: Any, batch: int, dtype: torch.dtype, device: torch.device) -> None:
-        """Gives the memory of the cache that went last to one that has none yet, with the step that is captured. If this does not
-        fit, frees it."""
-        step, self.idle = self.idle, None
-        if (step is None or not step.takes(cache, (batch, len(chain.layers)), dtype, device) or step.is_shared()
-                or step.weights != _addresses(chain)):
-            return
-        nothing = torch.empty(batch, step.memory[0][0].shape[1], 0, step.memory[0][0].shape[3], dtype=dtype, device=device)
-        for layer, (keys, values, length) in zip(cache.layers, step.memory, strict=False):
-            layer.lazy_initialization(nothing, nothing)
-            layer.keys, layer.values, layer.cumulative_length = keys.zero_(), values.zero_(), length.zero_()
-        step.cache = weakref.ref(cache)
-        self._keep(cache, step)
-
-    def padding_for(self, cache: Any, padding: Any) -> Any:
-        """The padding of a prompt, where the step of its cache reads it."""
-        step = self.steps.get(id(cache))
-        known = None if step is None else step.padding
-        if padding is None or known is None or any(t.shape != new.shape for t, new in zip(known, padding, strict=True)):
-            return padding
-        for t, new in zip(known, padding, strict=True):
-            t.copy_(new)
-        return known
 
 
 def release(group_name: str | None = None) -> None:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from ..errors import InvalidArgument, Unsupported
 from .chain import Chain, install_chain
+from .generation import Generation, install_generation
 from .groups import name_of, rank_of, ranks_of
 from .layers import interleave_gate_up, interleaved_rows
 from .modules import ColumnParallelLinear, RowParallelLinear, _Replicated, in_autocast
@@ -448,7 +449,8 @@ def _split_mlp(mlp: nn.Module, where: str, layout: Layout, shards: dict[str, tup
     mlp.register_forward_pre_hook(_before_mlp)
 
 
-def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, graphs: bool = True) -> _Model:
+def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, graphs: bool = True,
+                decoder: bool | None = None) -> _Model:
     """Collective. Makes a model of transformers tensor-parallel, in place, and returns it. Every rank of `group` (a process group
     of torch, its name, a world, or None for the default group) has the whole model, with the same weights.
 
@@ -458,10 +460,10 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, gra
 
     All ranks pass the same inputs, and get the same outputs: `input_ids` [batch, length], logits [batch, length, vocabulary],
     a loss. Calls of `split_from` tokens and more split the tokens over the ranks between the layers, calls of fewer, such as
-    those of decoding, do not. `generate` works as before, with its dynamic and its static cache; steps of decoding are a chain
-    of untax's operators, with attention for static caches, and the logger `untax.torch` says once what is left to transformers.
-    With `graphs`, steps with a static cache on a GPU are replays of a CUDA graph, and `generate` makes a static cache where the
-    caller does not choose one. The memory of the cache that went last, and its graph, stay for the next.
+    those of decoding, do not. With `decoder`, `generate` runs prompts and steps on `untax.Decoder`, which is made of the model's own
+    weights by the first such call; None stands for True on GPUs. Other steps of decoding are a chain of untax's operators, with
+    attention for static caches, and with `graphs` on a GPU replays of a CUDA graph. The logger `untax.torch` says once what is left
+    to transformers, and why.
     If all ranks call `backward` on the same loss, each parameter of a rank gets the gradient that its part has in one process;
     `clip_grad_norm_` takes the place of torch's. Attention weights that are returned are those of this rank's heads.
 
@@ -495,6 +497,8 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, gra
                             if layer.mlp.gate_up_proj.interleaved for name, _ in layer.mlp.gate_up_proj.named_parameters())
     model.untax_plan = Plan(layout, names, shards, interleaved)
     install_chain(layout, model, base, graphs)
+    if model is not base and hasattr(type(model), "_sample"):
+        install_generation(Generation(layout, model, base, decoder))
     return model
 
 
