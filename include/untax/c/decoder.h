@@ -31,10 +31,10 @@ typedef struct untax_decoder_options {
 
 /* This rank's weights of a layer, of the configuration's element type, on a GPU in its memory. Of n
  * units, rank r of W has those from n * r / W up to n * (r + 1) / W: a unit is a head of the keys
- * with its queries, or 8 columns of the MLP. Where there are fewer heads of the keys than ranks, rank
- * r has head n * r / W, and the ranks of a head share its queries. Of the vocabulary each rank has
- * ceil(n / W) tokens, rounded up to a multiple of 8, and the last ones the rest. Vectors are NULL
- * where the model has none. Norms have the offset of the family added already. */
+ * with its queries, or 8 columns of the MLP. Where there are fewer heads of the keys than ranks,
+ * rank r has head n * r / W, and the ranks of a head share its queries. Of the vocabulary each rank
+ * has ceil(n / W) tokens, rounded up to a multiple of 8, and the last ones the rest. Vectors are
+ * NULL where the model has none. Norms have the offset of the family added already. */
 typedef struct untax_decoder_layer {
   size_t size;
   const untax_const_matrix* qkv;     /* rows of queries, then of keys, then of values */
