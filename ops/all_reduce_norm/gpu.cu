@@ -26,7 +26,8 @@ class launched_norm final : public device_norm {
         own_(results.own),
         host_(w, all_reduce_norm_name, {.own = true}),
         kernel_(gpu::norm_kernel(problem.type, planned.how)),
-        blocks_(planned.blocks) {
+        // An even number, for pairs (operator_launcher::in_pairs); the last one may have no rows.
+        blocks_(w.ranks_per_gpu() > 1 ? (planned.blocks + 1) / 2 * 2 : planned.blocks) {
     host_.launcher().require_at_most(gpu::most_ranks);
     const gpu::norm_rows& how = planned.how;
     given_.how = how;

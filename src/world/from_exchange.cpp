@@ -83,7 +83,9 @@ world world::from_exchange(int rank, int ranks, const byte_exchange& exchange,
   settings s;
   introduction_card mine;
   try {
-    s = settings::of(options, env);
+    // A rank that shares a GPU in another world shares it here, too.
+    const bool shares = ranks == 1 && options.ranks_per_gpu.value_or(1) > 1;
+    s = shares ? settings::of_gpus(options, env) : settings::of(options, env);
   } catch (const error& e) {
     put_text(mine.trouble, e.what());
   }

@@ -71,11 +71,12 @@ whole_run operator_launcher::begin(cudaStream_t stream) const {
 
 void operator_launcher::launch(const kernel_start_form& form, cudaStream_t stream,
                                void** arguments) const {
+  const int together = in_pairs(form.blocks) ? std::max(form.together, 2) : form.together;
   cudaLaunchAttribute attributes[] = {programmatic_launch(form.early && starts_early()),
-                                      in_clusters(form.together)};
+                                      in_clusters(together)};
   cudaLaunchConfig_t config = launch_of(form.blocks, form.threads, form.shared_bytes, stream);
   config.attrs = attributes;
-  config.numAttrs = form.together > 1 ? 2 : 1;
+  config.numAttrs = together > 1 ? 2 : 1;
   require(cudaLaunchKernelExC(&config, form.kernel, arguments),
           "cannot be launched; the rank's GPU has to be the current device");
 }

@@ -47,6 +47,15 @@ gpu::gpu_model gpu_of(const product_shape& s) {
   return model;
 }
 
+/// Plans for so many rows, the fastest first. Where ranks share the GPU, blocks that wait for
+/// another rank may leave no place for a larger cluster than a pair.
+std::vector<gpu::gemm_plan> plans_of(const product_shape& s, std::int64_t rows) {
+  std::vector<gpu::gemm_plan> plans = gpu::plans_by_model(kernel_shape(s, rows), gpu_of(s));
+  if (s.sharing > 1)
+    std::erase_if(plans, [](const gpu::gemm_plan& p) { return cluster_blocks(p.config) > 2; });
+  return plans;
+}
+
 /// Operands of a shape in several places, so that each product reads from memory.
 class rotated_operands {
  public:
@@ -115,7 +124,7 @@ class product::state {
     ends_.push_back({shape.m, {}});
     if (!has_kernels()) return;
     const gpu::gemm_shape of_kernels = kernel_shape(shape, shape.m);
-    std::vector<gpu::gemm_plan> plans = gpu::plans_by_model(of_kernels, gpu_of(shape));
+    std::vector<gpu::gemm_plan> plans = plans_of(shape, shape.m);
     plans.resize(std::min(plans.size(), library_ ? timed_plans : 1));
     std::vector<planned> kernels;
     for (const gpu::gemm_plan& plan : plans) kernels.push_back({of_kernels, plan});
@@ -222,7 +231,7 @@ class product::state {
     std::vector<planned> plans;
     for (const row_end& end : ends_) {
       const gpu::gemm_shape shape = kernel_shape(shape_, end.rows);
-      plans.push_back({shape, gpu::plans_by_model(shape, gpu_of(shape_)).front()});
+      plans.push_back({shape, plans_of(shape_, end.rows).front()});
     }
     const std::vector<gpu::gemm> kernels = kernels_of(plans);
     const std::unique_ptr<rotated_operands> timed = operands();

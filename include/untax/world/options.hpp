@@ -15,7 +15,7 @@ struct world_options {
   /// Size to which a heap on a GPU grows when it is full; UNTAX_HEAP_LIMIT.
   std::optional<std::size_t> heap_limit;
   std::optional<memory_kind> memory;  ///< from_environment only; UNTAX_MEMORY
-  std::optional<int> ranks_per_gpu;   ///< local_gpus only; UNTAX_RANKS_PER_GPU
+  std::optional<int> ranks_per_gpu;   ///< local_gpus, or one rank beside it; UNTAX_RANKS_PER_GPU
   /// This process's GPU, for ranks that are processes; it is a device number of this process.
   /// Without it, rank r is on GPU r modulo the number of visible ones. It is for ranks that are
   /// only some of a job's processes, so that their numbers do not match the GPUs.
