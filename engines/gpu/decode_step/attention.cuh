@@ -16,10 +16,9 @@
 namespace untax::gpu {
 
 /// The cached keys and values of a layer.
-template <class T>
 struct step_cache {
-  T* keys;
-  T* values;
+  step_value* keys;
+  step_value* values;
   int windowed;
 };
 
@@ -30,11 +29,11 @@ struct step_cache {
 /// A warp takes a span of 32 keys at a time, with all heads of queries that read them. The warps'
 /// results are merged in shared memory, those of blocks by the block that ends last, in the order
 /// of keys.
-template <class T, int head_dim>
+template <int head_dim>
 class step_attention {
  public:
   /// `slot`: the warp's wait record.
-  __device__ step_attention(const step_block& block, const step_cache<T>& cache, int slot)
+  __device__ step_attention(const step_block& block, const step_cache& cache, int slot)
       : block_(block),
         cache_(cache),
         slot_(slot),
@@ -95,11 +94,13 @@ class step_attention {
     return row + (word / 8 * step_shape::panel_bytes << block_.shape().box_bits) +
            ((word % 8 ^ row / step_shape::panel_bytes % 8) * 16);
   }
-  [[nodiscard]] __device__ T* query(int head) const {
-    return reinterpret_cast<T*>(block_.queries() + head * pitch);
+  [[nodiscard]] __device__ step_value* query(int head) const {
+    return reinterpret_cast<step_value*>(block_.queries() + head * pitch);
   }
-  [[nodiscard]] __device__ T* own_key() const { return query(step_shape::most_group); }
-  [[nodiscard]] __device__ T* own_value() const { return query(step_shape::most_group + 1); }
+  [[nodiscard]] __device__ step_value* own_key() const { return query(step_shape::most_group); }
+  [[nodiscard]] __device__ step_value* own_value() const {
+    return query(step_shape::most_group + 1);
+  }
 
   /// Loads the rotation of the token, which need not wait.
   __device__ void find_rotation(const key_item& item) {
@@ -123,29 +124,33 @@ class step_attention {
     for (int i = warp_; i < heads; i += warps) {
       const int column = i < group_ ? item.head * group_ + i
                                     : s.heads + (i == group_ ? 0 : s.kv_heads) + item.head;
-      const T* const from = static_cast<const T*>(block_.a.projected) +
-                            item.token * s.qkv_columns() + column * head_dim + lane_ * of_lane;
+      const step_value* const from = static_cast<const step_value*>(block_.a.projected) +
+                                     item.token * s.qkv_columns() + column * head_dim +
+                                     lane_ * of_lane;
       float v[of_lane];
 #pragma unroll
       for (int e = 0; e < of_lane / 2; ++e) {
-        const float2 two = two_floats(__ldcg(reinterpret_cast<const unsigned*>(from) + e), T{});
+        const float2 two =
+            two_floats(__ldcg(reinterpret_cast<const unsigned*>(from) + e), step_value{});
         v[2 * e] = two.x;
         v[2 * e + 1] = two.y;
       }
-      if (i <= group_) turn(v, reinterpret_cast<const T*>(norms) + (i < group_ ? 0 : head_dim));
-      T* const to = query(i < group_ ? i : step_shape::most_group + i - group_) + lane_ * of_lane;
-      T* const cached = (i == group_ ? cache_.keys : cache_.values) +
-                        (item.own * s.kv_heads + item.head) * head_dim + lane_ * of_lane;
+      if (i <= group_)
+        turn(v, reinterpret_cast<const step_value*>(norms) + (i < group_ ? 0 : head_dim));
+      step_value* const to =
+          query(i < group_ ? i : step_shape::most_group + i - group_) + lane_ * of_lane;
+      step_value* const cached = (i == group_ ? cache_.keys : cache_.values) +
+                                 (item.own * s.kv_heads + item.head) * head_dim + lane_ * of_lane;
 #pragma unroll
       for (int e = 0; e < of_lane / 2; ++e) {
-        const unsigned two = two_halves(v[2 * e], v[2 * e + 1], T{});
+        const unsigned two = two_halves(v[2 * e], v[2 * e + 1], step_value{});
         reinterpret_cast<unsigned*>(to)[e] = two;
         if (i >= group_) reinterpret_cast<unsigned*>(cached)[e] = two;
       }
     }
   }
   /// Norm and rotation of a head.
-  __device__ void turn(float (&v)[of_lane], const T* norm) const {
+  __device__ void turn(float (&v)[of_lane], const step_value* norm) const {
     if (block_.a.has_head_norms) {
       float squares = 0;
 #pragma unroll
@@ -218,11 +223,11 @@ class step_attention {
       std::uint32_t b[4];
       load_matrices(a, q + static_cast<std::uint32_t>(k * 32));
       load_matrices(b, key_stage + static_cast<std::uint32_t>(word_at(low, k * 2 + matrix % 2)));
-      multiply_by_warp<step_element<T>>(s[0], a, b[0], b[1]);
-      multiply_by_warp<step_element<T>>(s[1], a, b[2], b[3]);
+      multiply_by_warp<bf16>(s[0], a, b[0], b[1]);
+      multiply_by_warp<bf16>(s[1], a, b[2], b[3]);
       load_matrices(b, key_stage + static_cast<std::uint32_t>(word_at(high, k * 2 + matrix % 2)));
-      multiply_by_warp<step_element<T>>(s[2], a, b[0], b[1]);
-      multiply_by_warp<step_element<T>>(s[3], a, b[2], b[3]);
+      multiply_by_warp<bf16>(s[2], a, b[0], b[1]);
+      multiply_by_warp<bf16>(s[3], a, b[2], b[3]);
     }
     __syncwarp();
     if (lane_ < warps) keys_are_read.arrive();
@@ -252,7 +257,7 @@ class step_attention {
         const float a = power_of_2(s[i][2 * j] * scale - largest);
         const float b = power_of_2(s[i][2 * j + 1] * scale - largest);
         weight_[j] += a + b;
-        p[i / 2][i % 2 * 2 + j] = two_halves(a, b, T{});
+        p[i / 2][i % 2 * 2 + j] = two_halves(a, b, step_value{});
       }
     }
     const std::uint32_t value_stage = shared_address(of_values);
@@ -264,8 +269,8 @@ class step_attention {
         std::uint32_t b[4];
         load_transposed(
             b, value_stage + static_cast<std::uint32_t>(word_at(of_row, d * 2 + matrix / 2)));
-        multiply_by_warp<step_element<T>>(out_[2 * d], p[k], b[0], b[1]);
-        multiply_by_warp<step_element<T>>(out_[2 * d + 1], p[k], b[2], b[3]);
+        multiply_by_warp<bf16>(out_[2 * d], p[k], b[0], b[1]);
+        multiply_by_warp<bf16>(out_[2 * d + 1], p[k], b[2], b[3]);
       }
     }
   }
@@ -375,8 +380,8 @@ class step_attention {
                         float factor) const {
     const int row = item.token * block_.shape().heads + item.head * group_ + head;
     sum.scale(factor);
-    *reinterpret_cast<uint2*>(static_cast<T*>(block_.a.attended) + row * head_dim + column) =
-        sum.template bits<T>();
+    *reinterpret_cast<uint2*>(static_cast<step_value*>(block_.a.attended) + row * head_dim +
+                              column) = sum.bits();
   }
 
   /// The words of four columns of the item's heads in a part.
@@ -450,7 +455,7 @@ class step_attention {
   }
 
   const step_block& block_;
-  step_cache<T> cache_;
+  step_cache cache_;
   int slot_;
   int group_;
   int warp_;

@@ -27,6 +27,9 @@ inline constexpr int step_multipliers = step_shape::warps * 32;
 inline constexpr int most_ring_stages = 26;
 inline constexpr int most_activation_stages = 16;
 
+/// Elements of weights, of the cache and of rows.
+using step_value = __nv_bfloat16;
+
 /// The last part of a block's shared memory.
 struct step_numbers {
   stage_barrier full[most_ring_stages];
@@ -94,14 +97,23 @@ struct step_block {
   }
 };
 
-/// A wait for all blocks of this rank's grid, of which a warp's lanes poll the same counter.
-struct grid_arrivals {
-  const std::uint64_t* counter = nullptr;
-  std::uint64_t expected = 0;
+/// The part of a wait (`wait_for_parts`) that says for whom it is: blocks of this rank.
+struct own_arrival {
+  std::uint64_t expected = 1;
   std::uint64_t seen = 0;
   int peer = -1;
   int room = -1;
   verb what = verb::barrier;
+
+  __device__ void raise(std::uint64_t /*value*/) noexcept {}
+};
+
+/// A wait for all blocks of this rank's grid, of which a warp's lanes poll the same counter.
+struct grid_arrivals : own_arrival {
+  const std::uint64_t* counter;
+
+  __device__ grid_arrivals(const std::uint64_t* counter_of_all, std::uint64_t count)
+      : own_arrival{.expected = count}, counter(counter_of_all) {}
 
   [[nodiscard]] __device__ std::uint64_t look() {
     asm volatile("ld.acquire.gpu.global.u64 %0, [%1];"
@@ -110,29 +122,23 @@ struct grid_arrivals {
                  : "memory");
     return seen >= expected ? 1 : 0;
   }
-  __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
 /// A lane's wait for a part of attention's result: two words, or nothing. They are their own
 /// signal.
-struct part_arrival {
+struct part_arrival : own_arrival {
   using words = partial_words<float, false>;
 
   const uint4* at = nullptr;
   uint4 sums = {};
   uint4 numbers = {};
-  std::uint64_t expected = 1;
-  std::uint64_t seen = 0;
-  int peer = -1;
-  int room = -1;
-  verb what = verb::acquire;
 
+  __device__ part_arrival() { what = verb::acquire; }
   [[nodiscard]] __device__ std::uint64_t look() {
     sums = load_sum_words_if(at != nullptr, at);
     numbers = load_sum_words_if(at != nullptr, at + 1);
     return words::have_arrived(sums) && words::have_arrived(numbers) ? 1 : 0;
   }
-  __device__ void raise(std::uint64_t /*value*/) noexcept {}
 };
 
 /// The slow part of a wait of a warp. Not inlined, so that this rarely run code is not fetched with
@@ -186,8 +192,23 @@ __device__ inline void panel_load(void* to, const CUtensorMap& panels, int row, 
 /// Where TMA puts a byte of a panel, which begins at a multiple of 1024 bytes.
 [[nodiscard]] __device__ inline int swizzled(int offset) { return offset ^ (offset >> 3 & 0x70); }
 
-/// The element type of matrix instructions for one of CUDA's.
-template <class T>
-using step_element = std::conditional_t<std::is_same_v<T, __half>, f16, bf16>;
+/// The inverse root mean square of a token's residual stream, from the squares of all blocks, by a
+/// warp.
+[[nodiscard]] __device__ inline float inverse_of(const step_arguments& a, int token, int lane) {
+  const int blocks = a.shape.blocks;
+  const float* const squares = a.squares + token * blocks;
+  float sum = 0;
+  for (int first = lane; first < blocks; first += 32 * 5) {
+    float parts[5];
+#pragma unroll
+    for (int i = 0; i < 5; ++i)
+      parts[i] = first + 32 * i < blocks ? __ldcg(squares + first + 32 * i) : 0;
+#pragma unroll
+    for (const float part : parts) sum += part;
+  }
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+  return rsqrtf(sum / static_cast<float>(a.shape.hidden) + a.epsilon);
+}
 
 }  // namespace untax::gpu

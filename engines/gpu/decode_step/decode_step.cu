@@ -19,8 +19,8 @@ namespace untax::gpu {
 namespace {
 
 const void* kernel_of(int head_dim) {
-  return head_dim == 64 ? reinterpret_cast<const void*>(decode_step_kernel<__nv_bfloat16, 64>)
-                        : reinterpret_cast<const void*>(decode_step_kernel<__nv_bfloat16, 128>);
+  return head_dim == 64 ? reinterpret_cast<const void*>(decode_step_kernel<64>)
+                        : reinterpret_cast<const void*>(decode_step_kernel<128>);
 }
 
 /// The sizes of a step of some tokens. Without memory for a ring it has no stages.

@@ -11,7 +11,7 @@
 namespace untax::gpu {
 
 /// All layers of a step, in one kernel whose blocks are all resident. README.md draws it.
-template <class T, int head_dim>
+template <int head_dim>
 __global__ void __launch_bounds__(step_threads, 1)
     decode_step_kernel(const __grid_constant__ step_arguments given) {
   if (given.run.launch < 0) return;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(step_threads, 1)
   const int slot = static_cast<int>(blockIdx.x) * step_warps + warp;
   if (warp < step_shape::warps) {
     grow_registers<224>();
-    step_multiplier<T, head_dim>(block, before, slot).run();
+    step_multiplier<head_dim>(block, before, slot).run();
   } else {
     shrink_registers<56>();
     if (warp == step_shape::warps) {

@@ -180,7 +180,7 @@ class row_loader {
   /// Waits for what the warps that multiply wait for, too. They bound that wait: after a failed one
   /// this warp goes on with what it finds, so that no role of the block is left waiting.
   __device__ void await_grid(std::uint64_t count) const {
-    grid_arrivals mine{.counter = block_.a.arrived, .expected = before_ + count};
+    grid_arrivals mine(block_.a.arrived, before_ + count);
     while (mine.look() == 0) {
       if (*static_cast<volatile std::int32_t*>(&block_.numbers().failed) != 0) return;
     }
@@ -188,24 +188,10 @@ class row_loader {
 
   /// To be called before lane 0 arrives at the barrier of rows, by which others see the results.
   __device__ void find_inverses() {
-    const step_arguments& a = block_.a;
-    const int blocks = a.shape.blocks;
 #pragma unroll 2
-    for (int t = warp_; t < a.shape.tokens; t += row_warps) {
-      const float* const squares = a.squares + t * blocks;
-      float sum = 0;
-      for (int first = lane_; first < blocks; first += 32 * 5) {
-        float parts[5];
-#pragma unroll
-        for (int i = 0; i < 5; ++i)
-          parts[i] = first + 32 * i < blocks ? __ldcg(squares + first + 32 * i) : 0;
-#pragma unroll
-        for (const float part : parts) sum += part;
-      }
-#pragma unroll
-      for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
-      if (lane_ == 0)
-        block_.numbers().inverse[t] = rsqrtf(sum / static_cast<float>(a.shape.hidden) + a.epsilon);
+    for (int t = warp_; t < block_.shape().tokens; t += row_warps) {
+      const float inverse = inverse_of(block_.a, t, lane_);
+      if (lane_ == 0) block_.numbers().inverse[t] = inverse;
     }
   }
 

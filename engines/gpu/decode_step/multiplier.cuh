@@ -13,14 +13,13 @@ namespace untax::gpu {
 
 /// Adds the squares of a block's part of the residual stream, a warp for each token, in the same
 /// order in each run. Not inlined, since it is called twice.
-template <class T>
 __device__ __noinline__ void add_squares(const uint2* residual, int units, int tokens,
                                          float* squares, int blocks) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int t = static_cast<int>(threadIdx.x) / 32; t < tokens; t += step_shape::warps) {
     float sum = 0;
     for (int i = lane; i < units * 2; i += 32) {
-      const step_quad x = step_quad::of<T>(residual[(i / 2 * tokens + t) * 2 + i % 2]);
+      const step_quad x = step_quad::of(residual[(i / 2 * tokens + t) * 2 + i % 2]);
 #pragma unroll
       for (const float v : x.v) sum += v * v;
     }
@@ -42,7 +41,7 @@ __device__ __noinline__ void add_squares(const uint2* residual, int units, int t
 
 /// The warps of a block that multiply: they carry the layers out, each for the block's columns. The
 /// residual stream of these columns stays in shared memory from the first layer to the last.
-template <class T, int head_dim>
+template <int head_dim>
 class step_multiplier {
  public:
   /// `before`: arrivals of earlier steps.
@@ -61,14 +60,14 @@ class step_multiplier {
     for (int l = 0; l < block_.shape().layers; ++l) {
       const step_layer& layer = block_.a.layers[l];
       const std::uint32_t biases = layer.biases;
-      const step_cache<T> cache{static_cast<T*>(layer.keys), static_cast<T*>(layer.values),
-                                layer.windowed};
+      const step_cache cache{static_cast<step_value*>(layer.keys),
+                             static_cast<step_value*>(layer.values), layer.windowed};
       // One loop, so that there is one copy of the code.
 #pragma unroll 1
       for (int product = 0; product < 4; ++product) {
         const auto which = static_cast<step_product>(product);
         if (which == step_product::output) {
-          at = step_attention<T, head_dim>(block_, cache, slot_).run(at, [&] {
+          at = step_attention<head_dim>(block_, cache, slot_).run(at, [&] {
             await_others();
             meet_multipliers();
           });
@@ -81,7 +80,7 @@ class step_multiplier {
   }
 
  private:
-  using words = partial_words<T, true>;
+  using words = partial_words<step_value, true>;
   static constexpr int unit_rows = step_shape::unit_rows;
   static constexpr int patience = 4096;  ///< polls before the wait is watched
 
@@ -134,7 +133,7 @@ class step_multiplier {
   /// follow. After a failed wait, which the host reports, the block goes on with what it finds.
   __device__ void await_others() {
     if (warp_ != 0 || !going_) return;
-    grid_arrivals mine{.counter = block_.a.arrived, .expected = expected_};
+    grid_arrivals mine(block_.a.arrived, expected_);
     for (int polls = 0; polls < patience; ++polls) {
       if (mine.look() != 0) return;
     }
@@ -152,7 +151,7 @@ class step_multiplier {
   }
   [[nodiscard]] __device__ uint2* in_rows(const void* rows, int token, int width,
                                           int column) const {
-    return reinterpret_cast<uint2*>(static_cast<T*>(const_cast<void*>(rows)) +
+    return reinterpret_cast<uint2*>(static_cast<step_value*>(const_cast<void*>(rows)) +
                                     std::int64_t{token} * width + column);
   }
 
@@ -169,7 +168,7 @@ class step_multiplier {
     each_quad([&](int i, int unit, int token, int half) {
       const uint2 bits = *in_rows(a.x, token, a.shape.hidden, column_of(unit, half));
       const int column = column_of(unit, half);
-      keep(i, token, column, bits, static_cast<const T*>(a.layers[0].input_norm) + column);
+      keep(i, token, column, bits, static_cast<const step_value*>(a.layers[0].input_norm) + column);
     });
     publish_squares();
   }
@@ -178,16 +177,16 @@ class step_multiplier {
   /// which divide their results by the root mean square. `norm`: four weights.
   __device__ void keep(int i, int token, int column, const uint2& bits, const void* norm) {
     block_.residual()[i] = bits;
-    step_quad scaled = step_quad::of<T>(bits);
-    const step_quad weight = quad_of<T>(norm, 0);
+    step_quad scaled = step_quad::of(bits);
+    const step_quad weight = quad_of(norm, 0);
 #pragma unroll
     for (int k = 0; k < 4; ++k) scaled.v[k] *= weight.v[k];
-    *in_rows(block_.a.scaled, token, block_.shape().hidden, column) = scaled.bits<T>();
+    *in_rows(block_.a.scaled, token, block_.shape().hidden, column) = scaled.bits();
   }
   __device__ void publish_squares() {
     meet_multipliers();
-    add_squares<T>(block_.residual(), hidden_.count, block_.shape().tokens, block_.a.squares,
-                   block_.shape().blocks);
+    add_squares(block_.residual(), hidden_.count, block_.shape().tokens, block_.a.squares,
+                block_.shape().blocks);
     arrive();
   }
 
@@ -198,18 +197,17 @@ class step_multiplier {
     const step_arguments& a = block_.a;
     const float inverse = block_.numbers().inverse[token];
     sum.scale(inverse);
-    if (bias != nullptr) sum.add(quad_of<T>(bias, 0));
+    if (bias != nullptr) sum.add(quad_of(bias, 0));
     if (which == step_product::qkv) {
-      *in_rows(a.projected, token, a.shape.qkv_columns(), unit * unit_rows + half * 4) =
-          sum.bits<T>();
+      *in_rows(a.projected, token, a.shape.qkv_columns(), unit * unit_rows + half * 4) = sum.bits();
       return;
     }
     up.scale(inverse);
-    if (bias != nullptr) up.add(quad_of<T>(bias, unit_rows));
+    if (bias != nullptr) up.add(quad_of(bias, unit_rows));
 #pragma unroll
     for (int k = 0; k < 4; ++k) sum.v[k] = gate_of(a.function, sum.v[k]) * up.v[k];
     *in_rows(a.activated, token, a.shape.intermediate, unit / 2 * unit_rows + half * 4) =
-        sum.bits<T>();
+        sum.bits();
   }
 
   /// Adds four columns of a product, summed over ranks, to the residual stream. `norm`: the weights
@@ -217,12 +215,12 @@ class step_multiplier {
   __device__ void add(const std::byte* bias, const std::byte* norm, bool has, int unit, int token,
                       int half, step_quad sum) {
     const int column = column_of(unit, half);
-    if (bias != nullptr) sum.add(quad_of<T>(bias, 0));
+    if (bias != nullptr) sum.add(quad_of(bias, 0));
     if (block_.a.run.world.ranks > 1) add_ranks(has, token, column, sum);
     if (!has) return;
     const int i = quad_at(unit, token, half);
-    sum.add(step_quad::of<T>(block_.residual()[i]));
-    keep(i, token, column, sum.bits<T>(), norm);
+    sum.add(step_quad::of(block_.residual()[i]));
+    keep(i, token, column, sum.bits(), norm);
   }
 
   /// Sends four elements of this rank's sum to all peers, and adds theirs, in the order of ranks.
@@ -280,27 +278,23 @@ class step_multiplier {
     await_others();
     meet_multipliers();
     for (int t = warp_; t < a.shape.tokens; t += step_shape::warps) {
-      float sum = 0;
-      for (int b = lane_; b < a.shape.blocks; b += 32) sum += a.squares[t * a.shape.blocks + b];
-#pragma unroll
-      for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
-      if (lane_ == 0)
-        block_.numbers().inverse[t] = rsqrtf(sum / static_cast<float>(a.shape.hidden) + a.epsilon);
+      const float inverse = inverse_of(a, t, lane_);
+      if (lane_ == 0) block_.numbers().inverse[t] = inverse;
     }
     meet_multipliers();
     each_quad([&](int i, int unit, int token, int half) {
       const int column = column_of(unit, half);
-      step_quad x = step_quad::of<T>(block_.residual()[i]);
+      step_quad x = step_quad::of(block_.residual()[i]);
       x.scale(block_.numbers().inverse[token]);
-      const step_quad weight = quad_of<T>(a.final_norm, column);
+      const step_quad weight = quad_of(a.final_norm, column);
 #pragma unroll
       for (int k = 0; k < 4; ++k) x.v[k] *= weight.v[k];
-      *in_rows(a.normed, token, a.shape.hidden, column) = x.bits<T>();
+      *in_rows(a.normed, token, a.shape.hidden, column) = x.bits();
     });
   }
 
   const step_block& block_;
-  unit_products<T> products_;
+  unit_products products_;
   std::uint64_t expected_;  ///< arrivals, with those of this block
   int slot_;
   int warp_;

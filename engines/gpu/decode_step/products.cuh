@@ -21,15 +21,13 @@ struct alignas(16) step_quad {
 
   [[nodiscard]] static __device__ step_quad of(const float4& f) { return {{f.x, f.y, f.z, f.w}}; }
 
-  template <class T>
   [[nodiscard]] static __device__ step_quad of(const uint2& bits) {
-    const float2 low = two_floats(bits.x, T{});
-    const float2 high = two_floats(bits.y, T{});
+    const float2 low = two_floats(bits.x, step_value{});
+    const float2 high = two_floats(bits.y, step_value{});
     return {{low.x, low.y, high.x, high.y}};
   }
-  template <class T>
   [[nodiscard]] __device__ uint2 bits() const {
-    return make_uint2(two_halves(v[0], v[1], T{}), two_halves(v[2], v[3], T{}));
+    return make_uint2(two_halves(v[0], v[1], step_value{}), two_halves(v[2], v[3], step_value{}));
   }
   __device__ void add(const step_quad& more) {
 #pragma unroll
@@ -42,16 +40,15 @@ struct alignas(16) step_quad {
 };
 
 /// Four columns of a vector.
-template <class T>
 [[nodiscard]] __device__ step_quad quad_of(const void* vector, int column) {
-  return step_quad::of<T>(*reinterpret_cast<const uint2*>(static_cast<const T*>(vector) + column));
+  return step_quad::of(
+      *reinterpret_cast<const uint2*>(static_cast<const step_value*>(vector) + column));
 }
 
 /// The product of a block's units with all tokens, for the warps that multiply. Each has a slice of
 /// every chunk of columns; its sums stay in registers, and those of all warps are added in shared
 /// memory, in the order of warps. So the bits of a token depend on nothing but the number of
 /// blocks.
-template <class T>
 class unit_products {
  public:
   unit_products(const unit_products&) = delete;
@@ -117,8 +114,7 @@ class unit_products {
         load_matrices(w[1], from ^ 64U);
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-          multiply_by_warp<step_element<T>>(sums_[u], x[k], w[k / 2][k % 2 * 2],
-                                            w[k / 2][k % 2 * 2 + 1]);
+          multiply_by_warp<bf16>(sums_[u], x[k], w[k / 2][k % 2 * 2], w[k / 2][k % 2 * 2 + 1]);
         __syncwarp();
         if (lane_ == 0) n.empty[at.stage.stage].arrive();
         at.stage.advance(s.ring_stages);
