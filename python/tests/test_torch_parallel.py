@@ -143,43 +143,76 @@ def test_captures_replay_into_the_same_memory(monkeypatch):
 
 @needs_gpus
 @needs_transformers
-def test_generation_on_a_gpu(seed):
-    """One rank: steps with a static cache are graphs, and have the same bits as without; `generate` at its defaults is on
-    `untax.Decoder`, and has the tokens of a model in fp32 as far as its logits tell them apart."""
+def test_steps_on_a_gpu_are_graphs(seed):
+    """One rank: steps with a static cache are graphs, and have the same bits as without."""
     import copy
 
     import torch
-    import transformers
 
     import untax.torch
 
-    fields = {"vocab_size": 320, "hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64,
-              "intermediate_size": 192, "num_hidden_layers": 2, "eos_token_id": None, "bos_token_id": None, "pad_token_id": 0}
-
     def body(world, name, settle):
         torch.manual_seed(seed)
-        config = transformers.AutoConfig.for_model("llama", **fields)
-        whole = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").eval().to("cuda")
+        whole = on_gpu("llama")
         with_graphs, without = (untax.torch.parallelize(copy.deepcopy(whole), world, graphs=graphs) for graphs in (True, False))
-        exact = whole.float()
-        options = {"do_sample": False, "max_new_tokens": 12}
-        static = {**options, "cache_implementation": "static", "return_dict_in_generate": True, "output_logits": True}
-        for turn, padding in enumerate((0, 0, 3)):
+        static = {"do_sample": False, "max_new_tokens": 12, "cache_implementation": "static", "return_dict_in_generate": True,
+                  "output_logits": True, "disable_compile": True}
+        for padding in (0, 0, 3):
             prompt = torch.randint(320, (2, 9), device="cuda")
             mask = torch.ones_like(prompt)
             mask[1, :padding] = 0
-            right = without.generate(prompt, attention_mask=mask, **static, disable_compile=True)
+            right = without.generate(prompt, attention_mask=mask, **static)
             untax.torch.forget()
-            got = with_graphs.generate(prompt, attention_mask=mask, **static, disable_compile=True)
+            got = with_graphs.generate(prompt, attention_mask=mask, **static)
             assert untax.torch.report().get((f"decode of {type(whole).__name__}", "a chain, as a CUDA graph")) == 10, untax.torch.report()
-            assert all(torch.equal(a, b) for a, b in zip(got.logits, right.logits, strict=True)), f"turn {turn}"
-            for more in ({}, {"eos_token_id": [1, 7, 9], "min_new_tokens": 2}):
-                got = with_graphs.generate(prompt, attention_mask=mask, **options, **more)
-                assert got.shape[1] <= 21 and torch.equal(got[:, :9], prompt)
-                logits = exact(got, attention_mask=torch.cat([mask, torch.ones_like(got[:, 9:])], 1)).logits
-                for at in range(9, got.shape[1] if not more else 10):
-                    best, chosen = logits[:, at - 1].max(1).values, logits[:, at - 1].gather(1, got[:, at : at + 1])[:, 0]
-                    assert more or ((best - chosen) <= 2e-2 * logits[:, at - 1].abs().max()).all(), f"turn {turn}, token {at}"
-            assert untax.torch.report()[f"generate of {type(whole).__name__}", "untax.Decoder"] == 2, untax.torch.report()
+            assert all(torch.equal(a, b) for a, b in zip(got.logits, right.logits, strict=True)), f"{padding} tokens of padding"
+
+    run("cuda", 1, body)
+
+
+def on_gpu(family):
+    """A random model in bf16 on the current GPU, with heads that kernels have."""
+    import torch
+    import transformers
+
+    more = {"mistral": {"sliding_window": 7}, "gemma2": {"query_pre_attn_scalar": 64, "sliding_window": 7},
+            "gemma3_text": {"query_pre_attn_scalar": 64, "sliding_window": 7, "layer_types": ["sliding_attention", "full_attention"]}}
+    config = transformers.AutoConfig.for_model(
+        family, vocab_size=320, hidden_size=512, num_attention_heads=8, num_key_value_heads=2, head_dim=64, intermediate_size=192,
+        num_hidden_layers=2, eos_token_id=None, bos_token_id=None, pad_token_id=0, **more.get(family, {}))
+    attention = "eager" if family == "gemma2" else "sdpa"
+    return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation=attention).eval().to("cuda")
+
+
+@needs_gpus
+@needs_transformers
+@pytest.mark.parametrize("family", FAMILIES)
+def test_generation_on_a_gpu(family, seed):
+    """One rank: `generate` at its defaults is on `untax.Decoder`, and has the tokens of a model in fp32 as far as its logits tell them
+    apart."""
+    import copy
+
+    import torch
+
+    import untax.torch
+
+    def body(world, name, settle):
+        torch.manual_seed(seed)
+        whole = on_gpu(family)
+        model, exact = untax.torch.parallelize(copy.deepcopy(whole), world), whole.float()
+        for padding in (0, 3):
+            prompt = torch.randint(1, 320, (5, 9), device="cuda")
+            mask = torch.ones_like(prompt)
+            mask[1, :padding] = 0
+            for rows, more in ((5, {}), (2, {}), (2, {"eos_token_id": [1, 7, 9], "min_new_tokens": 2})):
+                untax.torch.forget()
+                got = model.generate(prompt[:rows], attention_mask=mask[:rows], do_sample=False, max_new_tokens=12, **more)
+                assert untax.torch.report() == {(f"generate of {type(whole).__name__}", "untax.Decoder"): 1}, untax.torch.report()
+                assert got.shape[1] <= 21 and torch.equal(got[:, :9], prompt[:rows])
+                if more:
+                    continue
+                logits = exact(got, attention_mask=torch.cat([mask[:rows], torch.ones_like(got[:, 9:])], 1)).logits[:, 8:-1]
+                lost = logits.max(2).values - logits.gather(2, got[:, 9:, None])[..., 0]
+                assert (lost <= 2e-2 * logits.abs().max()).all(), f"{rows} sequences, {padding} tokens of padding: {lost.max()}"
 
     run("cuda", 1, body)
