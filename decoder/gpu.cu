@@ -207,7 +207,10 @@ class device_backend final : public decoder_backend {
   explicit device_backend(world& w) : job_(w.stable_view()), rank_(w.rank()) { load(); }
   ~device_backend() override { end_replays(); }
 
-  stream_ref begin(stream_ref given) override { return own_.unless(given); }
+  stream_ref begin(stream_ref given) override {
+    job_.check();  // a graph is launched without the operators that would ask
+    return own_.unless(given);
+  }
   void finish(stream_ref given) override {
     if (given.handle != nullptr) return;
     own_.wait(fmt::format("rank {}: decoder: a run failed", rank_));

@@ -336,6 +336,7 @@ class Generation:
                             streamer.put(news[1].clone())
                     if length == result.shape[1] or ends and not news[0].any():
                         break
+                decoder.tokens(stream=self.stream)  # waits, and raises the error of a wait for another rank
         finally:
             for sequence in sequences:
                 decoder.remove(sequence)
