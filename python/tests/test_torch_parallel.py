@@ -25,7 +25,7 @@ def test_models_equal_those_of_one_process(ranks, checks, seed):
 
 @needs_transformers
 @pytest.mark.parametrize("checks", [["decoding", "steps_by_hand", "decoder"], ["ragged", "left_to_transformers"], ["compiled_steps"],
-                                    ["graphs", "graphs_by_hand"], ["generation"]])
+                                    ["graphs", "graphs_by_hand"], ["generation", "generation_that_fails"]])
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_steps_of_decoding_are_chains(ranks, checks, seed):
     said = fork(ranks, HERE / "torch_parallel.py", seed, *checks)

@@ -678,10 +678,35 @@ def generation(seed):
     assert torch.equal(generated(untax.torch.parallelize(copy.deepcopy(whole))), generated(whole)) and not served()
 
 
+def generation_that_fails(seed):
+    """A rank that fails while it generates is named by the others, whose calls end."""
+    last = dist.get_world_size() - 1
+    model = untax.torch.parallelize(tiny("llama", seed, intermediate_size=64), decoder=True)
+    world = untax.torch.world_of(None)
+
+    class Failing(transformers.StoppingCriteria):
+        def __call__(self, input_ids, scores, **_):
+            if dist.get_rank() == last and input_ids.shape[1] == 12:
+                world.fail("KeyError: the tokenizer")
+                raise KeyError("the tokenizer")
+            return torch.zeros(input_ids.shape[0], dtype=torch.bool)
+
+    try:
+        model.generate(tokens(seed, 2, 9), attention_mask=torch.ones(2, 9, dtype=torch.int64), max_new_tokens=12, do_sample=False,
+                       stopping_criteria=[Failing()])
+        raise AssertionError("nobody was missed")
+    except KeyError:
+        assert dist.get_rank() == last
+    except untax.Aborted as error:
+        assert dist.get_rank() != last and error.suspect == last and "KeyError: the tokenizer" in str(error)
+    dist.barrier()
+    untax.torch.close()
+
+
 CHECKS = {**{family: partial(compare_family, family) for family in FAMILIES},
           **{check.__name__: check for check in (biases, frozen, autocast, compiled, different_models, tp_plan, decoding, steps_by_hand,
                                                  ragged, left_to_transformers, compiled_steps, decoder, graphs, graphs_by_hand,
-                                                 generation)}}
+                                                 generation, generation_that_fails)}}
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")
