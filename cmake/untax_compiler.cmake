@@ -15,10 +15,13 @@ find_program(UNTAX_CCACHE ccache)
 if(UNTAX_CCACHE AND PROJECT_IS_TOP_LEVEL)
   # Without the sloppiness, ccache gives up on every file that uses precompiled headers. Paths are hashed
   # relative to the checkout, so that a second clone finds what the first one compiled.
-  set(UNTAX_CCACHE_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${UNTAX_CCACHE})
+  set(ccache_settings CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+  set(UNTAX_CCACHE_LAUNCHER ${CMAKE_COMMAND} -E env ${ccache_settings} ${UNTAX_CCACHE})
   if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${UNTAX_CCACHE_LAUNCHER})
+    # GCC compares the bytes of a header with `#pragma once` with those that a precompiled header was made of, and parses it
+    # again if they differ. Without depend mode, ccache serves one made of headers with other comments or spaces, and remembers
+    # it for both modes; so there is a namespace, too.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_NAMESPACE=depend ${ccache_settings} ${UNTAX_CCACHE})
   endif()
 endif()
 
