@@ -268,8 +268,8 @@ int measure(const CLI::App& verb, const taxes_options& options) {
 /// The request of --chain. Sequences of a step are few unless told, since each has keys of its own.
 chain_request chain_of(const CLI::App& verb, const taxes_options& options) {
   option_check(verb, "--chain")
-      .refuse({"--operator", "--layer", "--workers", "--machine", "--scale", "--trace", "-m", "-n",
-               "-k", "--gather", "--heads", "--kv-heads", "--head-dim", "--dtype"},
+      .refuse({"--operator", "--layer", "--workers", "--scale", "--trace", "-m", "-n", "-k",
+               "--gather", "--heads", "--kv-heads", "--head-dim", "--dtype"},
               "measures a whole model as it is");
   if (options.what.model.empty())
     throw error(errc::invalid_argument, "--chain measures a model; give --model FILE");
@@ -286,7 +286,17 @@ chain_request chain_of(const CLI::App& verb, const taxes_options& options) {
   return request;
 }
 
+int predict_whole_chain(const CLI::App& verb, taxes_options options) {
+  const prediction_source source = load_source(options.machine);
+  settle(verb, options, source);
+  tax_report report = describe_run(options);
+  predict_chain_taxes(chain_of(verb, options), source, report);
+  finish_report(options, report);
+  return 0;
+}
+
 int measure_whole_chain(const CLI::App& verb, const taxes_options& options) {
+  if (verb.count("--machine") > 0) return predict_whole_chain(verb, options);
   const chain_request request = chain_of(verb, options);
   tax_report report = describe_run(options);
   const machine_load before = read_load();
@@ -353,6 +363,7 @@ void add_taxes(CLI::App& app, int& status) {
       "  untax taxes --model llama-3.1-70b --tokens 16 --backend cuda\n"
       "  untax taxes --model my-model/config.json --tokens 16 --machine h200-8\n"
       "  untax taxes --chain --model llama-3.2-1b --ranks 2 --keys 128\n"
+      "  untax taxes --chain --model llama-3.1-70b --ranks 8 --machine h200-8\n"
       "  untax taxes --operator all_gather_gemm -m 4096 --backend cuda\n"
       "  untax taxes --model llama-3.1-70b --machine h200-8 --scale 2,4,8");
   verb->callback([verb, options, &status] {

@@ -27,6 +27,7 @@
 #include "engines/bulk/communicator.hpp"
 #include "engines/bulk/library_gemm.hpp"
 #include "output.hpp"
+#include "taxes_chain_predicted.hpp"
 #include "taxes_chain_rows.hpp"
 
 namespace untax::cli {
@@ -224,6 +225,21 @@ class chains {
   std::list<measured_chain> chains_;
 };
 
+/// The notes of a run and of the model.
+void add_run(tax_report& report, const chain_request& request, const decoder_config& config,
+             std::int64_t all_layers) {
+  std::vector<std::string>& notes = report.notes;
+  notes.push_back(is_step(request)
+                      ? fmt::format("A run is a step of {}, each with {} that are its own.",
+                                    counted(request.tokens, "sequence"),
+                                    counted(request.keys, "key"))
+                      : fmt::format("A run is a prompt of {}.", counted(request.tokens, "token")));
+  if (config.layers < all_layers) {
+    notes.push_back(
+        fmt::format("The model is cut to the first {} of {} layers.", config.layers, all_layers));
+  }
+}
+
 void add_notes(tax_report& report, const chain_request& request, const decoder_config& config,
                std::int64_t all_layers, const measured_times& measured) {
   std::vector<std::string>& notes = report.notes;
@@ -239,15 +255,7 @@ void add_notes(tax_report& report, const chain_request& request, const decoder_c
         "first layer alone spread too much for their difference. More runs, or a quieter machine, "
         "would do.");
   }
-  notes.push_back(is_step(request)
-                      ? fmt::format("A run is a step of {}, each with {} that are its own.",
-                                    counted(request.tokens, "sequence"),
-                                    counted(request.keys, "key"))
-                      : fmt::format("A run is a prompt of {}.", counted(request.tokens, "token")));
-  if (config.layers < all_layers) {
-    notes.push_back(
-        fmt::format("The model is cut to the first {} of {} layers.", config.layers, all_layers));
-  }
+  add_run(report, request, config, all_layers);
   notes.push_back(fmt::format(
       "E0 and E1 multiply by {} and sum over ranks {}; E2 has products and collectives of untax, "
       "one after another; E4 has the operators that overlap and fuse. Attention, rotation and "
@@ -289,24 +297,59 @@ std::string name_of_model(const std::filesystem::path& file) {
                                           : file.stem().string();
 }
 
+/// A model with the layers that are asked for.
+struct chain_model {
+  decoder_config config;
+  std::int64_t all_layers;  ///< of the file
+};
+
+chain_model model_of(const chain_request& request) {
+  decoder_config config = load_decoder_config(request.model);
+  if (request.layers > config.layers) {
+    throw error(errc::invalid_argument, fmt::format("--layers is {}; {} has {}", request.layers,
+                                                    request.model.string(), config.layers));
+  }
+  const std::int64_t all_layers = config.layers;
+  if (request.layers > 0) config = first_layers(std::move(config), request.layers);
+  (void)options_of(request, config);  // refuses before ranks begin
+  return {.config = std::move(config), .all_layers = all_layers};
+}
+
+void name_chain(const chain_request& request, const decoder_config& config, tax_report& report) {
+  report.model = name_of_model(request.model);
+  report.tensor_parallel = request.ranks;
+  report.tokens = static_cast<int>(request.tokens);
+  report.type = config.type;
+  report.layers = static_cast<int>(config.layers);
+}
+
 }  // namespace
+
+void predict_chain_taxes(const chain_request& request, const prediction_source& source,
+                         tax_report& report) {
+  const auto [config, all_layers] = model_of(request);
+  name_chain(request, config, report);
+  report.backend = "cuda";
+  report.gpus = fmt::format("{} x {}", request.ranks, source.machine.device);
+  report.predicted = source.text;
+  report.rows = predicted_chain(request, config, source);
+  add_run(report, request, config, all_layers);
+  report.notes.emplace_back(
+      "A step is predicted from its parts: products and attention as they take alone, sums over "
+      "ranks, and a start for each kernel, or in a step of one kernel for each time that its "
+      "blocks meet. A layer is the average one.");
+}
 
 void measure_chain(const chain_request& request, tax_report& report,
                    const std::function<void(std::int64_t, std::int64_t)>& progress) {
-  const decoder_config whole = load_decoder_config(request.model);
-  if (request.layers > whole.layers) {
-    throw error(errc::invalid_argument, fmt::format("--layers is {}; {} has {}", request.layers,
-                                                    request.model.string(), whole.layers));
-  }
-  const decoder_config config = request.layers == 0 ? whole : first_layers(whole, request.layers);
-  (void)options_of(request, config);  // refuses before ranks begin
+  const auto [config, all_layers] = model_of(request);
   measured_times measured;
   world_options settings;
   if (request.on_gpus) settings.memory = memory_kind::cuda;
   (request.on_gpus ? run_gpus : run_threads)(
       request.ranks,
-      [&](world& w) {
-        chains decoders(w, request, config);
+      [&, &model = config](world& w) {
+        chains decoders(w, request, model);
         std::int64_t done = 0;
         std::function<void()> after_run;
         if (w.rank() == 0 && progress) after_run = [&] { progress(++done, decoders.runs()); };
@@ -314,11 +357,7 @@ void measure_chain(const chain_request& request, tax_report& report,
         if (w.rank() == 0) measured = std::move(own);
       },
       settings);
-  report.model = name_of_model(request.model);
-  report.tensor_parallel = request.ranks;
-  report.tokens = static_cast<int>(request.tokens);
-  report.type = config.type;
-  report.layers = static_cast<int>(config.layers);
+  name_chain(request, config, report);
   describe(report, request);
   layer_operation op;
   op.m = request.tokens;
@@ -327,7 +366,7 @@ void measure_chain(const chain_request& request, tax_report& report,
   op.layers = static_cast<int>(config.layers);
   op.type = config.type;
   report.rows = chain_rows(measured.times, op);
-  add_notes(report, request, config, whole.layers, measured);
+  add_notes(report, request, config, all_layers, measured);
 }
 
 }  // namespace untax::cli

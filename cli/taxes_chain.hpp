@@ -6,6 +6,8 @@
 
 #include <untax/taxes/report.hpp>
 
+#include "taxes_predicted.hpp"
+
 namespace untax::cli {
 
 /// A measurement of a whole model.
@@ -25,5 +27,9 @@ struct chain_request {
 /// there, with the number of runs that are done and that of all. Throws as `decoder` does.
 void measure_chain(const chain_request& request, tax_report& report,
                    const std::function<void(std::int64_t, std::int64_t)>& progress);
+
+/// The same for a step of decoding, predicted for a machine; `request.repeats` are simulations.
+void predict_chain_taxes(const chain_request& request, const prediction_source& source,
+                         tax_report& report);
 
 }  // namespace untax::cli

@@ -12,9 +12,6 @@
 namespace untax {
 namespace {
 
-/// For more tokens each block would read more rows than weights, and operators are quicker.
-constexpr int most_fused_tokens = 4;
-
 /// The model without its pointers. `share`: of a rank.
 gpu::step_model model_of(const decoder_operators& d, const weight_shares& share) {
   const decoder_config& c = d.config;
@@ -41,8 +38,8 @@ gpu::step_model model_of(const decoder_operators& d, const weight_shares& share)
 /// Whether all ranks have such a kernel, which each of them finds out alone.
 bool all_serve(const decoder_operators& d) {
   const decoder_config& c = d.config;
-  const bool has_other_parts = c.post_norms || c.attention_cap > 0;
-  if (has_other_parts || !d.options.one_kernel || d.options.how != pattern::automatic) return false;
+  if (!may_be_one_kernel(c) || !d.options.one_kernel || d.options.how != pattern::automatic)
+    return false;
   for (int rank = 0; rank < d.job->size(); ++rank) {
     if (!gpu::decode_step::serves(*d.job, model_of(d, shares_of(c, rank, d.job->size()))))
       return false;

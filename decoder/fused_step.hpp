@@ -13,6 +13,15 @@
 
 namespace untax {
 
+/// The most sequences of a step that is one kernel. For more, each block would read more rows than
+/// weights, and operators are quicker.
+inline constexpr int most_fused_tokens = 4;
+/// Whether a model has only parts that the kernel of a step has.
+[[nodiscard]] inline bool may_be_one_kernel(const decoder_config& c) {
+  return c.type == dtype::bf16 && (c.head_dim == 64 || c.head_dim == 128) && !c.post_norms &&
+         c.attention_cap == 0;
+}
+
 /// All layers of a step as one kernel, where that is quicker than their operators one after the
 /// other.
 class fused_step {

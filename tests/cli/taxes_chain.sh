@@ -1,5 +1,6 @@
 # untax taxes --chain: a whole model in every step of the ablation, and what makes no sense.
 source "$(dirname "$0")/helpers.bash"
+root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$folder" || exit 1
 cat >tiny.json <<'JSON'
 {"model_type": "llama", "torch_dtype": "float32", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
@@ -37,6 +38,31 @@ assert all(row["compute_seconds"] > 0 for row in step["rows"])
 assert all(row["compute_seconds"] == 0 for report in (prompt, uneven) for row in report["rows"])
 PYTHON
 
+# Predicted: steps of a whole model beside what one H200 took, and taxes that add up.
+expect 0 taxes --chain --model llama-3.1-70b --machine h200-8 --ranks 8 --tokens 64 --json predicted.json
+says "$out" '^- A step is predicted from its parts'
+for case in "llama-3.1-8b 1" "llama-3.1-8b 16" "qwen3-32b 1"; do
+  read -r model sequences <<<"$case"
+  expect 0 taxes --chain --model "$model" --machine h200-8 --ranks 1 --tokens "$sequences" --keys 2080 --json "$model-$sequences.json"
+done
+python3 - "$root" <<'PYTHON' || wrong "the prediction of a chain says something else"
+import glob, json, sys
+report = json.load(open("predicted.json"))
+assert "predicted" in report["predicted"] and report["layers"] == 80
+for row in report["rows"]:
+    steps = [entry["median"] for entry in row["steps"]]
+    assert steps[0] >= steps[1] >= steps[3] > row["compute_seconds"] > 0, (row["name"], steps)
+for path in glob.glob(f"{sys.argv[1]}/bench/results/h200-1-*-torch-models-*.json"):
+    measured = json.load(open(path))
+    keys = measured["asked"]["prompt"] + measured["asked"]["tokens"] // 2
+    assert abs(keys - 2080) < 64
+    for row in measured["rows"]:
+        layer, ends = json.load(open(f"{measured['model']}-{row['sequences']}.json"))["rows"]
+        predicted = layer["layers"] * layer["steps"][-1]["median"] + ends["steps"][-1]["median"]
+        took = min(way["token"]["median"] for name, way in row["ways"].items() if name.startswith("untax"))
+        assert abs(predicted / took - 1) <= 0.12, f"{path}: {row['sequences']} sequences: predicted {predicted}, took {took}"
+PYTHON
+
 while read -r pattern arguments; do
   # shellcheck disable=SC2086 # words on purpose
   expect 2 taxes $arguments
@@ -46,7 +72,9 @@ done <<'WRONG'
 model --chain
 operator --chain --operator all_gather_gemm
 workers --chain --model tiny.json --workers 2
-machine --chain --model tiny.json --machine h200-8
+fp32 --chain --model tiny.json --machine h200-8 --keys 40
+prompt --chain --model llama-3.1-8b --machine h200-8 --keys 0
+ranks --chain --model llama-3.1-8b --machine h200-nvl-4 --ranks 8
 layers --chain --model tiny.json --layers 4
 positions --chain --backend host --model tiny.json --keys 120
 chain --model tiny.json --layers 1
