@@ -133,3 +133,39 @@ def test_wrong_calls_are_refused(tmp_path):
             copy.length(sequence)
 
     untax.run_threads(2, body)
+
+
+def test_weights_of_the_caller_are_read_where_they_are(transformers, tmp_path):
+    """Arrays of numpy, of one rank: the logits are those of the model that has the same weights."""
+    import torch
+    model = model_of(transformers, "Llama", {}, tmp_path)
+    state = {name: value.numpy() for name, value in model.state_dict().items()}
+    layers = []
+    for index in range(small["num_hidden_layers"]):
+        def of(name, index=index):
+            return state[f"model.layers.{index}.{name}.weight"]
+        gate, up = (of(f"mlp.{name}").reshape(-1, 8, small["hidden_size"]) for name in ("gate_proj", "up_proj"))
+        layers.append({"qkv": numpy.concatenate([of(f"self_attn.{name}_proj") for name in "qkv"]), "output": of("self_attn.o_proj"),
+                       "gate_up": numpy.stack([gate, up], 1).reshape(-1, small["hidden_size"]), "down": of("mlp.down_proj"),
+                       "input_norm": of("input_layernorm"), "mlp_norm": of("post_attention_layernorm")})
+    weights = {"embedding": state["model.embed_tokens.weight"], "head": state["lm_head.weight"], "final_norm": state["model.norm.weight"]}
+    config = (tmp_path / "config.json").read_text()
+    prompt = [3, 141, 59, 26, 53]
+    with torch.no_grad():
+        right = model(torch.tensor([prompt])).logits[0, -1].numpy()
+
+    def body(world):
+        decoder = untax.Decoder.from_weights(world, config, weights, layers, tokens=16, logits=True)
+        token, = decoder.prefill({decoder.add(): prompt})
+        logits = decoder.logits()[0]
+        assert numpy.abs(logits - right).max() <= 1e-4 * max(1.0, float(numpy.abs(right).max())) and token == int(logits.argmax())
+        for name, value, why in (("down", layers[1]["down"][:, :-8], r"down is fp32 \[64, 88\]; it has to be fp32 \[64, 96\]"),
+                                 ("mlp_norm", None, "mlp_norm is null"), ("q_norm", weights["final_norm"], "q_norm is given"),
+                                 ("output", layers[1]["output"][:, ::2], "output has elements apart"), ("qkv", None, "no qkv")):
+            wrong = {**layers[1], name: value}
+            if value is None:
+                del wrong[name]
+            with pytest.raises(untax.InvalidArgument, match=why):
+                untax.Decoder.from_weights(world, config, weights, [layers[0], wrong, layers[2]], tokens=16)
+
+    untax.run_threads(1, body)
