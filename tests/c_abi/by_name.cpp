@@ -237,6 +237,13 @@ TEST(c_by_name, wrong_names_and_values_are_refused) {
     const untax_operand alone{"in", in, 1, 4, 0, untax_f32};
     expect_failure(untax_operator_run(op, &alone, 1, nullptr), untax_invalid_argument,
                    {"out is missing"});
+    float out[4] = {};
+    const untax_operand apart[] = {{"in", in, 4, 1, 2, untax_f32},
+                                   {"out", out, 1, 4, 7, untax_f32}};
+    expect_failure(untax_operator_run(op, apart, 2, nullptr), untax_invalid_argument,
+                   {"rows of in lie 2 elements apart"});
+    const untax_operand one_row[] = {{"in", in, 1, 4, 7, untax_f32}, apart[1]};
+    EXPECT_OK(untax_operator_run(op, one_row, 2, nullptr));
     EXPECT_OK(untax_operator_destroy(op));
   });
 }
