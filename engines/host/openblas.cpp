@@ -38,11 +38,17 @@ class one_processor {
   bool known_ = false;
 };
 
-/// Loads the library by name, as the linker finds it, or else from where it was at configuration.
+/// The OpenBLAS of the Python package scipy-openblas32, whose functions have a prefix.
+/// untax/openblas.py loads it, so that it is found by its name.
+constexpr const char* python_library = "libscipy_openblas.so";
+constexpr const char* python_prefix = "scipy_";
+
+/// Loads the library by name, as the linker finds it, or else from where it was at configuration,
+/// or that of Python.
 void* open_library() {
   const one_processor restriction;
   std::string reasons;
-  for (const char* const name : {"libopenblas.so.0", UNTAX_OPENBLAS}) {
+  for (const char* const name : {"libopenblas.so.0", UNTAX_OPENBLAS, python_library}) {
     void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library != nullptr) return library;
     const char* const reason = dlerror();  // NOLINT(concurrency-mt-unsafe): of this thread
@@ -51,17 +57,22 @@ void* open_library() {
   }
   throw error(errc::unsupported,
               fmt::format("OpenBLAS, which multiplies matrices on hosts, cannot be loaded: {}; "
-                          "LD_LIBRARY_PATH can name its folder",
+                          "LD_LIBRARY_PATH can name its folder, and Python takes the package "
+                          "scipy-openblas32",
                           reasons));
 }
 
 template <class Function>
 void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));  // NOLINT(*-reinterpret-cast)
+  const std::string prefixed = std::string(python_prefix) + name;
+  for (const char* const symbol : {name, prefixed.c_str()}) {
+    function = reinterpret_cast<Function>(dlsym(library, symbol));  // NOLINT(*-reinterpret-cast)
+    if (function != nullptr) break;
+  }
   if (function == nullptr) {
     throw error(errc::unsupported,
-                fmt::format("libopenblas.so.0 has no {}; an OpenBLAS with the C interface is "
-                            "needed, and LD_LIBRARY_PATH can name its folder",
+                fmt::format("OpenBLAS has no {}; one with the C interface is needed, and "
+                            "LD_LIBRARY_PATH can name its folder",
                             name));
   }
 }

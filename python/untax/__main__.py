@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
+from . import openblas
 from .taxes import command
 
 
 def main() -> None:
-    path = command()
-    os.execv(path, ["untax", *sys.argv[1:]])
+    os.execve(command(), ["untax", *sys.argv[1:]], openblas.environment())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from . import openblas
 from .errors import InvalidArgument, Unsupported
 
 
@@ -52,7 +53,7 @@ def taxes(model: str | Path | None = None, *, operator: str | None = None, ranks
     with tempfile.TemporaryDirectory() as folder:
         data, page = Path(folder, "taxes.json"), Path(folder, "taxes.html")
         done = subprocess.run([*call, "--json", str(data), "--html", str(page)], capture_output=True, text=True,
-                              check=False)
+                              env=openblas.environment(), check=False)
         if done.returncode != 0:
             raise InvalidArgument(done.stderr.strip() or f"untax taxes ended with status {done.returncode}")
         # The command names the files that it wrote; these are gone when this returns.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from . import _core
+from . import _core, openblas
 from .errors import Aborted, InvalidArgument
 from .tensors import Tensors
 from .types import DEFAULT_STREAM, item_sizes, number_of, stream_number, type_name, type_number
@@ -58,6 +58,8 @@ class World(Tensors):
     def __init__(self, core: _core.World) -> None:
         self._core = core
         _open.add(self)
+        if core.device < 0:
+            openblas.load()
         #: Stands for the default stream in runs; 0 if ranks share a GPU, since they would wait for each other on that stream.
         self.default_stream = DEFAULT_STREAM if core.ranks_per_gpu == 1 else 0
 
