@@ -43,14 +43,19 @@ class one_processor {
 constexpr const char* python_library = "libscipy_openblas.so";
 constexpr const char* python_prefix = "scipy_";
 
+struct opened_library {
+  void* handle;
+  const char* name;
+};
+
 /// Loads the library by name, as the linker finds it, or else from where it was at configuration,
 /// or that of Python.
-void* open_library() {
+opened_library open_library() {
   const one_processor restriction;
   std::string reasons;
   for (const char* const name : {"libopenblas.so.0", UNTAX_OPENBLAS, python_library}) {
     void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) return library;
+    if (library != nullptr) return {library, name};
     const char* const reason = dlerror();  // NOLINT(concurrency-mt-unsafe): of this thread
     reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ",
                            reason != nullptr ? reason : "no reason given");
@@ -63,22 +68,23 @@ void* open_library() {
 }
 
 template <class Function>
-void find(void* library, const char* name, Function& function) {
+void find(const opened_library& library, const char* name, Function& function) {
   const std::string prefixed = std::string(python_prefix) + name;
   for (const char* const symbol : {name, prefixed.c_str()}) {
-    function = reinterpret_cast<Function>(dlsym(library, symbol));  // NOLINT(*-reinterpret-cast)
+    function =
+        reinterpret_cast<Function>(dlsym(library.handle, symbol));  // NOLINT(*-reinterpret-cast)
     if (function != nullptr) break;
   }
   if (function == nullptr) {
     throw error(errc::unsupported,
-                fmt::format("OpenBLAS has no {}; one with the C interface is needed, and "
+                fmt::format("{} has no {}; an OpenBLAS with the C interface is needed, and "
                             "LD_LIBRARY_PATH can name its folder",
-                            name));
+                            library.name, name));
   }
 }
 
 openblas load() {
-  void* const library = open_library();
+  const opened_library library = open_library();
   openblas loaded;
   find(library, "cblas_sgemm", loaded.sgemm);
   find(library, "cblas_sgemv", loaded.sgemv);
