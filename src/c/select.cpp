@@ -22,8 +22,8 @@
 
 /// The object behind a selector handle.
 struct untax_selector {
-  explicit untax_selector(untax::select::selector chooser_)
-      : chooser(std::move(chooser_)),
+  explicit untax_selector(untax::select::selector trained)
+      : chooser(std::move(trained)),
         json(untax::select::to_json(chooser)),
         text(untax::select::to_text(chooser)) {
     for (const auto& f : chooser.what().features) {
