@@ -25,9 +25,9 @@ class decoder {
     std::span<const std::int32_t> tokens;  ///< in host memory; at least one
   };
 
-  /// Collective. `w` and the weights have to outlive the decoder. Throws `invalid_argument`,
-  /// `disagreement`, `out_of_memory`, and `unsupported` with the property of the configuration for
-  /// which there is no operator; for weights that are not of the configuration's shapes too.
+  /// Collective. `w` and the weights have to outlive the decoder. Throws `invalid_argument`, also
+  /// for weights that are not of the configuration's shapes, `disagreement`, `out_of_memory`, and
+  /// `unsupported` with the property of the configuration for which there is no operator.
   decoder(world& w, const decoder_config& config, const decoder_weights& weights,
           const decoder_options& options = {});
   /// Collective. The weights are those of a folder with model.safetensors, or the parts of it; each

@@ -55,17 +55,12 @@ class _Weights:
         self.offset = 1.0 if base.config.model_type.startswith("gemma") else 0.0
         self.sums: list[tuple[Tensor, Tensor]] = []
         self.rank = layout.rank
-        tokens = self._tokens(base.embed_tokens.num_embeddings, layout)
-        self.whole = {"embedding": base.embed_tokens.weight.detach()[:tokens], "head": model.lm_head.weight.detach()[:tokens],
+        embedding = base.embed_tokens
+        tokens = min(embedding.weight.shape[0], embedding.num_embeddings - embedding.first)  # without padding
+        self.whole = {"embedding": embedding.weight.detach()[:tokens], "head": model.lm_head.weight.detach()[:tokens],
                       "final_norm": self._norm(base.norm)}
         self.layers = [self._layer(layer) for layer in base.layers]
         self.addresses = [parameter.data_ptr() for parameter in model.parameters()]
-
-    @staticmethod
-    def _tokens(vocabulary: int, layout: Layout) -> int:
-        """The tokens of the vocabulary that this rank has, without padding."""
-        width = vocabulary if layout.ranks == 1 else -(-vocabulary // (8 * layout.ranks)) * 8
-        return max(0, min(width, vocabulary - layout.rank * width))
 
     def _norm(self, norm: nn.Module) -> Tensor:
         weight = norm.weight.detach()
