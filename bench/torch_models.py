@@ -6,6 +6,7 @@ each GPU:
     torchrun --standalone --nproc-per-node 1 bench/torch_models.py --model llama-3.1-8b --json FILE
     torchrun --standalone --nproc-per-node 2 bench/torch_models.py --model qwen3-32b --prompt 512
     torchrun --standalone --nproc-per-node 1 bench/torch_models.py --layers 4 --ways transformers untax
+    torchrun --standalone --nproc-per-node 1 bench/torch_models.py --layers 8 --draw 6 --seed 17
     torchrun --standalone --nproc-per-node 2 bench/torch_models.py --device cpu --model llama-3.2-1b \
         --layers 1 --prompt 8 --tokens 4
 
@@ -14,15 +15,18 @@ Weights are random, and no token ends a sequence. The time to the first token is
 number. Each figure is the median of --repeat calls behind warm-up calls, of the slowest rank. With
 several ranks transformers runs its own tensor parallelism, `tp_plan="auto"`. Its ways and that of
 untax.torch.parallelize have the same weights, so their first tokens should be the same; later ones
-need not be, once two logits are about as large. For untax.torch.parallelize each GPU holds the
+need not be, once two logits are about as large. With --draw the numbers of sequences and the lengths
+of prompts are drawn at random, log-uniformly, from what --sequences and --prompt span. For untax.torch.parallelize each GPU holds the
 whole model at first. NVLink multicast stays off as in bench/torch_layers.py.
 """
 import argparse
 import gc
 import json
 import os
+import random
 import tempfile
 import textwrap
+from math import exp, log
 from pathlib import Path
 from statistics import median
 
@@ -79,8 +83,8 @@ class Bench:
         self.dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
         self.fields = self.config()
         self.timer, self.place = Timer(self.device), record.place(self.device)
-        self.rows = [{"sequences": count, "ways": {}} for count in chosen.sequences]
-        self.expected = {}  # by number of sequences: the tokens of the first way that has the common weights
+        self.rows = [{"sequences": sequences, "prompt": prompt, "ways": {}} for sequences, prompt in calls(chosen)]
+        self.expected = {}  # by call: the tokens of the first way that has the common weights
 
     def config(self):
         """The fields of config.json, of the layers that are asked for."""
@@ -128,12 +132,13 @@ class Bench:
         return self.generating(untax.torch.parallelize(self.model(parallel=False)))
 
     def decoder(self):
-        path, most = self.folder / "config.json", max(self.chosen.sequences)
+        path, most = self.folder / "config.json", max(row["sequences"] for row in self.rows)
         path.write_text(json.dumps(self.fields), encoding="utf-8")
         world = untax.torch.world_of(device=str(self.device))
         decoder = untax.torch.Decoder(untax.Decoder(
-            world, path, random_weights=True, sequences=most, tokens=self.chosen.prompt + self.chosen.tokens + 1,
-            prompt_tokens=most * self.chosen.prompt, graphs=True), self.device)
+            world, path, random_weights=True, sequences=most,
+            tokens=max(row["prompt"] for row in self.rows) + self.chosen.tokens + 1,
+            prompt_tokens=max(row["sequences"] * row["prompt"] for row in self.rows), graphs=True), self.device)
         return lambda ids, count: decoder.generate(ids, max_new_tokens=count)
 
     def tried(self, run):
@@ -148,9 +153,9 @@ class Bench:
         fault = first_fault(fault)
         return (None, fault) if fault else (result, None)
 
-    def measured(self, way, generate, sequences):
-        """The figures of a way for a number of sequences."""
-        ids = torch.randint(self.fields["vocab_size"], (sequences, self.chosen.prompt),
+    def measured(self, way, generate, sequences, prompt):
+        """The figures of a way for a call."""
+        ids = torch.randint(self.fields["vocab_size"], (sequences, prompt),
                             generator=torch.Generator().manual_seed(sequences)).to(self.device)
         torch._dynamo.reset()  # so that a shape is not compiled for others, too
 
@@ -169,7 +174,7 @@ class Bench:
         if counted := untax.torch.report():
             figures["report"] = str(counted).splitlines()
         if way != "untax.torch.Decoder":  # whose weights are others
-            first = self.expected.setdefault(sequences, result)
+            first = self.expected.setdefault((sequences, prompt), result)
             if first is not result:
                 figures["same_tokens"] = (first == result)[:, ids.shape[1]:].long().cumprod(1).sum(1).double().mean().item()
         return figures
@@ -192,10 +197,11 @@ class Bench:
             self.say(f"{way}: making the model")
             generate, fault = self.tried(lambda: WAYS[way](self))
             for row in self.rows:
-                figures, why = (None, fault) if fault else self.tried(lambda: self.measured(way, generate, row["sequences"]))
+                figures, why = (None, fault) if fault else self.tried(
+                    lambda: self.measured(way, generate, row["sequences"], row["prompt"]))
                 row["ways"][way] = figures or {"not_run": why}
                 row["factors"] = factors(row["ways"])
-                self.say(f"{way}, sequences: {row['sequences']}: {self.line(row['ways'][way])}")
+                self.say(f"{way}, {row['sequences']} x {row['prompt']}: {self.line(row['ways'][way])}")
                 self.write()
             del generate
             self.release()
@@ -210,18 +216,23 @@ class Bench:
 
     def table(self):
         """All figures, at most WIDTH columns wide."""
-        lines = [f"{'sequences':>9}  {'way':22}{'first token, ms':>26}{'ms per token':>26}{'factors':>15}"]
+        lines = [f"{'sequences':>9}{'prompt':>7} {'way':22}{'first token, ms':>24}{'ms per token':>22}{'factors':>15}"]
         for row in self.rows:
             for way, figures in row["ways"].items():
-                cells = [f"{milliseconds(figures[key]) if key in figures else 'not run':>26}" for key in ("first", "token")]
+                cells = [f"{milliseconds(figures[key]) if key in figures else 'not run':>{width}}"
+                         for key, width in (("first", 24), ("token", 22))]
                 beside = ", ".join(f"{factor:.2f}" for factor in row["factors"].get(way, {}).values())
-                lines.append(f"{row['sequences']:>9}  {way:22}{''.join(cells)}{beside:>15}")
+                lines.append(f"{row['sequences']:>9}{row['prompt']:>7} {way:22}{''.join(cells)}{beside:>15}")
         lines.append("Factors: the better way of transformers over untax, to the first token and of a token.")
         if self.rank == 0:
             print("\n".join(line.rstrip() for line in lines))
 
     def document(self):
-        asked = {key: getattr(self.chosen, key) for key in ("prompt", "tokens", "repeat")}
+        asked = {key: getattr(self.chosen, key) for key in ("tokens", "repeat")}
+        if self.chosen.draw:
+            asked |= {"draw": self.chosen.draw, "seed": self.chosen.seed}
+        elif len(self.chosen.prompt) == 1:
+            asked["prompt"] = self.chosen.prompt[0]
         path = Path(self.chosen.model)
         named = path.parent.name if path.is_file() and path.stem == "config" else path.name.removesuffix(".json")
         return ({"format": "untax-torch-models"} | self.place
@@ -239,20 +250,34 @@ WAYS = {"transformers": Bench.eager, "transformers, compiled": Bench.compiled, "
         "untax.torch.Decoder": Bench.decoder}
 
 
+def calls(chosen):
+    """The calls that are timed, as numbers of sequences and tokens of each prompt."""
+    if not chosen.draw:
+        return [(sequences, prompt) for prompt in chosen.prompt for sequences in chosen.sequences]
+    drawn = random.Random(chosen.seed)
+
+    def between(values):
+        return round(exp(drawn.uniform(log(min(values)), log(max(values)))))
+
+    return [(between(chosen.sequences), between(chosen.prompt)) for _ in range(chosen.draw)]
+
+
 def arguments():
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--model", default="llama-3.1-8b", help="the name of a file in models/, or the path of a config.json")
     asked.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     asked.add_argument("--sequences", type=int, nargs="+", default=[1, 16], help="numbers of prompts of a call")
-    asked.add_argument("--prompt", type=int, default=2048, help="tokens of each prompt")
+    asked.add_argument("--prompt", type=int, nargs="+", default=[2048], help="tokens of each prompt of a call")
     asked.add_argument("--tokens", type=int, default=128, help="tokens that are generated behind the first one")
     asked.add_argument("--repeat", type=int, default=5, help="calls of which a figure is the median")
+    asked.add_argument("--draw", type=int, metavar="N", help="N calls at random, within --sequences and --prompt")
+    asked.add_argument("--seed", type=int, default=1, help="of the calls that are drawn")
     asked.add_argument("--layers", type=int, help="only the first layers of the model, as many as this")
     asked.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY",
                        help="of " + ", ".join(f'"{way}"' for way in WAYS))
     asked.add_argument("--json", help="write the figures to this file")
     chosen = asked.parse_args()
-    for name in ("sequences", "prompt", "tokens", "repeat", "layers"):
+    for name in ("sequences", "prompt", "tokens", "repeat", "layers", "draw"):
         values = getattr(chosen, name)
         if values is not None and min(values if isinstance(values, list) else [values]) < 1:
             asked.error(f"--{name} has to be at least 1")

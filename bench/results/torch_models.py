@@ -2,6 +2,7 @@
 import kernels
 import whole_layers
 from tables import table
+from whole_layers import mean
 
 FORMAT = "untax-torch-models"
 WAYS = {"transformers": "transformers", "transformers, compiled": "compiled", "untax": "untax", "untax.torch.Decoder": "Decoder"}
@@ -16,7 +17,17 @@ def subject(document):
     """Files with the same subject replace each other; None for other formats."""
     if document["format"] != FORMAT:
         return None
-    return tuple(document[key] for key in ("model", "layers", "ranks", "device")) + (document["asked"]["prompt"],)
+    return tuple(document[key] for key in ("model", "layers", "ranks", "device")) + ("drawn" if drawn(document) else "asked",
+                                                                                     document["asked"].get("prompt", 0))
+
+
+def drawn(document):
+    """Whether calls were drawn at random."""
+    return "draw" in document["asked"]
+
+
+def prompt(document, row):
+    return row.get("prompt", document["asked"].get("prompt"))
 
 
 def newest(documents):
@@ -59,7 +70,7 @@ def note(documents):
 
 
 def shown(documents):
-    rows = [[title(d), gpus(d), str(row["sequences"]), str(d["asked"]["prompt"]), *(pair(row["ways"].get(way, {})) for way in WAYS),
+    rows = [[title(d), gpus(d), str(row["sequences"]), str(prompt(d, row)), *(pair(row["ways"].get(way, {})) for way in WAYS),
              *(beside(row, way) for way in WAYS if way.startswith("untax"))] for d in documents for row in d["rows"]]
     return table(["model", "GPUs", "sequences", "prompt", *WAYS.values(), "factor of untax", "of Decoder"], rows, left=2)
 
@@ -86,15 +97,32 @@ def section(documents, place):
             + (f"{reasons}\n" if reasons else "") + "\n".join(f"[{name}]({name}), {place(d)}.\n" for name, d in files))
 
 
+def of_drawn(documents):
+    """What calls that were drawn at random say together: a line for each file."""
+    lines = []
+    for d in documents:
+        factors = [row["factors"]["untax"] for row in d["rows"] if row["factors"].get("untax")]
+        if factors:
+            said = " and ".join(f"{mean([f[key] for f in factors]):.2f} ({min(f[key] for f in factors):.2f} to "
+                                f"{max(f[key] for f in factors):.2f}) {text}" for key, text in KEYS.items())
+            sequences, prompts = ([value(row) for row in d["rows"]] for value in (
+                lambda row: row["sequences"], lambda row, d=d: prompt(d, row)))
+            lines.append(f"At {len(factors)} random calls of {title(d)} on {gpus(d)}, {min(sequences)} to {max(sequences)} sequences with prompts "
+                         f"of {min(prompts)} to {max(prompts)} tokens, untax's factor is {said}, as geometric means.\n")
+    return "\n".join(lines)
+
+
 def of_front(documents):
     """Of the project's README; nothing without files."""
     documents = [d for _, d in newest(documents)]
+    random = of_drawn([d for d in documents if drawn(d)])
+    documents = [d for d in documents if not drawn(d)]
     if not documents:
-        return ""
+        return random
     text = f"**Whole models**, called from PyTorch. {note(documents)}\n{shown(documents)}"
     if any(map(not_run, documents)):
         text += "\nA way without figures did not run, for [a reason](bench/results/README.md#whole-models-called-from-pytorch).\n"
-    return text
+    return text + (f"\n{random}" if random else "")
 
 
 def details(name, document, place):
@@ -105,13 +133,13 @@ def details(name, document, place):
             if "first" not in figures:
                 continue
             cells = [milliseconds(figures[key][figure]) for key in KEYS for figure in ("median", "least", "most")]
-            rows.append([way, str(row["sequences"]), *cells, beside(row, way)])
+            rows.append([way, str(row["sequences"]), str(prompt(document, row)), *cells, beside(row, way)])
             said = figures.get("report", [])
             if "same_tokens" in figures:
                 said = [f"{figures['same_tokens']:.1f} of {asked['tokens'] + 1} tokens are those of the first way until one differs", *said]
-            lines += f"* {way}, sequences {row['sequences']}: {'; '.join(said)}\n" if said else ""
+            lines += f"* {way}, {row['sequences']} x {prompt(document, row)}: {'; '.join(said)}\n" if said else ""
     head = [f"{text}, ms" if figure == "median" else figure for text in KEYS.values() for figure in ("median", "least", "most")]
-    return (f"\n## {title(document)} called from PyTorch, {gpus(document)}, {document['dtype']}\n\nPrompts of {asked['prompt']} tokens, "
+    return (f"\n## {title(document)} called from PyTorch, {gpus(document)}, {document['dtype']}\n\n"
             f"{asked['tokens']} tokens after the first, transformers {document['transformers']}.\n\n"
-            + table(["way", "sequences", *head, "factors"], rows) + f"\n{lines}{not_run(document)}\n"
+            + table(["way", "sequences", "prompt", *head, "factors"], rows) + f"\n{lines}{not_run(document)}\n"
             f"Medians of {asked['repeat']} calls. [{name}]({name}), {place}.\n")

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import sys
 
 import pytest
 from ranks import HERE, fork
@@ -50,10 +51,10 @@ def test_whole_models_are_timed(ranks, tmp_path, monkeypatch):
         "rms_norm_eps": 1e-5}))
     said = fork(ranks, BENCH / "torch_models.py", "--device", "cpu", "--model", folder / "config.json", "--layers", "2", "--sequences", "1",
                 "3", "--prompt", "8", "--tokens", "4", "--repeat", "2", "--json", tmp_path / "models.json")
-    assert all(len(line) <= 100 for line in said[said.index("sequences  way"):].splitlines())
+    assert all(len(line) <= 100 for line in said[said.index("sequences prompt way"):].splitlines())
     document = json.loads((tmp_path / "models.json").read_text())
     assert (document["model"], document["layers"], document["cut"], document["ranks"]) == ("tiny", 2, True, ranks)
-    assert [row["sequences"] for row in document["rows"]] == [1, 3]
+    assert [(row["sequences"], row["prompt"]) for row in document["rows"]] == [(1, 8), (3, 8)]
     for row in document["rows"]:
         ways = row["ways"]
         assert list(ways) == ["transformers", "transformers, compiled", "untax", "untax.torch.Decoder"]
@@ -71,6 +72,33 @@ def test_whole_models_are_timed(ranks, tmp_path, monkeypatch):
     assert "compiled did not run: transformers compiles models on GPUs" in module.section([("FILE.json", document)], lambda _: "here")
     assert "5.0 of 5 tokens" in module.details("FILE.json", document, "here")
     assert module.section([], None) == module.of_front([]) == ""
+
+
+def test_calls_of_models_are_drawn_at_random(monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.syspath_prepend(BENCH)
+    monkeypatch.delitem(sys.modules, "torch_models", raising=False)  # that of bench/results
+    module = importlib.import_module("torch_models")
+    monkeypatch.delitem(sys.modules, "torch_models")
+    monkeypatch.setattr("sys.argv", ["torch_models.py", "--draw", "50", "--seed", "3", "--sequences", "2", "9", "--prompt", "40", "1000"])
+    calls = module.calls(module.arguments())
+    assert len(calls) == 50 and calls == module.calls(module.arguments())
+    assert all(2 <= sequences <= 9 and 40 <= prompt <= 1000 for sequences, prompt in calls)
+    assert len({prompt for _, prompt in calls}) > 30 and {sequences for sequences, _ in calls} == set(range(2, 10))
+
+
+def test_drawn_calls_of_models_are_one_sentence(monkeypatch):
+    monkeypatch.syspath_prepend(BENCH / "results")
+    module = importlib.import_module("torch_models")
+    factors = [{"first": 2.0, "token": 4.0}, {"first": 0.5, "token": 1.0}]
+    document = {"format": module.FORMAT, "model": "tiny", "layers": 2, "cut": False, "ranks": 1, "device": "NVIDIA H200", "date": "2026", "commit": "",
+                "dtype": "bfloat16", "asked": {"draw": 2, "seed": 1, "tokens": 4, "repeat": 2}, "environment": {},
+                "rows": [{"sequences": 1, "prompt": 30, "ways": {}, "factors": {"untax": factors[0]}},
+                         {"sequences": 7, "prompt": 20, "ways": {}, "factors": {"untax": factors[1]}}]}
+    text = module.of_front([("FILE.json", document)])
+    assert "2 random calls of tiny on 1 H200, 1 to 7 sequences with prompts of 20 to 30 tokens" in text
+    assert "1.00 (0.50 to 2.00) to the first token and 2.00 (1.00 to 4.00) a token after it" in text and "| tiny" not in text
+    assert "| tiny | 1 H200 | 7 | 20 |" in module.section([("FILE.json", document)], lambda _: "here")
 
 
 def test_one_wrong_word_is_noticed(monkeypatch):
