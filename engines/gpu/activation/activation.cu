@@ -68,7 +68,7 @@ void load_activation_kernels() {
 
 void activate(const activated_rows& how, const void* product, const void* bias, void* out,
               stream_ref stream) {
-  constexpr std::int64_t blocks_of_sm = 8;  // as many as fit
+  constexpr std::int64_t blocks_of_sm = 8;  // blocks that fit on an SM
   const std::int64_t groups = how.rows * how.n / elements;
   const std::int64_t most = blocks_of_sm * num_sms_here();
   const auto blocks =

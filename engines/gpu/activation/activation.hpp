@@ -8,7 +8,7 @@
 
 namespace untax::gpu {
 
-/// Rows of a product, and what makes results of them.
+/// The rows of a product, and the function that makes results of them.
 struct activated_rows {
   std::int64_t rows = 0;
   std::int64_t n = 0;  ///< columns of the result, a multiple of 8

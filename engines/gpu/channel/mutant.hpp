@@ -32,7 +32,7 @@ enum class mutant {
   sums_reset,        ///< words of partial sums are not reset
   sums_acquire,      ///< blocks add peers' partials before they have arrived
   room_hand_over,    ///< plans hand a shared room over without a meeting of the ranks
-  attend_lengths,    ///< lengths read before the previous kernels ended are not read again
+  attend_lengths,    ///< a word of data may have the value that marks an empty word
   attend_parts,      ///< partial results of blocks are combined before they have arrived
   attend_ranks,      ///< partial results of ranks are combined before they have arrived
   attend_counters,   ///< counters of tiles are not reset for the next run

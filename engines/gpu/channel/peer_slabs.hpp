@@ -28,7 +28,8 @@ struct peer_slabs : owner_exchange<peer_slabs> {
     return sets().set_of(epoch) * ranks + source;
   }
 
-  // See owner_exchange. A slab has the number of its memory; that counter is never raised.
+  // The functions that owner_exchange asks for. A slab has the same number as the counter that
+  // would signal it; no rank raises that counter, since words are their own signal.
 
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr bool has_rooms() noexcept { return true; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int ready_of(int set, int source,

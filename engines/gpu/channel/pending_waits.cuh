@@ -35,8 +35,9 @@ concept looks_in_step = requires(Watch& watch) {
   watch.leave_in_step();
 };
 
-/// Watches a wait of a warp whose lanes wait for different counters. The record names that of the
-/// first lane that still waits. A part has `peer`, `room`, `what`, `expected`, `seen`.
+/// Watches a wait of a warp whose lanes wait for different counters. The wait record names the
+/// counter of the first lane that still waits. `counter.part` has the fields `peer`, `room`,
+/// `what`, `expected` and `seen`.
 template <class Counter, class Watch>
 class parts_watch {
  public:

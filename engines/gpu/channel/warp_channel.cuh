@@ -106,7 +106,7 @@ class warp_channel {
  private:
   static constexpr unsigned everybody = 0xffffffffU;
 
-  /// Empty if there is no previous use, or if the room is a flag.
+  /// The wait before a reserve; empty if the room has no previous use, or is a flag.
   [[nodiscard]] __device__ pending_wait wait_to_reserve(const room& r) const {
     return r.free < 0 || r.needed_free() == 0 ? pending_wait{} : reserving(run_, r);
   }

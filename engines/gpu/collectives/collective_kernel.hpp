@@ -39,7 +39,8 @@ struct collective_kernel {
   int counters = 0;              ///< per rank
   int element_bytes = 0;
   room_content content = room_content::counted;  ///< of the inbox
-  bool early = false;  ///< it waits for the kernels before it itself, and may be launched earlier
+  bool early = false;  ///< the kernel itself waits for the kernels ahead, so it may launch before
+                       ///< they end
   std::string text;    ///< what was chosen, in human-readable form
 };
 

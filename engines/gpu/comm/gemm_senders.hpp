@@ -39,7 +39,7 @@ struct shard_senders {
   class view;
 };
 
-/// The same with packets instead of chunks.
+/// As `shard_senders`, with packets instead of chunks.
 template <class Protocol>
 struct packet_senders {
   using run = gather_run<Protocol>;
@@ -86,12 +86,12 @@ template <class Protocol>
 void move_gathered(const shard_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                    cudaStream_t stream);
 
-/// The same with nothing beside it. It also waits for the chunks of peers: when the kernel has
-/// ended, all of A has arrived. There are one block and one word of `epochs` per sender. `early`:
-/// programmatic dependent launch.
+/// Launches the senders with no GEMM beside them. The kernel also waits for the chunks of peers:
+/// when it has ended, all of A has arrived. There are one block and one word of `epochs` per
+/// sender. `early`: programmatic dependent launch.
 void gather_all(const bulk_gather& what, std::uint64_t* epochs, bool early, cudaStream_t stream);
 
-/// The same where chunks are TMA tiles, with an even number of blocks.
+/// As above, for chunks that are TMA tiles, with an even number of blocks.
 template <class Protocol>
 void gather_all_by_tma(const shard_io<Protocol>& io, const receiving_grid& incoming,
                        std::uint64_t* epochs, int blocks, bool early, cudaStream_t stream);
@@ -103,14 +103,14 @@ template <class Protocol>
 void move_scattered(const tile_io<Protocol>& io, std::uint64_t* epochs, int blocks,
                     cudaStream_t stream);
 
-/// The same after the GEMM: all tiles are complete, and there is one block per sender. `early`:
+/// As above, after the GEMM: all tiles are complete, and there is one block per sender. `early`:
 /// programmatic dependent launch.
 template <class Protocol>
 void scatter_all(const tile_io<Protocol>& io, std::uint64_t* epochs, bool early,
                  cudaStream_t stream);
 
 /// Barriers of all ranks, as kernels: `opens` ends when all ranks have opened C, `closes` when all
-/// tiles have arrived. A word counts the epochs of each.
+/// tiles have arrived. A word in memory counts the epochs of each barrier.
 enum class scatter_meeting : bool { closes, opens };
 template <class Protocol>
 void meet_scattered(const tile_io<Protocol>& io, scatter_meeting what, std::uint64_t* epoch,

@@ -22,7 +22,8 @@ struct sent_shard {
   int set_rows = 0;  ///< rows of a set of the inbox
   int ready = 0;     ///< counter of the first chunk at every consumer, in set 0
   int ready_set = 0;
-  /// Added to the counters in lists, which are made for the maximum number of rows of any run.
+  /// The difference between a counter of this run and the counter that a list names: lists are made
+  /// for the maximum number of rows of any run.
   int listed_from = 0;
   int free = 0;  ///< the counter for consumer 0 at this rank, in set 0
   int free_set = 0;
@@ -80,12 +81,12 @@ struct sent_shard {
 /// A chunk that a peer sends, or that this rank sends to itself.
 struct incoming_chunk {
   int source = 0;
-  int ready = -1;  ///< the counter that signals it; negative: there is no such chunk
+  int ready = -1;  ///< the counter that signals the chunk; negative: there is no chunk
 };
 
 /// The chunks that arrive at a rank, in plain numbers, distributed over its senders like the chunks
-/// that it sends: a sender waits for chunks from the senders of the same number at peers. Those do
-/// not depend on any later step of this sender.
+/// that it sends: a sender waits for chunks from the senders of the same number at peers. These
+/// senders do not depend on any later step of this sender, so no cycle of waits arises.
 struct receiving_grid {
   int rank = 0;
   int ranks = 1;

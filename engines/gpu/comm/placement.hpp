@@ -46,7 +46,8 @@ struct moving_blocks {
                                                             int warp) noexcept {
   switch (all.who) {
     case gather_senders::all_ctas_first:
-      // By k, own columns are multiplied meanwhile, so the producer warp of a block sends last.
+      // With gather = k the warps multiply the rank's own columns meanwhile, so the producer warp
+      // of a block sends last.
       return all.by_rows ? block * 4 + warp : (warp + 3) % 4 * all.blocks + block;
     case gather_senders::warps:
       return warp == 3 ? block : all.senders;
@@ -57,7 +58,7 @@ struct moving_blocks {
   }
 }
 
-/// Whether such a warp sends packets; each of its threads then sends some.
+/// Whether warp `warp` of block `block` sends packets; if so, each of its threads sends some.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool sends_packets(const moving_blocks& all, int block,
                                                              int warp) noexcept {
   const bool every = all.who == gather_senders::all_ctas_first;
@@ -68,7 +69,7 @@ struct packet_thread {
   int number = 0;
   int threads = 0;
 };
-/// Thread `thread` of such a warp.
+/// The number of thread `thread` in a warp that sends packets, and the number of all such threads.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr packet_thread packet_thread_beside(
     const moving_blocks& all, int block, int thread) noexcept {
   const bool every = all.who == gather_senders::all_ctas_first;

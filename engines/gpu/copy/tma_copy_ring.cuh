@@ -14,8 +14,8 @@ namespace untax::gpu {
 inline constexpr int ring_stages = 6;
 
 /// A ring of stages through which TMA copies tiles: one instruction loads a tile, and one
-/// instruction per destination stores it. Only one thread may call it, always the same. `Tile` is
-/// what this thread keeps of each TMA tile in the ring.
+/// instruction per destination stores it. Only one thread may call it, always the same. `Tile`
+/// holds the data that this thread needs for each TMA tile in the ring.
 template <class Tile>
 class tma_copy_ring {
  public:

@@ -23,7 +23,8 @@ class arrivals {
   [[nodiscard]] __device__ int arrived_until(int k_block, int end) {
     if (!has_poller_) return source_.arrived_until(row_, block_.a_rows(), k_block, end);
     const int arrived = block_.shared.arrived.count() - before_ + begin_;
-    // A flag poller that first moves chunks has not polled yet; but own A needs no arrival.
+    // A flag poller that also sends chunks may not have polled yet; the rank's own A is always
+    // there.
     if (arrived <= k_block) return source_.is_own_window(row_, k_block) ? end : k_block;
     return arrived < end ? arrived : end;
   }
@@ -82,7 +83,7 @@ class flag_poller {
         const operand_window from = source_.window_of(row, k_block);
         const int end = from.end < w.end ? from.end : w.end;
         k_block = find(row, k_block, end);
-        // The last stage of a window counts as a whole one.
+        // If the last stage of a window has fewer k-blocks than others, it counts as a whole stage.
         if (k_block == end)
           k_block = w.begin + round_up(k_block - w.begin, k_blocks_per_stage(config));
         const int count = before_ + k_block - w.begin;

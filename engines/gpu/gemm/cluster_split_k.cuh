@@ -17,10 +17,10 @@ __device__ inline void add_four(float* sums, const float4& more) {
 }
 
 /// The inbox of a block in a cluster that shares a tile: the sums that other warpgroups have of its
-/// share of the columns, in the order in which threads hold them. Each is stored once per launch,
-/// with st.async, and the mbarrier counts the bytes. So a block waits for nothing else. The parts
-/// of k are added in order, the block's own in its place. So an element has the same bits in every
-/// column of a tile, and in every launch.
+/// share of the columns, in the order in which threads hold them. Each sum is stored once per
+/// launch, with st.async, and the mbarrier counts the bytes, so a block waits for nothing else. The
+/// parts of k are added in order, the block's own in its place. So an element has the same bits in
+/// every column of a tile, and in every launch.
 template <tile_config config>
 struct dsmem_reduce {
   static_assert(config.block_n % share_columns(config) == 0 && share_columns(config) % 8 == 0);

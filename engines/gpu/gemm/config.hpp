@@ -72,8 +72,9 @@ inline constexpr int loaded_before_moving = 3;
   return c.swap_ab && c.block_n == 16;
 }
 
-/// Stages behind these whose weights are prefetched into L2 then. Measured on an H200: 64 KB gain 1
-/// to 3 % of a layer of decode with one token; with more, large layers lose as much.
+/// The number of stages, after those loaded early, whose weights are then prefetched into L2.
+/// Measured on an H200: 64 KB gain 1 to 3 % of a layer of decode with one token; with more, large
+/// layers lose as much.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int prefetched_stages(const tile_config& c) {
   constexpr int bytes = 64 << 10;
   return reads_early(c) ? bytes / (tile_rows(c) * k_blocks_per_stage(c) * block_k * 2) : 0;
@@ -98,7 +99,7 @@ inline constexpr int loaded_before_moving = 3;
   const int part = c.block_n / c.cluster_split_k;
   return part < least ? least : part;
 }
-/// Blocks that have such a share of the columns.
+/// Blocks that store a share of the columns: see `share_columns`.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int shares_of(const tile_config& c) {
   return c.block_n / share_columns(c);
 }

@@ -12,7 +12,8 @@ struct cost_parameters {
 #define UNTAX_COST(name, h200, h100, of_operators) double name;
 #include "engines/gpu/gemm/cost.def"
   double longer_by_160;   // factor on the products of tiles of 160 columns
-  double splits_of_rows;  // factor if tiles of rows are split evenly: all are handed over together
+  double splits_of_rows;  // factor if tiles of rows are split evenly, since all sums are then
+                          // passed on at the same time
 };
 constexpr double no_limit = 1e300;
 constexpr double l2_bytes = 60e6;  // of an H200, and approximately of an H100
@@ -33,7 +34,7 @@ constexpr cost_parameters of_operators{
 struct read_rates {
   double l2;
   double memory;
-  double most;  // from memory, by one that has it to itself
+  double most;  // from memory, by one multiprocessor while the others are idle
 };
 read_rates rates_of(const cost_parameters& cost, const tile_config& c, double share) {
   const double alone = std::min(cost.l2_alone * share, cost.most_l2_alone);
@@ -134,8 +135,8 @@ double plan_cycles(const gemm_shape& shape, const gemm_plan& plan, const gpu_mod
   const double clock = 1 + fitted.idle_gain * (1 - busy);
   const double cycles = cycles_at(fitted, shape, plan, gpu.num_sms, clock, evenly);
   if (cluster_blocks(plan.config) > 1) return cycles;
-  // Blocks without a cluster get out of step. What neither side of L2 can hold of the operand that
-  // all of them read is then read from memory again.
+  // Blocks without a cluster get out of step. The part of their common operand that does not fit
+  // into a side of L2 is then read from memory again.
   const auto shared = static_cast<double>(std::min(shape.m, shape.n) * shape.k * 2);
   const double beyond = std::clamp(2 * (shared / l2_bytes - 1.0 / 3), 0.0, 1.0);
   return cycles * (1 + fitted.drift * beyond * 1e-6 * cycles);

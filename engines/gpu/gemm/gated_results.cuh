@@ -8,8 +8,9 @@
 
 namespace untax::gpu {
 
-/// MMA warpgroups hand their results to the epilogue or, where columns are gates, multiply them
-/// themselves and store what follows. So few bytes need no TMA.
+/// Results whose columns are gate and up: MMA warpgroups multiply function(gate) by up and store
+/// the products with ordinary stores, since so few bytes need no TMA. Other results go to the
+/// epilogue.
 struct gated_results {
   static constexpr bool takes = false;
   static constexpr bool adds = false;

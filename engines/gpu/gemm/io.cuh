@@ -62,8 +62,8 @@ struct epilogue_smem {
 /// A source tells where k-blocks of both operands lie.
 template <class V>
 concept source_view = requires(V& v, int row, int k_block) {
-  /// The window of a k-block, for rows of A from a tile's first row on. Before `begin`, only what
-  /// it says of B is valid.
+  /// The window of a k-block, for rows of A from a tile's first row on. Before `begin`, only its
+  /// fields about B are valid.
   { v.window_of(row, k_block) } -> std::same_as<operand_window>;
 };
 /// A source of operands that are ready from the start.
@@ -122,7 +122,7 @@ concept signalling_sink = sink_view<V> && requires(V& v, const tile_place& tile,
   { v.in_turn() } -> std::same_as<bool>;
   /// Called by a thread of an epilogue warp when it has issued all stores of its part of a tile.
   v.after_tile(tile);
-  /// Called by all threads at the end: whether this thread stored what it had to. Then the first
+  /// Called by all threads at the end: whether this thread stored all of its part. Then the first
   /// warp calls `finish` with whether all threads did.
   { v.has_stored() } -> std::same_as<bool>;
   v.finish(stored);
@@ -153,7 +153,7 @@ concept summing_sink = requires(V& v, int group) {
   { v.results_of(group) } -> std::same_as<typename V::results>;
 };
 
-/// A sink for which MMA warpgroups may multiply gates with what they let through.
+/// A sink for which MMA warpgroups may multiply function(gate) by up.
 template <class V>
 concept gating_sink = requires(V& v) {
   { v.gated() } -> std::same_as<const gated_output&>;

@@ -110,8 +110,8 @@ struct local_source {
   template <class Io>
   class view;
 };
-/// A sink: C in this GPU's memory or, if `gated.out` is set, C of half as many columns: a function
-/// of gates times what they let through.
+/// A sink: C in this GPU's memory or, if `gated.out` is set, function(gate) * up of C, with half as
+/// many columns.
 struct local_sink {
   struct arguments {
     gated_output gated;
@@ -119,7 +119,7 @@ struct local_sink {
   template <class Io>
   class view;
 };
-/// No senders.
+/// For a kernel without senders.
 struct no_senders {
   using run = alone;
   struct arguments {};

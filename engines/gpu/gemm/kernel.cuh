@@ -108,14 +108,14 @@ __device__ __forceinline__ void run_storing_warp(const block_view<config>& block
 template <class Io>
 inline constexpr bool opens_first = signalling_sink<typename io_view<Io>::sink_view> &&
                                     !adding_sink<typename io_view<Io>::sink_view>;
-/// Whether operands are ready when the previous kernels have ended, and the first work is located
-/// before. A summing sink leaves the producer too few registers for that.
+/// Whether operands are ready once the previous kernels have ended, so that the first work can be
+/// located before that. A summing sink leaves the producer too few registers for it.
 template <tile_config config, class Io>
 inline constexpr bool reads_present =
     present_source<typename io_view<Io>::source_view> &&
     !(opens_first<Io> && reads_early(config)) && !summing_sink<typename io_view<Io>::sink_view>;
 
-/// The roles of a block that multiplies. What accesses no matrix is done before the previous
+/// The roles of a block that multiplies. Work that accesses no matrix is done before the previous
 /// kernels end.
 template <tile_config config, class Io>
 __device__ __forceinline__ void run_roles(
@@ -134,7 +134,8 @@ __device__ __forceinline__ void run_roles(
     griddepcontrol_wait();
     io.begin(cluster_blocks(config));
   };
-  // The producer warp, where operands are ready. A warp begins to record as a whole.
+  // The producer warp, if operands are ready at the start. All lanes of the warp call `begin`,
+  // since a warp starts to record events as a whole.
   const auto produce = [&](auto& loads) {
     loads.open_first();
     if constexpr (loads_first && kernels_are_traced) begin();
@@ -165,7 +166,7 @@ __device__ __forceinline__ void run_roles(
     begin();
   }
   if constexpr (bringing_source<source>) {
-    // So few loads do not delay what the senders read.
+    // These loads are so few that they do not delay the reads of the senders.
     if (warp == 0 && fetched == 0)
       fetched =
           tma_producer<config, source>(block, io.source).load_early_weights(loaded_before_moving);
@@ -208,7 +209,8 @@ __global__ void __launch_bounds__(block_threads, 1)
   const std::uint32_t in_cluster = cluster_ctas == 1 ? 0 : block_in_cluster();
   constexpr bool present = reads_present<config, all>;
   constexpr bool finds_first = present || bringing_source<typename view::source_view>;
-  // The first work is located before the previous kernels end, but where senders need registers.
+  // The first work is located before the previous kernels end, except where senders need the
+  // registers.
   const block_view<config> block{
       trace_of(given),
       shared,
@@ -217,7 +219,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       cluster_split_k == 1 ? in_cluster : in_cluster % cluster,
       cluster_split_k == 1 ? 0 : in_cluster / cluster,
       finds_first && number >= 0 ? arguments.schedule.first(in_order) : work_tile{}};
-  // By one thread: it takes longer if several threads initialise barriers side by side.
+  // One thread initialises all barriers: several threads side by side take longer.
   if (threadIdx.x == 32) init_barriers(shared);
   if (threadIdx.x == 64) {
     prefetch(arguments.a);

@@ -18,7 +18,8 @@ namespace untax::gpu {
 /// What a kernel may do before the previous kernels in the stream have ended.
 struct kernel_start {
   bool early = true;  ///< launch early (programmatic dependent launch)
-  int stages = 0;     ///< load B of so many stages, where that pays: no previous kernel writes it
+  int stages = 0;     ///< stages whose B is loaded early, where that pays; no previous kernel may
+                      ///< write B
 };
 
 /// Launches the kernel of a plan, with the source, sink and senders for which it was compiled.
@@ -30,11 +31,11 @@ class gemm_launcher {
   gemm_launcher(const gemm_plan& plan, dtype type, const kernel_variant& variant, int comm_ctas,
                 const kernel_start& start = {});
 
-  /// Allocates so many bytes, if any, for partial sums of tiles that blocks share; null: of its
-  /// own, else shared by the plans of a pool, which run in turn. To be called once. Throws
-  /// `out_of_memory`.
+  /// Allocates `bytes` bytes, if any, for partial sums of tiles that blocks share. With a pool the
+  /// memory is shared by the plans of the pool, which run in turn; without one the launcher owns
+  /// it. To be called once. Throws `out_of_memory`.
   void allocate_partials(std::size_t bytes, room_pool* pool = nullptr);
-  /// The same memory as other launchers, whose launches take turns with these.
+  /// Uses the partial sums of other launchers, whose launches take turns with these.
   void share_partials(std::shared_ptr<const partial_sums> partials);
 
   /// The next launches follow another schedule of the same grid: see run_schedule.hpp.
@@ -42,7 +43,8 @@ class gemm_launcher {
     plan_.schedule = schedule;
     arguments_.schedule = tile_scheduler(schedule);
   }
-  /// So does the number of rows of the N operand that each block loads: see multicast_rows_of.
+  /// Sets the number of rows of the N operand that each block loads in the next launches: see
+  /// multicast_rows_of.
   void set_multicast_rows(int rows) {
     plan_.multicast_rows = arguments_.multicast_rows = rows;
     arguments_.stage_bytes = stage_bytes(plan_);

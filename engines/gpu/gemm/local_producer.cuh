@@ -23,9 +23,9 @@ class local_producer {
     if (work_.valid()) locate(work_);
     begin_range(work_.begin);
   }
-  /// Called by the same warp when barriers are initialised: arms those of the first stages. If the
-  /// M operand is weights that no kernel writes, loads those of the first stages, and prefetches
-  /// those of further stages into L2.
+  /// Called by the same warp when barriers are initialised: arms the barriers of the first stages.
+  /// If the M operand is weights that no kernel writes, loads the weights of the first stages, and
+  /// prefetches those of further stages into L2.
   __device__ void open_first() {
     const int stages = (range_.end - range_.begin + per_stage - 1) / per_stage;
     open_ = stages < config.stages ? stages : config.stages;
@@ -124,7 +124,8 @@ class local_producer {
     n_.row += static_cast<int>(block_.m_place) * n_.rows;
   }
 
-  /// Loads the k-blocks of the next stage; `has_weights`: but those of the M operand.
+  /// Loads the k-blocks of the next stage; with `has_weights` only those of the N operand, since
+  /// the M operand is already loaded.
   __device__ void fetch(int k_block, bool has_weights = false) {
     auto& here = block_.shared.stages[at_.stage];
     stage_barrier& full = block_.shared.full[at_.stage];
@@ -141,7 +142,7 @@ class local_producer {
   const block_view<config>& block_;
   const Source& source_;
   work_tile work_;
-  work_tile range_;     // the part of it that is loaded now
+  work_tile range_;     // the part of the work that is loaded now
   stage_order stages_;  // of the k-blocks of `range_`
   int tile_ = -1;       // of the current work
   part m_{};
@@ -149,7 +150,7 @@ class local_producer {
   std::uint32_t bytes_ = 0;  // per stage
   ring_cursor at_;
   int open_ = 0;   // stages from here on whose barriers are armed
-  int early_ = 0;  // those of them that already have their weights
+  int early_ = 0;  // armed stages that already have their weights
 };
 
 }  // namespace untax::gpu

@@ -230,7 +230,7 @@ class mma_consumer {
     }
   }
 
-  /// Hands the sums of a share to the epilogue warp, or stores what their gates let through.
+  /// Hands the sums of a share to the epilogue warp or, for gates, stores function(gate) * up.
   __device__ __forceinline__ void pass_on(const work_tile& w, int share) {
     if constexpr (Results::gates) {
       if (results_.multiply()) {

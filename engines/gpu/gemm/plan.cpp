@@ -32,8 +32,8 @@ void require_computable(const gemm_shape& s) {
   if (s.type == dtype::f32) refuse("elements have to be bf16 or fp16");
 }
 
-/// Whether a kernel adds in the order of ranges what may depend on n and k alone: one warpgroup has
-/// all ranges, or each warpgroup that splits k in a cluster has one.
+/// Whether a kernel adds sums in the order of ranges, as needed if bits may depend on n and k
+/// alone: one warpgroup has all ranges, or each warpgroup that splits k in a cluster has one.
 bool adds_in_ranges(const gemm_shape& s, const tile_config& c) {
   const int ranges = ranges_of(s.n, s.k);
   if (c.cluster_split_k > 1) return c.cluster_split_k * k_blocks_per_stage(c) == ranges;
@@ -124,7 +124,7 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
     gemm_plan p = plan_of(shape, c);
     // The narrower a tile is, the sooner reading weights again takes longer than multiplying them.
     if (rereads_weights(p) && c.block_n < 64) continue;
-    // There are narrower tiles.
+    // Narrower tiles of this list have room for all rows.
     if (c.swap_ab && c.block_n > 128 && 2 * shape.m <= c.block_n) continue;
     const int tiles = p.schedule.tiles();
     p.schedule.clusters = std::min(tiles, places);
@@ -140,7 +140,8 @@ std::vector<gemm_plan> gemm_plans(const gemm_shape& shape, int num_sms) {
     const int last = tiles % places + (tiles > places ? places : 0);
     if (tiles % places != 0 && c.cluster <= 2)
       add(cut(p, last, std::min<std::int64_t>(places, std::int64_t{last} * p.schedule.stages())));
-    // Every tile in the same number of splits: some blocks idle, else it has been added above.
+    // Cuts every tile into equally many splits. Some blocks then idle; a plan without idle blocks
+    // was added above.
     const int splits = std::min(places / tiles, p.schedule.stages());
     if (splits > 1 && (splits * tiles < places || c.cluster > 2))
       add(cut(p, tiles, tiles * splits), true);

@@ -129,9 +129,9 @@ struct operand_end {
 [[nodiscard]] std::vector<gemm_plan> plans_by_model(const gemm_shape& shape, const gpu_model& gpu);
 
 /// Throws `unsupported` for an operator without a plan. Kernels for many rows use clusters of two
-/// blocks, and communication CTAs are pairs. So there are too few workers, if the user set their
-/// number (option workers, 0 if not), or else too few multiprocessors. `possible(workers, SMs)`:
-/// whether there would be a plan with so many.
+/// blocks, and communication CTAs are pairs, so an operator has no plan if it has too few workers
+/// (option workers, 0 if not set) or too few multiprocessors. `possible(workers, SMs)`: whether
+/// there would be a plan with so many.
 [[noreturn]] void refuse_plan(std::string_view operator_name, int rank, std::int64_t rows,
                               int workers, int num_sms,
                               const std::function<bool(int, int)>& possible);

@@ -11,18 +11,18 @@ namespace untax::gpu {
 /// Rows of the M operand in the tiles of a cluster.
 [[nodiscard]] constexpr int cluster_rows(const tile_config& c) { return tile_rows(c) * c.cluster; }
 
-/// What remains of a plan if runs have fewer rows of A: its kernel, its grid, the memory for
-/// partial sums, and this.
+/// The part of a plan that is the same for runs with fewer rows of A, beside its kernel, its grid
+/// and the memory for partial sums.
 struct row_capacity {
   tile_schedule most;  ///< the schedule of the most rows
   bool cuts = false;   ///< runs may cut tiles
 };
-/// Of a plan for the most rows. `cuts`: runs may cut tiles where the kernel can, also if the plan
-/// cuts none; bits then depend on the number of rows.
+/// The capacity of a plan for the most rows. `cuts`: runs may cut tiles where the kernel can, also
+/// if the plan cuts none; bits then depend on the number of rows.
 [[nodiscard]] row_capacity capacity_of(const gemm_plan& p, bool cuts);
 
-/// The fewest row tiles of a run with which every cluster has work; `whole`: whole tiles, if the
-/// plan has so many.
+/// The fewest row tiles of a run with which every cluster has work. `whole`: each cluster has a
+/// whole tile, if the plan has so many.
 [[nodiscard]] int least_row_tiles(const tile_config& c, const row_capacity& capacity, bool whole);
 
 /// How a run is computed.

@@ -85,8 +85,8 @@ struct tile_schedule {
     return {last.tile, begin, end < k_blocks ? end : k_blocks};
   }
 
-  /// Where the sums that begin at k-block `begin` are complete: at `end`, or, with ranges, after as
-  /// many ranges as a stage has k-blocks.
+  /// The k-block at which the sums that begin at k-block `begin` are complete: `end`, or, if there
+  /// are ranges, the end of as many ranges as a stage has k-blocks.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int sums_end(int begin, int end) const {
     const int here = range_k_blocks * k_blocks_per_stage;
     return here > 0 && here < end - begin ? begin + here : end;

@@ -139,8 +139,9 @@ class tma_producer {
     arrivals_.end(w);
   }
 
-  /// Sets what the stages of a window have of A. Of the last tile of the rank's own shard only the
-  /// rows that exist are loaded, as by `local_producer`; behind those of an inbox lie others.
+  /// Sets the rows of A that the stages of a window load. In the last tile of the rank's own shard
+  /// these are only the rows that exist, as in `local_producer`; in an inbox other rows lie behind
+  /// the last ones.
   __device__ void enter(const operand_window& from, int a_row, int k_block) {
     if constexpr (brings) return;
     a_ = {from.a, from.a_row, block_.a_rows()};

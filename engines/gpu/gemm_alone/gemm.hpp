@@ -36,9 +36,10 @@ class gemm {
   /// Uses a given plan, for measurements: a plan of the shape with n and k rounded up to multiples
   /// of 8.
   gemm(const gemm_shape& shape, const gemm_plan& plan);
-  /// The same for any number of rows up to the shape's, `set_rows`; at first it is that. Blocks
-  /// leave partial sums in `partials`, of `partials_of_rows(plan)` bytes or more, null for none,
-  /// which others may use in turn. n and k have to be multiples of 8. `start`: see launcher.hpp.
+  /// Uses a plan for any number of rows up to the shape's; `set_rows` sets the number, which is the
+  /// shape's at first. Blocks leave partial sums in `partials`, of `partials_of_rows(plan)` bytes
+  /// or more, null for none, which others may use in turn. n and k have to be multiples of 8.
+  /// `start`: see launcher.hpp.
   gemm(const gemm_shape& shape, const gemm_plan& plan, std::shared_ptr<const partial_sums> partials,
        const kernel_start& start);
 
@@ -52,8 +53,8 @@ class gemm {
   void run(const void* a, const void* b, void* c, stream_ref stream) const;
   /// Whether the kernel multiplies gates: with few rows.
   [[nodiscard]] bool has_gates() const noexcept;
-  /// Starts it for a B whose rows are those of gate and up, in groups of `gate_group` in turn:
-  /// out = function(gate + bias) * (up + bias), [m, n / 2]. `bias` [n] may be null.
+  /// Starts the kernel for a B whose rows are those of gate and up, in groups of `gate_group` in
+  /// turn: out = function(gate + bias) * (up + bias), [m, n / 2]. `bias` [n] may be null.
   void run_gated(const void* a, const void* b, const gated_product& gates, stream_ref stream) const;
 
   [[nodiscard]] const gemm_plan& plan() const noexcept;

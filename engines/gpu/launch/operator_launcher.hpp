@@ -71,13 +71,14 @@ class operator_launcher {
   /// may not: kernels of the other ranks need the resources.
   [[nodiscard]] bool starts_early() const { return world_->ranks_per_gpu() == 1; }
 
-  /// Whether as many blocks are launched in clusters of two: where ranks share a GPU. One by one
-  /// they take a multiprocessor of each pair, and while they wait for another rank, no kernel in
-  /// clusters can start there, such as the GEMM of that rank for which they wait.
+  /// Whether as many blocks are launched in clusters of two: only where ranks share a GPU. Blocks
+  /// that are launched one by one each take a multiprocessor of a pair. While they wait for another
+  /// rank, no kernel in clusters could start there, such as the GEMM of the rank for which they
+  /// wait.
   [[nodiscard]] bool in_pairs(int blocks) const { return !starts_early() && blocks % 2 == 0; }
 
   /// Collective. Allocates `count` elements at each rank, at least one, cleared. `what` names them
-  /// after the operator. Throws `out_of_memory`. The launcher owns them.
+  /// in errors, after the operator. The launcher owns them. Throws `out_of_memory`.
   template <class T>
   symmetric<T> symmetric_memory(std::size_t count, const char* what) {
     auto made = world_->allocate_owned_cleared<T>(count > 0 ? count : 1, name_ + " " + what);

@@ -23,15 +23,16 @@ namespace untax::gpu {
 /// the rank's GPU, and the times of its calls.
 class operator_trace final : public trace_source {
  public:
-  /// Null unless a trace is being recorded; otherwise collective. Then it throws `unsupported` in a
-  /// build whose kernels record nothing, and what making an operator throws. When the last owner
+  /// Null unless a trace is being recorded; otherwise collective. Throws `unsupported` in a build
+  /// whose kernels record nothing, and the errors of making an operator. When the last owner
   /// releases the object, the session keeps the recorded data; no kernel may run any more by then.
   [[nodiscard]] static std::shared_ptr<operator_trace> open(world& w, const std::string& name);
-  /// The same for a kernel without a world, on the current device: it is rank 0 of one rank.
+  /// As `open`, for a kernel without a world, on the current device: it is rank 0 of one rank.
   [[nodiscard]] static std::shared_ptr<operator_trace> open_alone(const std::string& name);
   operator_trace(traced_operator what, int device);
 
-  /// Memory of the operator. Of words, which may be counters, it keeps the addresses.
+  /// Adds memory of the operator to the record. Words may be counters, so the record keeps their
+  /// addresses.
   void know(const symmetric<std::uint64_t>& counters);
   void know(const symmetric<std::byte>& /*others*/) noexcept {}
   /// The arguments for launches. `group_threads`: threads per block of the kernels with most of the
@@ -57,8 +58,8 @@ class operator_trace final : public trace_source {
   bool captured_ = false;
 };
 
-/// For tests: while it exists, everything that this thread makes and that is recorded uses this
-/// tap, which has to outlive all of it.
+/// A scope for tests: while it exists, everything that this thread makes and that is recorded uses
+/// this tap, which has to outlive all of it.
 class signal_taps {
  public:
   explicit signal_taps(signal_tap& tap);

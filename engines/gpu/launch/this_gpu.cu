@@ -41,7 +41,7 @@ void* scratch_memory::allocate(std::size_t bytes, const char* owner, int value) 
                             owner, bytes));
   gpu::require(result, "cannot allocate scratch memory");
   gpu::require(cudaMemset(data_, value, bytes), "cannot clear scratch memory");
-  // Of the default stream alone: kernels of ranks that share the GPU may wait for this one.
+  // Waits for the default stream alone: kernels of ranks that share the GPU may wait for this rank.
   gpu::require(cudaStreamSynchronize(cudaStreamLegacy), "cannot clear scratch memory");
   return data_;
 }

@@ -9,7 +9,7 @@
 
 namespace untax::gpu {
 
-/// An attribute of the current device; and its number of SMs.
+/// An attribute of the current device.
 [[nodiscard]] int attribute_here(cudaDeviceAttr which);
 [[nodiscard]] inline int num_sms_here() { return attribute_here(cudaDevAttrMultiProcessorCount); }
 /// SMs that kernels of this rank may occupy if they wait for peers, since all of their blocks have
@@ -36,15 +36,16 @@ class scratch_memory {
 /// after streams were made, before any work waits in one of them.
 void require_queues(const world& w);
 
-/// Destructors that free symmetric memory of kernels call this before. Makes the rank's GPU the
-/// current device, and waits for all work on it. Returns false if a kernel failed, the world was
-/// stopped, or an exception is about to stop it: then the memory is freed with the world.
+/// Destructors that free symmetric memory of kernels call this function first. Makes the rank's GPU
+/// the current device, and waits for all work on it. Returns false if a kernel failed, the world
+/// was stopped, or an exception is about to stop it: then the memory is freed with the world.
 [[nodiscard]] bool kernels_ended(const world& w) noexcept;
 
 /// Throws `unsupported` where ranks share a GPU. `what` names the unsupported feature.
 void require_own_gpu(const world& w, std::string_view what);
-/// The same for streams in which a kernel may wait behind another rank's: the default stream, which
-/// ranks share, and a captured one, since the queues of a graph's branches are not counted.
+/// As `require_own_gpu`, for streams in which a kernel may wait behind another rank's: the default
+/// stream, which ranks share, and a captured one, since the queues of a graph's branches are not
+/// counted.
 void require_stream(const world& w, cudaStream_t stream);
 
 }  // namespace untax::gpu

@@ -30,7 +30,7 @@ class whole_run {
     }
     begun_ = true;
   }
-  /// The same for a function with several launches. Any failure in it stops the world.
+  /// As above, for a function with several launches. Any failure in it stops the world.
   template <class Launches>
   void all_of(Launches&& launches) {
     begun_ = true;

@@ -4,7 +4,7 @@
 
 namespace untax::gpu {
 
-/// The function of an activation or, of a gated one, that of its gate.
+/// The function of an activation; for a gated activation the function of its gate.
 [[nodiscard]] __device__ inline float function_of(activation_function function, float x) {
   switch (function) {
     case activation_function::silu:

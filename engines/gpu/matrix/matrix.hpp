@@ -12,8 +12,8 @@
 
 namespace untax::gpu {
 
-/// Loads all of them on the current device: loading one at first use could block behind a kernel
-/// that waits for a peer.
+/// Loads all kernels of this file on the current device: loading one at first use could block
+/// behind a kernel that waits for a peer.
 void load_matrix_kernels();
 
 /// to = the part [rows x cols] of a matrix of N(0, 1). Each element is a function of seed, row and

@@ -149,7 +149,8 @@ class merge_block {
     const int i = turn * merge_rows::lanes + lane_;
     const bool mine = i < how_.chunks_of(how_.own_rank);
     const auto c = how_.chunk_of(how_.own_rank, mine ? i : 0);
-    // Own words are converted like sent ones: all ranks merge the same bits, also of NaNs.
+    // The rank's own words are converted like sent ones, so that all ranks merge the same bits,
+    // also of NaNs.
     const uint4 own = from_words(as_words(own_chunk(c)));
     const float own_log = own_statistic(c);
 
@@ -232,7 +233,7 @@ class merge_block {
   }
   [[nodiscard]] __device__ float own_statistic(const merge_rows::chunk& c) const {
     const float given = io_.in_lse[c.token * io_.in_lse_stride + c.head];
-    // FlashAttention 2 has +infinity for rows without keys.
+    // FlashAttention 2 gives +infinity for rows without keys.
     return given == -log_of_nothing() ? log_of_nothing() : given;
   }
   [[nodiscard]] __device__ uint4* inbox(int rank) const {

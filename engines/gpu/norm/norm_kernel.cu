@@ -70,7 +70,7 @@ class norm_block {
     return static_cast<int>(threadIdx.x) + (part_ * chunks + k) * norm_threads;
   }
   [[nodiscard]] __device__ bool has(int k) const { return at(k) < how_.chunks(); }
-  /// The same, clamped to the row: without a condition, the loads are issued back to back.
+  /// As `at`, clamped to the row: without a condition, the loads are issued back to back.
   [[nodiscard]] __device__ int readable(int k) const { return min(at(k), how_.chunks() - 1); }
 
   [[nodiscard]] __device__ uint4 weight_at(int k) const {
@@ -146,7 +146,8 @@ class norm_block {
   [[nodiscard]] __device__ bool add(int row, int chunk, eight<T>& sums) const {
     constexpr int together = chunks == most_row_parts ? 2 : 4;  // ranks; registers hold no more
     const int others = how_.ranks - 1;
-    // Own words are converted like sent ones: all ranks add the same bits, also of NaNs.
+    // The rank's own words are converted like sent ones, so that all ranks add the same bits, also
+    // of NaNs.
     const auto own = eight<T>::of(from_words(as_words(own_[chunk])));
     const auto add_more = [&](const eight<T>& more, int rank) {
       if (rank == 0) {

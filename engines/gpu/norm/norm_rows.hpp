@@ -17,8 +17,8 @@ inline constexpr int most_normed = 16384;  ///< maximum length of a row, in elem
 /// Which rank sums and normalises which rows, and where the rows of each rank lie in its inbox.
 /// Plain arithmetic, the same in kernels and on the host.
 ///
-/// Either every rank does it for all rows, or each owner does it for its own rows and stores both
-/// results at all ranks. Rows are sent as words of two elements.
+/// Either every rank sums and normalises all rows, or each owner its own rows, whose results it
+/// stores at all ranks. Rows are sent as words of two elements.
 struct norm_rows : peer_slabs {
   int tokens = 0;
   int hidden = 0;     ///< a multiple of 8

@@ -45,8 +45,8 @@ class row_numbers {
     if (spread_ > 1) cuda::ptx::barrier_cluster_wait();
   }
 
-  /// Combines numbers that are not negative; all threads get the same result. If any thread was not
-  /// `going`, all threads get false. All threads must call this.
+  /// Combines numbers that are not negative; all threads get the same result. If `going` is false
+  /// in any thread, all threads get false. All threads must call this.
   ///
   /// The order of combination is that of the elements: it depends on `hidden` alone, not on the
   /// number of rows or on the number of blocks that share one.

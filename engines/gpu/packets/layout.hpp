@@ -12,25 +12,25 @@ namespace untax::gpu {
 
 /// Collectives whose data carry their own flag, so that no separate signal is needed, and received
 /// data are combined directly from registers. Data that arrive unchanged are sent as packets, of
-/// which half is the flag (rma/packet.cuh): these are for few bytes. What is combined is sent as
-/// words that are never zero (words/partial_words.cuh), 16 bytes of data at a time, which takes
-/// links no longer than the data alone; the receiver resets them to zero when it has taken them. In
-/// the following, a packet stands for 16 bytes of either kind.
+/// which half is the flag (rma/packet.cuh): these are for few bytes. Data to be combined are sent
+/// as words that are never zero (words/partial_words.cuh), 16 bytes of data at a time, which takes
+/// links no longer than the data alone; the receiver resets the words to zero when it has taken
+/// them. In the following, a packet stands for 16 bytes of either kind.
 ///
-/// Each packet of a message belongs to one thread: packets t, t + n, ... to thread t of n, and
-/// 32 `parts` consecutive words to a warp. It moves several at a time, since each load and each
-/// poll has a long latency. The grid is the same at all ranks, so a block exchanges packets only
-/// with the peers' blocks of the same number (its partners).
+/// Each packet of a message belongs to one thread: packets t, t + n, ... to thread t of n, and 32
+/// `parts` consecutive words to a warp. A thread moves several packets at a time, since each load
+/// and each poll has a long latency. The grid is the same at all ranks, so a block exchanges
+/// packets only with the peers' blocks of the same number (its partners).
 ///
 /// The inbox of a rank has two sets for each phase, used in alternate epochs; a set has `capacity`
 /// packets for each source. A block may overwrite a set once its partner at the receiver has read
 /// the packets of two epochs ago. If the partner sends packets back in each epoch, no signal is
-/// needed: before it sent the packets of the last epoch it had ended the epoch before. If it sends
-/// nothing back (a broadcast, unequal parts), it raises a counter at the start of its next epoch:
-/// it may wait there anyway, and its reads of the last epoch are complete. If runs may have any
-/// count, a block may have no packets in one of them: then exchanges and broadcasts use counters,
-/// and a block of a reduction exchanges a packet that stands for nothing. In reductions, messages
-/// between all ranks have the same size.
+/// needed: the partner ended that epoch before it sent its packets of the next one. If the partner
+/// sends nothing back (a broadcast, unequal parts), it raises a counter at the start of its next
+/// epoch: it may wait there anyway, and its reads of the last epoch are complete. If runs may have
+/// any count, a block may have no packets in one of them: then exchanges and broadcasts use
+/// counters, and a block of a reduction exchanges an empty packet. In reductions, messages between
+/// all ranks have the same size.
 struct packet_layout {
   message_table messages;
   std::int64_t capacity = 0;  ///< packets of the largest message

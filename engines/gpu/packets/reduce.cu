@@ -22,13 +22,13 @@ constexpr int most_peers = 4;
 /// every message at a time: it sends batch b, then combines batch b - 1, then, where combined parts
 /// are passed on, collects batch b - 2. So data flow in both directions all the time, and a batch
 /// has a round in which to arrive. A message has `how.units` units at all ranks, whatever its size:
-/// what is beyond it is zero.
+/// units beyond its end are zero.
 ///
 /// Units are words of another rank's slab (words/partial_words.cuh): data and signal in one.
 /// `peers` slabs are polled together, up to `most_parts` units of each by a lane.
 template <class Element, int peers, int most_parts>
 class word_reduction : packet_block {
-  /// Whether there are no more other ranks than `peers`.
+  /// Whether all other ranks fit in one group of `peers`.
   static constexpr bool one_group = peers < most_peers;
 
  public:
@@ -81,8 +81,8 @@ class word_reduction : packet_block {
     return true;
   }
 
-  /// A block that has no unit in this run exchanges one that stands for nothing: a block may write
-  /// what its partners have read two epochs ago, since it has heard of them in the last epoch.
+  /// A block that has no unit in this run exchanges an empty one. By that, its partners learn that
+  /// it has ended the last epoch, as they must before they overwrite the units of two epochs ago.
   [[nodiscard]] __device__ bool meet_partners() {
     if (threadIdx.x >= 32) return true;
     const std::int64_t unit = how_.capacity - gridDim.x + blockIdx.x;
@@ -116,7 +116,8 @@ class word_reduction : packet_block {
     uint4 mine[most_parts];
 #pragma unroll
     for (int i = 0; i < most_parts; ++i) {
-      // Like those that are sent, so that all ranks combine the same bits, also of NaNs.
+      // Converted like the units that are sent, so that all ranks combine the same bits, also of
+      // NaNs.
       if ((wanted >> i & 1U) != 0)
         mine[i] = from_words(as_words(load_unit(in(own), unit_of(begin, i), own.size)));
     }
@@ -130,8 +131,8 @@ class word_reduction : packet_block {
       }
     });
   }
-  /// Adds part `i` of a group of ranks, and the own one where it comes. Returns whether the sum is
-  /// complete.
+  /// Adds part `i` of a group of ranks, and this rank's part in its place of the order. Returns
+  /// whether the sum is complete.
   [[nodiscard]] __device__ bool add(const arrived_words& units, int i, const uint4& mine,
                                     combination<Element, 4>& sum) const {
     const auto add_one = [&](const uint4& held, int source) {
@@ -164,7 +165,7 @@ class word_reduction : packet_block {
     store_unit(from_words(sent), out(to), unit, to.size);
   }
 
-  /// Takes a batch of the parts that others have combined.
+  /// Takes a batch of the parts that other ranks have combined.
   [[nodiscard]] __device__ bool collect(std::int64_t begin) {
     const unsigned wanted = wanted_of(begin);
     return take(1, begin, wanted, [&](const arrived_words& units) {
@@ -194,7 +195,7 @@ class word_reduction : packet_block {
     from.epoch = epoch();
     from.room = static_cast<int>(begin / 32);
     const int others = ranks() - 1;
-    // A rank alone has one group, which is empty.
+    // A world of one rank has one group, which is empty.
     do {
       from.count = min(others - from.begin, peers);
       arrived_words units(from);
@@ -228,7 +229,8 @@ __global__ void __launch_bounds__(reduction_threads)
   word_reduction<Element, peers, most_parts>(how, run).run();
 }
 
-/// Sets `kernel` and the units of a lane in a batch: with few peers more of each.
+/// Sets `kernel`, and the number of units of a lane in a batch: with few peers a lane has more
+/// units of each.
 template <class Element>
 const void* kernel_for(int ranks, int& most_parts) {
   if (ranks <= 2) {
@@ -250,7 +252,7 @@ collective_kernel code_with(packet_layout how, int blocks) {
   for (int peer = 0; peer < how.messages.ranks; ++peer)
     longest = std::max(longest, how.messages.sent[peer].size);
   how.units = units_for<bits>(longest);
-  // The last ones are of blocks that have nothing to send in a run.
+  // The last units are those of blocks that have nothing to send in a run.
   how.capacity = units_for<bits>(how.messages.largest) + blocks;
   how.slabs = how.messages.ranks > 2 ? how.messages.ranks : 1;
   int most_parts = 1;

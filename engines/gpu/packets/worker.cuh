@@ -215,7 +215,7 @@ class packet_worker : public packet_block {
   [[nodiscard]] __device__ bool collect(int phase) {
     return collect(phase, [&](int source) { return how_.messages.got[source].size; });
   }
-  /// The same, for `size_of(source)` elements from each source in this phase.
+  /// As above, for `size_of(source)` elements from each source in this phase.
   template <class SizeOf>
   [[nodiscard]] __device__ bool collect(int phase, const SizeOf& size_of) {
     const auto& got = how_.messages.got;

@@ -25,7 +25,7 @@ struct kernel_memory {
   };
   int element_bytes = 2;
   int threads = 0;                       ///< of a block of the main kernel
-  std::optional<inbox_need> inbox = {};  ///< none where peers write only into results
+  std::optional<inbox_need> inbox = {};  ///< none if peers write only into results
   std::size_t counters = 0;              ///< in symmetric memory
   std::optional<int> own_words = {};     ///< in this GPU's memory: epochs of blocks, and counts
 };
@@ -42,16 +42,16 @@ class operator_host {
   [[nodiscard]] operator_launcher& launcher() noexcept { return launcher_; }
   [[nodiscard]] const operator_launcher& launcher() const noexcept { return launcher_; }
 
-  /// Collective. The arguments of runs, with memory of their own; an inbox may be that of other
-  /// plans, too, if `rooms` is not null. Throws `out_of_memory`.
+  /// Collective. The arguments of runs, with memory of their own; the inbox may be shared with
+  /// other plans if `rooms` is not null. Throws `out_of_memory`.
   [[nodiscard]] run_arguments allocate(const kernel_memory& need, room_pool* rooms);
 
-  /// As of shared_room.
+  /// As `shared_room::forget_captures`.
   void forget_captures() const noexcept { room_.forget_captures(); }
 
   /// One run: calls `launches(run, stream)`, which launches the kernels, after the inbox was handed
-  /// over. Without a given stream it returns when the kernels have ended. Throws what stopped the
-  /// world.
+  /// over. Without a given stream it returns when the kernels have ended. Throws the error that
+  /// stopped the world.
   template <class Launches>
   void run(stream_ref given, const Launches& launches) const {
     const bool waits = given.handle == nullptr;

@@ -10,8 +10,8 @@
 namespace untax::gpu {
 
 /// Memory of this GPU in which blocks of a kernel leave partial sums for other blocks. All words
-/// are empty at first, and kernels leave them so at their ends. So kernels that run in turn can
-/// share it.
+/// are empty at first, and each kernel leaves them empty when it ends. So kernels that run in turn
+/// can share the memory.
 class partial_sums {
  public:
   static constexpr std::uint32_t empty_word = 0xffffffffU;  ///< of all bits, as memset writes it
@@ -29,8 +29,8 @@ class partial_sums {
   float* data_;
 };
 
-/// At least so many bytes, which the plans of a pool share; `pool` may be null: of their own.
-/// Throws `out_of_memory`.
+/// At least `bytes` bytes, which the plans of a pool share; without a pool the memory belongs to
+/// the caller. Throws `out_of_memory`.
 [[nodiscard]] std::shared_ptr<const partial_sums> partials_of(room_pool* pool, std::size_t bytes);
 
 }  // namespace untax::gpu

@@ -11,7 +11,7 @@ namespace untax::gpu {
 /// The rooms that the plans of one operator share: see `shared_room.hpp`.
 class room_pool;
 
-/// Plans with more bytes than this share a room. Smaller ones have memory of their own, since a
+/// Plans with more bytes than this share a room. Smaller plans have memory of their own, since a
 /// hand-over takes some microseconds: all of them together have at most 12.5 times as much.
 inline constexpr std::size_t most_own_room = std::size_t{4} << 20;
 /// The size of a shared room that is made for `bytes` bytes. A plan for fewer rows, with tiles of

@@ -35,9 +35,9 @@ struct hand_over_arguments {
   std::uint64_t plan = 0;
   room_content content = room_content::opened;
   std::int64_t words = 0;       ///< of 16 bytes, in the room
-  std::int64_t plan_words = 0;  ///< of which the plan has
+  std::int64_t plan_words = 0;  ///< words that belong to the plan
 
-  /// The words that have to be zero and may not be.
+  /// The number of words that have to be zero and may not be.
   [[nodiscard]] __device__ std::int64_t dirty_words(std::uint64_t last) const {
     if (content == room_content::packets) return plan_words;
     const bool zeros = (last & 7U) == static_cast<std::uint64_t>(room_content::words);
@@ -45,7 +45,7 @@ struct hand_over_arguments {
   }
 };
 
-/// The flag by which rank `from` says to rank `to` that it has ended all earlier runs.
+/// The flag by which rank `from` tells rank `to` that it has ended all earlier runs.
 [[nodiscard]] __device__ room flag_of(int from, int to, std::uint64_t meeting) {
   room r;
   r.producer = from;
@@ -67,8 +67,8 @@ struct hand_over_arguments {
       world - 1, [&](int i) { return flag_of(source_at_hop(rank, i + 1, world), rank, meeting); });
 }
 
-/// Whether this block is the last one to get here in a launch. What the others wrote before is then
-/// visible. All threads of a block call this.
+/// Whether this block is the last one of a launch to call this function. The writes of the other
+/// blocks before their calls are then visible. All threads of a block call this.
 [[nodiscard]] __device__ bool arrives_last(std::uint64_t& arrived) {
   __shared__ bool is_last;
   __syncthreads();

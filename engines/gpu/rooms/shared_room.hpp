@@ -16,15 +16,15 @@
 namespace untax::gpu {
 
 /// A room in the symmetric memory of all ranks that several plans of an operator use in turn. Each
-/// plan has counters and epochs of its own, so all that is known of a plan by itself holds as long
-/// as it finds the room as it left it, or as at its beginning: nobody reads or writes it, and words
-/// are zero. A hand-over establishes that. It is a kernel before the run, which asks in this GPU's
-/// memory which plan had the room last. If that is another one, it clears what has to be zero and
-/// then meets the kernels of all peers: all of them have ended all earlier runs, and no rank has
-/// begun this one. Ranks run the same plans in the same order, whether launched or replayed from
-/// graphs, so all of them find the same answer.
+/// plan has counters and epochs of its own. So a plan works as if the room were its own, provided
+/// that it finds the room as it left it, or as at its beginning: nobody reads or writes it, and
+/// words are zero. A hand-over establishes that. It is a kernel before the run, which looks up in
+/// this GPU's memory which plan had the room last. If that is another plan, the kernel clears the
+/// words that have to be zero and then meets the kernels of all peers: all of them have ended all
+/// earlier runs, and no rank has begun this one. Ranks run the same plans in the same order,
+/// whether launched or replayed from graphs, so all of them find the same answer.
 ///
-/// Where the host knows the answer, it launches no such kernel: the last run was of the same plan,
+/// The host launches no such kernel where it knows the answer: the last run was of the same plan,
 /// in the same capture, or outside of captures if no graph with a run is left. Nor does it if all
 /// plans of the room open it.
 class shared_room {
@@ -53,12 +53,12 @@ class shared_room {
   symmetric<std::byte> memory_;
   run_arguments run_;
   std::uint64_t* state_ = nullptr;
-  std::uint64_t plans_ = 0;   // that the room ever had
-  std::uint64_t others_ = 0;  // of which do not open it
-  // What the host knows of the last run.
+  std::uint64_t plans_ = 0;   // plans that the room ever had
+  std::uint64_t others_ = 0;  // plans among them that do not open it
+  // The host's knowledge of the last run.
   std::uint64_t last_plan_ = 0;
   unsigned long long last_capture_ = 0;
-  bool was_captured_ = false;  // any run, of which a graph may be left
+  bool was_captured_ = false;  // any run was captured, and its graph may still exist
 };
 
 /// The inbox of a plan: memory of its own, or a shared room.
@@ -89,8 +89,9 @@ class room_pool {
  public:
   room_pool(world& w, std::string_view name) : world_(&w), name_(name) {}
 
-  /// Collective. The inbox of a plan whose other memory `own` has. Plans are made from the largest
-  /// to the smallest, so that one room fits all. `pool` may be null. Throws `out_of_memory`.
+  /// Collective. The inbox of a plan whose other memory belongs to `own`. Plans are made from the
+  /// largest to the smallest, so that one room fits all. `pool` may be null. Throws
+  /// `out_of_memory`.
   [[nodiscard]] static plan_room take(room_pool* pool, operator_launcher& own, std::size_t bytes,
                                       room_content content);
   [[nodiscard]] std::shared_ptr<const partial_sums> partials(std::size_t bytes);
@@ -101,7 +102,7 @@ class room_pool {
   world* world_;
   std::string name_;
   std::vector<std::weak_ptr<shared_room>> rooms_;  // those of plans that ended are gone
-  std::weak_ptr<const partial_sums> partials_;     // the most that a plan has asked for
+  std::weak_ptr<const partial_sums> partials_;     // the largest memory that a plan has asked for
 };
 
 }  // namespace untax::gpu

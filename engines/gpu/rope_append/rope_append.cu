@@ -33,7 +33,7 @@ class rope_head {
     is_value_ = head_ >= a_.heads + a_.kv_heads;
   }
 
-  /// Loads what no run changes.
+  /// Loads data that no run changes.
   __device__ void fetch_weights() {
     if (a_.bias != nullptr && is_here_) bias_ = chunks(a_.bias)[chunk_of(head_)];
     if (a_.q_norm != nullptr && is_here_ && !is_value_)
@@ -65,7 +65,7 @@ class rope_head {
   [[nodiscard]] static __device__ std::int64_t chunks_of(std::int64_t elements) {
     return elements / rope_elements;
   }
-  /// The place of the own elements in a row that has this many heads ahead.
+  /// The place of this thread's elements in a row in which `heads_ahead` heads precede them.
   [[nodiscard]] __device__ std::int64_t chunk_of(int heads_ahead) const {
     return chunks_of(static_cast<std::int64_t>(heads_ahead) * a_.head_dim) + part_;
   }

@@ -9,7 +9,8 @@
 namespace untax::gpu {
 
 inline constexpr int rope_elements = 8;                        ///< of a thread: 16 bytes
-inline constexpr int most_rope_elements = 32 * rope_elements;  ///< of a head, which a warp has
+inline constexpr int most_rope_elements = 32 * rope_elements;  ///< of a head, which one warp
+                                                               ///< handles
 
 /// Kernel arguments. Strides are in elements, multiples of 8, as is the length of a head.
 struct rope_arguments {
@@ -53,7 +54,8 @@ struct rope_arguments {
 /// Loads the kernel for heads of this type and length, so that a run need not. Throws `internal`.
 void load_rope_append(const rope_arguments& a);
 
-/// Launches it. With `early` it may start before the kernel ahead has ended. Throws `internal`.
+/// Launches the kernel. With `early` it may start before the kernel ahead has ended. Throws
+/// `internal`.
 void start_rope_append(const rope_arguments& a, bool early, stream_ref stream);
 
 }  // namespace untax::gpu

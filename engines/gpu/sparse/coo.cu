@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(unit_threads)
     }
     sum = term[k];
   }
-  // Rows ascend, so lanes with the same last row have only this row between them.
+  // Rows ascend, so lanes with the same last row have no other row between them.
   const std::int32_t last = row[lane_elements - 1];
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {

@@ -31,8 +31,8 @@ struct cusparse_library {
   /// The cuSPARSE handle of the current device, which exists until the program ends. Throws
   /// `unsupported`.
   [[nodiscard]] cusparseHandle_t handle_here() const;
-  /// Throws `unsupported` with the name of the call unless `status` is a success, so that a way
-  /// that the library does not support is skipped as a candidate.
+  /// Throws `unsupported` with the name of the call unless `status` is a success, so that an
+  /// algorithm that the library does not support is skipped as a candidate.
   void require(cusparseStatus_t status, const char* call) const;
 };
 

@@ -19,7 +19,7 @@ struct spmv_vectors {
   Value* y;
 };
 
-/// Launches a product that uses memory of its own: behind the product before, also on another
+/// Launches a product that uses memory of its own: after the product before it, also on another
 /// stream and in graphs.
 template <class Launch>
 void in_order(const stream_order& order, cudaStream_t stream, const Launch& launch) {
@@ -29,7 +29,7 @@ void in_order(const stream_order& order, cudaStream_t stream, const Launch& laun
   order.end(on);
 }
 
-/// An implementation of one way, with the data that it needs in addition to the matrix.
+/// An implementation of one algorithm, with the data that it needs in addition to the matrix.
 template <class Value>
 class device_kernel {
  public:
@@ -43,7 +43,7 @@ using device_kernel_of = std::unique_ptr<device_kernel<Value>>;
 
 // Conversions are enqueued on the stream and may still be running when these functions return.
 
-/// The ways whose units of work are rows.
+/// The algorithms whose units of work are rows.
 template <class Value, class Offset>
 [[nodiscard]] device_kernel_of<Value> make_by_rows(const device_csr<Value, Offset>& matrix,
                                                    const spmv_way& way);

@@ -58,8 +58,9 @@ __device__ Value sum_of_lanes(Value sum, int lanes) {
   return sum;
 }
 
-/// The same over a block of `threads` threads, 32 to 1024, which must all call this. Thread 0 gets
-/// the sum. `warps`: shared memory, one value per warp, reusable after the next barrier.
+/// As `sum_of_lanes`, over a block of `threads` threads, 32 to 1024, which must all call this.
+/// Thread 0 gets the sum. `warps`: shared memory, one value per warp, reusable after the next
+/// barrier.
 template <int threads, class Value>
 __device__ Value sum_of_block(Value sum, Value* warps) {
   const int warp = static_cast<int>(threadIdx.x) / 32;

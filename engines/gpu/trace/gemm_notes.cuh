@@ -26,7 +26,7 @@ __device__ inline void note_gemm_begin(const launch_trace& trace, int comm_ctas,
       role_in_gemm(static_cast<int>(blockIdx.x) < comm_ctas, static_cast<int>(threadIdx.x) / 32),
       before, cluster);
 }
-/// The same for a GEMM that is a whole run. Only its MMA and epilogue warps record events.
+/// As above, for a GEMM that is a whole run. Only its MMA and epilogue warps record events.
 __device__ inline void note_gemm_begin(const launch_trace& trace, int cluster) {
   const warp_role role = role_in_gemm(false, static_cast<int>(threadIdx.x) / 32);
   const bool notes = role == warp_role::multiplier || role == warp_role::epilogue;

@@ -121,8 +121,8 @@ __device__ inline void note_now(const ring_table& table, bool mine, const event_
     note_events<1>(table, mine, {make_ulonglong2(cuda_memory::now(), word.bits)});
 }
 
-/// The counter that a lane has to raise, after it has recorded the signal. If a test intercepts the
-/// signal, to raise it later, that is another counter.
+/// The counter that a lane has to raise, after it has recorded the signal: another counter if a
+/// test intercepts the signal, to raise it later.
 [[nodiscard]] __device__ inline std::uint64_t& tapped(const ring_table& table,
                                                       std::uint64_t& counter, std::uint64_t value) {
   if (table.tap == nullptr) return counter;
@@ -188,14 +188,14 @@ __device__ inline void note_kernel_begin(const launch_trace& trace, warp_role ro
     detail::begin_kernel(rings_of(trace), role,
                          event_word::kernel_begin(role, launch, epoch, cluster), nullptr);
 }
-/// The same for the run after `before`, which is loaded asynchronously.
+/// As above, for the run after `before`, which is loaded asynchronously.
 __device__ inline void note_kernel_begin_behind(const launch_trace& trace, warp_role role,
                                                 const std::uint64_t& before, int cluster = 1) {
   if constexpr (kernels_are_traced)
     detail::begin_kernel(rings_of(trace), role, event_word::kernel_begin(role, 0, 0, cluster),
                          &before);
 }
-/// The same warp ends the kernel.
+/// The warp that began the kernel ends it.
 __device__ inline void note_kernel_end(const launch_trace& trace) {
   if constexpr (kernels_are_traced) detail::end_kernel(rings_of(trace));
 }

@@ -8,7 +8,7 @@
 namespace untax::gpu {
 
 /// Whether kernels can record events: a build with the CMake option UNTAX_KERNEL_TRACE. In any
-/// other build, kernels and their arguments contain nothing of it.
+/// other build, kernels and their arguments contain no trace.
 #ifdef UNTAX_KERNEL_TRACE
 inline constexpr bool kernels_are_traced = true;
 #else
@@ -23,7 +23,7 @@ struct alignas(16) ring_place {
   std::uint32_t runs;   ///< number of kernels that the warp has run
 };
 
-/// For tests: a signal that the host raises instead of the kernel, later, so that it takes long.
+/// For tests: a signal that the host raises later, instead of the kernel, so that it takes long.
 /// Lies in mapped host memory.
 struct signal_tap {
   std::uint32_t armed = 0;    ///< set by the host: intercept the next signal
@@ -47,7 +47,8 @@ struct ring_table {
   std::uint32_t capacity = 0;       ///< events per ring, a power of two
   std::uint32_t group_threads = 0;  ///< threads per block of the first group of kernels
   signal_tap* tap = nullptr;        ///< null except in tests
-  std::uint64_t* tapped = nullptr;  ///< for `tap`: whether it took a signal; counter used instead
+  std::uint64_t* tapped = nullptr;  ///< for `tap`: the counter that was intercepted, and the one
+                                    ///< used instead
 
   [[nodiscard]] UNTAX_HOST_DEVICE static constexpr int place(int group, int block,
                                                              int warp) noexcept {
@@ -64,7 +65,8 @@ template <>
 struct launch_trace_of<false> {};
 using launch_trace = launch_trace_of<kernels_are_traced>;
 
-/// For a kernel that runs beside the first group and has the same number of threads per block.
+/// Makes a launch record in the second group: for a kernel that runs beside the first group and has
+/// the same number of threads per block.
 inline void use_second_group(launch_trace_of<true>& trace) { trace.rings.group_threads = 0; }
 inline void use_second_group(launch_trace_of<false>& /*trace*/) {}
 

@@ -26,7 +26,7 @@ counter_place place_of(const kernel_record& record, std::uint64_t address) {
       return {owner, range.first + static_cast<int>((address - begin) / sizeof(std::uint64_t))};
     }
   }
-  return {record.rank, -1};  // data that are their own signal
+  return {record.rank, -1};  // a wait for data that are their own signal
 }
 
 class ring_reader {

@@ -40,9 +40,9 @@ struct warp_events {
 
 /// Adds waits to multipliers. A tile is multiplied from the arrival of its first k-block on, while
 /// a producer or a poller may wait for more of it. Then the multipliers of its block wait too, but
-/// do not record it, and so do those of its cluster, since each block loads a part of the operand
-/// that all of them read. They get the longest wait that ends within a tile, for as long as the
-/// tile exceeds the median time: the producer's lead hides short waits.
+/// do not record it. So do those of the other blocks of its cluster, since each block loads a part
+/// of the operand that all of them read. Each multiplier gets the longest wait that ends within a
+/// tile, for as long as the tile exceeds the median time: the producer's lead hides short waits.
 void share_waits(const std::vector<warp_ring>& rings, std::vector<warp_events>& warps);
 
 }  // namespace untax::gpu

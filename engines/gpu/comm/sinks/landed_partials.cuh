@@ -33,7 +33,7 @@ class landed_partials {
   /// Called when a tile has been multiplied.
   template <tile_config config>
   __device__ void begin(const block_view<config>& block, const work_tile& w, int group) {
-    // Otherwise their old values would occupy registers while a tile is multiplied.
+    // Without this assignment the old values would occupy registers while a tile is multiplied.
     rows_ = columns_ = 0;
     first_ = nullptr;
     fetched_ = {};
@@ -120,8 +120,9 @@ class landed_partials {
   }
 
   /// Whether the peers' partials have arrived: the same answer for all threads of the warpgroup,
-  /// and true for all later tiles. It waits for them in the tile after this block has sent
-  /// everything, or in the last tile, which is all this rank's (`row_sums_model::faults` holds it).
+  /// and true for all later tiles. The function waits for the partials in the tile after this block
+  /// has sent everything, or in the last tile, all of whose rows this rank owns
+  /// (`row_sums_model::faults` checks that).
   template <tile_config config>
   [[nodiscard]] __device__ bool has_landed(const block_view<config>& block, const work_tile& w,
                                            int group) {
@@ -150,7 +151,7 @@ class landed_partials {
       }
     }
   }
-  /// In the swizzled layout from which TMA stores: see `mma_consumer`.
+  /// The address of a word in the swizzled layout from which TMA stores: see `mma_consumer`.
   [[nodiscard]] static __device__ uint4* word_at(std::byte* rows, unsigned i) {
     const unsigned row = warp() * warp_rows + row_of(i);
     return reinterpret_cast<uint4*>(rows + row * (subtile_side * 2) +

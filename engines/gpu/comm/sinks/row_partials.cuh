@@ -76,8 +76,8 @@ class row_partials<Protocol>::view {
     if (io_.adds && (io_.passes_on || keeps_partials_)) gpu::tma_store_wait();
     meeting.stored.arrive();
   }
-  /// Waits only for what peers do before they wait for anything. If a peer has not opened its
-  /// memory, nothing was stored, so nothing is published.
+  /// Waits only for steps of peers that precede every wait of theirs, so no cycle of waits arises.
+  /// If a peer has not opened its memory, nothing was stored, so nothing is published.
   __device__ void meet(gpu::peer_meeting& meeting) const {
     meeting.sent.wait(0);
     const bool closed = meeting.failed == 0 && close_as_last(0, *io_.sent_all);
@@ -106,7 +106,7 @@ class row_partials<Protocol>::view {
   [[nodiscard]] __device__ output_channel<Protocol> output(int number) const {
     return {io_, number, epoch_, slot_of_storing_warp()};
   }
-  /// Closes an output if this is the last block that calls this.
+  /// Closes an output if this is the last block that calls this function.
   __device__ bool close_as_last(int number, std::uint64_t& counted) const {
     return untax::close_as_last(output(number), counted, static_cast<unsigned>(io_.multiplying));
   }
@@ -115,7 +115,7 @@ class row_partials<Protocol>::view {
   std::uint64_t epoch_ = 0;
   bool reserved_ = true;
   bool sums_ = false;
-  bool keeps_partials_ = false;  // some are in the own slab
+  bool keeps_partials_ = false;  // some partials are in the rank's own slab
 };
 
 }  // namespace untax

@@ -22,7 +22,7 @@ class deferred_tiles {
   /// Marks that tile: some of its sums are deferred.
   __device__ void add() { bits_ |= 1U << newest; }
   [[nodiscard]] __device__ bool none() const { return bits_ == 0; }
-  /// Whether sums may be deferred of the tile after which the warp multiplied `later` more tiles.
+  /// Whether a tile may have deferred sums: the tile after which the warp multiplied `later` more.
   [[nodiscard]] __device__ bool has(int later) const {
     return (bits_ >> max(newest - later, 0) & 1U) != 0;
   }

@@ -143,7 +143,7 @@ struct sum_fragments : peer_slabs {
     const int cols = n - col_of(f);
     int begin = 0;
     int count = parts - f.part < together ? parts - f.part : together;
-    int there = 0;  // up to the last row, or column
+    int there = 0;  // fragments up to the owner's last row, or the last column
     if (swap_ab) {
       if (first > row) begin = (first - row) >> 3;
       there = cols > 0 && first < end ? (end - row + 7) >> 3 : 0;

@@ -28,7 +28,7 @@ struct gathered {
     packet_panel panel;              ///< the layout of A in packets
     CUtensorMap a[gpu::most_ranks];  ///< by segment: the rank's own shard, or the inbox
     CUtensorMap
-        b_or_c[gpu::most_ranks];  ///< by segment: B where it is k-blocks, C where it is rows
+        b_or_c[gpu::most_ranks];  ///< by segment: B if segments are k-blocks, C if they are rows
   };
   template <class Io>
   class view;
@@ -44,7 +44,8 @@ struct gathered_packets {
   class view;
 };
 
-/// A sink: C of a gather. Its rows are those of A, so the segment of A determines where tiles go.
+/// A sink for the C of a gather. The rows of C are those of A, so the segment of A determines where
+/// tiles go.
 struct segmented_result {
   struct arguments {};
   template <class Io>

@@ -11,8 +11,8 @@
 
 namespace untax::gpu {
 
-/// The operands x, y and whether to add follow the sums. `layout` says of x and y, as far as they
-/// lie in shared memory, whether their rows lie along the depth of the product (1) or not (0).
+/// The operands x, y and whether to add follow the sums. `layout` tells for x and y, if they lie in
+/// shared memory, whether their rows lie along the depth of the product (1) or not (0).
 #define UNTAX_WGMMA(columns, type, names, sums, x_y, adds_at, layout, ...)                      \
   asm volatile(                                                                                 \
       "{\n"                                                                                     \

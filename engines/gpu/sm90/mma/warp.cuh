@@ -13,7 +13,7 @@ __device__ inline void load_matrices(std::uint32_t (&to)[4], std::uint32_t row) 
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(row));
 }
-/// Loads them transposed: a lane gets two adjacent elements of column lane / 4.
+/// As `load_matrices`, transposed: a lane gets two adjacent elements of column lane / 4.
 __device__ inline void load_transposed(std::uint32_t (&to)[4], std::uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])

@@ -36,7 +36,7 @@ __device__ inline void copy_16_bytes(std::uint32_t to, const void* from, bool th
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(size), "l"(policy));
 }
-/// Copies 4 bytes instead, possibly through L1.
+/// As `copy_16_bytes`, for 4 bytes, possibly through L1.
 __device__ inline void copy_4_bytes(std::uint32_t to, const void* from, bool there) {
   const int size = there ? 4 : 0;
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"

@@ -16,7 +16,7 @@ struct stage_barrier {
 
   /// Returns when the phase of that parity has ended. Acquires what arriving threads released.
   __device__ void wait(std::uint32_t parity) {
-    // Not a wait for a peer: other roles of this kernel arrive, or TMA does.
+    // This is not a wait for a peer: other roles of this kernel arrive, or TMA does.
     while (!cuda::ptx::mbarrier_try_wait_parity(&word, parity)) {
     }
   }

@@ -6,9 +6,9 @@
 
 namespace untax::gpu {
 
-/// Loads a packet, relaxed, if `asks` is true. Otherwise it reads nothing and returns `otherwise`,
-/// one that nobody has to wait for. For several loads in a row: behind a load that is conditional
-/// in C++, compilers copy its result, which waits for it before the next load is issued.
+/// Loads a packet, relaxed, if `asks` is true. Otherwise reads nothing and returns `otherwise`, a
+/// packet that has already arrived. For several loads in a row: after a load that is conditional in
+/// C++, compilers copy its result, and that copy waits for the load before the next one is issued.
 [[nodiscard]] __device__ inline packet load_packet_if(bool asks, const packet* from,
                                                       const packet& otherwise = {
                                                           0, ~std::uint64_t{0}}) noexcept {

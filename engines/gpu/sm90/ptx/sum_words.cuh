@@ -20,9 +20,9 @@ __device__ inline void store_sum_words(uint2* at, const uint2& value) {
                : "memory");
 }
 
-/// If `asks` is false, it reads nothing and all bits are ones. For several loads in a row: behind a
-/// load that is conditional in C++, compilers copy its result, which waits for it before the next
-/// load is issued.
+/// If `asks` is false, reads nothing and returns a word of ones. For several loads in a row: after
+/// a load that is conditional in C++, compilers copy its result, and that copy waits for the load
+/// before the next one is issued.
 [[nodiscard]] __device__ inline uint4 load_sum_words_if(bool asks, const uint4* from) {
   uint4 value;
   asm volatile(

@@ -68,8 +68,8 @@ __device__ inline void tma_prefetch_once(const CUtensorMap& matrix, tma_coord fr
                : "memory");
 }
 
-/// As `tma_load`, to every block of the cluster whose bit is set in `blocks`: to the same place
-/// there, and completes on the mbarrier at the same place there.
+/// As `tma_load`, to every block of the cluster whose bit is set in `blocks`: the tile goes to the
+/// same place there, and completes on the mbarrier at the same place there.
 __device__ inline void tma_load(void* to, const CUtensorMap& matrix, tma_coord from,
                                 stage_barrier& arrived, std::uint16_t blocks) {
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to, &matrix,
@@ -90,13 +90,13 @@ __device__ inline void tma_store_layer(const CUtensorMap& layers, tma_layer_coor
 __device__ inline void tma_store_commit() { cuda::ptx::cp_async_bulk_commit_group(); }
 
 /// Returns when the TMA tiles that this thread stored have been read, except the last `left`
-/// groups, so that their place can be used again.
+/// groups, so that their shared memory can be used again.
 template <int left>
 __device__ void tma_store_wait_read() {
   cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<left>());
 }
 
-/// Returns when they have been written, except the last `left` groups.
+/// Returns when the tiles have been written, except the last `left` groups.
 template <int left = 0>
 __device__ void tma_store_wait() {
   cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<left>());
