@@ -26,7 +26,7 @@ namespace untax {
 /// A list of operators.
 template <class... Operators>
 struct operator_types {
-  /// Calls visit.operator()<Operator>() for each of them.
+  /// Calls visit.operator()<Operator>() for each operator of the list.
   template <class Visit>
   static void for_each(Visit visit) {
     (visit.template operator()<Operators>(), ...);

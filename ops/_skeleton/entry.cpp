@@ -9,7 +9,7 @@ namespace {
 
 skeleton_problem problem_of(const gemm_problem& p) { return {p.m, p.n, p.k, p.type}; }
 
-/// Which parts of the whole A, B and C a rank holds: this is what results are checked against.
+/// The parts of the whole A, B and C that a rank holds. Results are checked against them.
 gemm_share share(const gemm_problem& p, int world, int rank) {
   return {.a_rows = sharding{p.m, world}.of(rank),
           .a_cols = {0, p.k},

@@ -15,7 +15,7 @@ constexpr std::string_view name = "skeleton";
 
 }  // namespace
 
-// Planning: refuse what is not possible, choose what the options leave open, check that all ranks
+// Planning: refuse impossible requests, choose the options that are left open, check that all ranks
 // plan the same, then build the engine, which allocates and clears the operator's memory.
 skeleton::skeleton(world& w, const skeleton_problem& problem, const operator_options& options)
     : problem_(problem), rank_(w.rank()) {

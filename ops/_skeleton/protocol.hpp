@@ -99,8 +99,8 @@ class skeleton_protocol {
   [[nodiscard]] constexpr bool has_senders_beside() const noexcept {
     return plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized;
   }
-  /// How rows are split into tiles. A library GEMM takes them all at once; with several workers,
-  /// each has one block of columns.
+  /// The tiles of some rows. A library GEMM takes all rows at once; with several workers, each has
+  /// one block of columns.
   [[nodiscard]] constexpr tile_grid tiles_of(range rows) const noexcept {
     if (plan_.how == pattern::bulk_library) {
       const auto block = ceil_div<std::int64_t>(problem_.n, plan_.workers);
@@ -112,7 +112,7 @@ class skeleton_protocol {
     return tiles_of(shards_.of(source));
   }
 
-  // Where a tile of `source` lies.
+  // The place of a tile of `source`.
 
   [[nodiscard]] constexpr place in_result(int source, int tile) const noexcept {
     const tile_grid tiles = tiles_of(source);

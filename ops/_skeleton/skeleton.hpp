@@ -40,10 +40,10 @@ class skeleton {
   /// Collective. Waits for no peer.
   ~skeleton();
 
-  /// Collective, one epoch. `a`: this rank's rows, `a_shard()` says how many. `weights`: [n, k].
-  /// `c`: [m, n], written. All of the problem's element type. Returns when `c` is complete and the
-  /// operands are the caller's again. Throws `invalid_argument` before anything moves; `timeout`,
-  /// `peer_lost`, `aborted` when a wait fails.
+  /// Collective, one epoch. `a`: this rank's rows, as many as `a_shard()` says. `weights`: [n, k].
+  /// `c`: [m, n], written. All have the problem's element type. Returns when `c` is complete and
+  /// the operands are the caller's again. Throws `invalid_argument` before anything moves;
+  /// `timeout`, `peer_lost`, `aborted` when a wait fails.
   void run(const const_matrix& a, const const_matrix& weights, const matrix& c);
 
   /// Rows and columns of this rank's shard of A; no rows where there are more ranks than rows.

@@ -130,7 +130,7 @@ class chunker {
   [[nodiscard]] double need() const {
     return static_cast<double>(shard_bytes() * readers()) / first_tile();
   }
-  /// The columns of a TMA tile that is as large as the memory of an epilogue warp.
+  /// The columns of a TMA tile that fills the memory of an epilogue warp.
   [[nodiscard]] std::int64_t epilogue_columns() const {
     return config_.epilogue_buffers * gpu::subtile_bytes(config_) / (tma_tile_rows * 2);
   }
@@ -176,7 +176,7 @@ class chunker {
   }
 
   /// The GEMM begins when all chunks have arrived, so each chunk is read once and sent to all
-  /// peers. If chunks are not TMA tiles, each block has one. Such a chunk is contiguous if whole
+  /// peers. If chunks are not TMA tiles, each block has one chunk, which is contiguous if whole
   /// rows are large enough.
   void chunk_bulk() {
     p_.fan_out = true;

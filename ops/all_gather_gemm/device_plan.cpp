@@ -32,31 +32,34 @@ constexpr int least_moving = 4;  // the fewest blocks that send TMA tiles
 constexpr int most_comm_ctas = 20;
 constexpr double worth_moving = 1.01;  // the factor by which more senders may prolong the GEMM
 constexpr int usual_own_grid = 16;
-constexpr int usual_streams = 1;  // copies run in order: what is needed first comes first
+constexpr int usual_streams = 1;  // copies run in order: the chunks that tiles need first come
+                                  // first
 
 /// In a kernel that only sends TMA tiles, 16 blocks fill the link. All have to end together, so
 /// each has as many TMA tiles as its ring holds: one more or less then matters little. More than 64
-/// blocks would only take the places in which blocks of the GEMM get ready meanwhile.
+/// blocks would only take places in which blocks of the GEMM could get ready.
 constexpr int least_alone = 16;
 constexpr int most_alone = 64;
 constexpr std::int64_t tma_tiles_alone = 6;
 
-/// The most rows that go in packets: those of the least tile. Every block reads all packets of its
-/// k-blocks, half of which are epochs. By k, own columns are multiplied while chunks come.
+/// The most rows that go in packets: those of the smallest tile. Every block reads all packets of
+/// its k-blocks, and half of the bytes of a packet are its epoch. With gather = k the rank's own
+/// columns are multiplied while chunks arrive.
 constexpr std::int64_t packet_rows = 16;
 /// So that the number of a packet has 32 bits.
 constexpr std::int64_t most_packet_elements = std::int64_t{1} << 30;
 /// A rank that sends at least this many bytes sends them as TMA tiles.
 constexpr std::int64_t least_boxed_bytes = std::int64_t{8} << 20;
 
-/// How much larger padding makes a GEMM of `m` rows, if each of `parts` sources has `rows` rows.
+/// The factor by which padding enlarges a GEMM of `m` rows, if each of `parts` sources has `rows`
+/// rows.
 double waste_of(std::int64_t m, std::int64_t parts, std::int64_t rows) {
   return static_cast<double>(parts * rows) / static_cast<double>(round_up(m, tall_rows));
 }
 
 /// Rows of tiles of `parts` sources with equally many rows, in the order of sources, in which rows
-/// arrive. Tiles are whole clusters or, where the blocks of a cluster may have rows of different
-/// sources, less; all sources together then fill clusters.
+/// arrive. Tiles are whole clusters, or smaller where the blocks of a cluster may have rows of
+/// different sources; all sources together then fill clusters.
 struct segment_heights {
   segment_heights(std::int64_t parts, std::int64_t rows)
       : whole(round_up(rows, tall_rows)), halves(round_up(rows, block_rows)) {
@@ -89,7 +92,8 @@ class planner {
       : problem_(problem), options_(options), num_sms_(num_sms) {
     made_.protocol.world = world;
     made_.protocol.rank = rank;
-    // Shards of a full run: so the list of every rank contains the chunks of any run.
+    // The shards are those of a run with the most rows, so that the list of every rank contains the
+    // chunks of any run.
     if (options.varying_rows)
       made_.protocol.capacity = by_rows() ? round_up<std::int64_t>(problem.m, world) : problem.m;
     // In the protocol, senders are beside one worker: in its kernel, or in a kernel of their own.
@@ -102,7 +106,7 @@ class planner {
       made_.protocol.move = options.move;
   }
 
-  /// Empty if no kernel can compute the problem.
+  /// The plans; none if no kernel can compute the problem.
   std::vector<gather_plan> make() {
     if (moves_beside() && most_beside(num_sms_) < 2) return {};
     choose_senders();
@@ -154,7 +158,8 @@ class planner {
       if (!bulk()) plan.gemm.cycles = overlapped_cycles(plan, static_cast<double>(sent_bytes()));
     }
   }
-  /// The part of k with which the blocks that share a tile begin: the rank's own columns, if by k.
+  /// The part of k with which the blocks that share a tile begin: with gather = k the rank's own
+  /// columns.
   [[nodiscard]] int part_k_blocks(const gpu::gemm_plan& gemm) const {
     return by_rows() ? gemm.schedule.k_blocks : made_.segment_k_blocks;
   }
@@ -227,13 +232,13 @@ class planner {
     return comm_ctas;
   }
 
-  /// Whether chunks are TMA tiles. If a block has many, TMA is faster. If it has few, TMA is later,
-  /// by the time until another warp has signalled what has arrived.
+  /// Whether chunks are TMA tiles. If a block has many chunks, TMA is faster. If it has few, TMA is
+  /// slower, by the time until another warp has signalled the chunks that have arrived.
   [[nodiscard]] bool goes_by_tma() const {
     return made_.protocol.move == direction::push && sent_bytes() >= least_boxed_bytes;
   }
-  /// The blocks of a kernel that only sends. Each has the usual number of TMA tiles at most: fewer
-  /// where that would give too few blocks, more where it would give too many.
+  /// The blocks of a kernel that only sends. Each block has at most the usual number of TMA tiles:
+  /// fewer if there would be too few blocks, more if there would be too many.
   [[nodiscard]] int blocks_alone() const {
     const extent shard = a_shard_of(problem_, made_.protocol.world, 0);
     const std::int64_t tma_tiles =
@@ -256,8 +261,8 @@ class planner {
       return;
     }
     made_.segment_k_blocks = static_cast<int>(ceil_div<std::int64_t>(problem_.k, gpu::block_k));
-    // If whole clusters waste much, clusters have rows of different sources; if these do, too, A is
-    // collected.
+    // If whole clusters waste much, clusters have rows of different sources; if these waste much,
+    // too, A is collected.
     const segment_heights heights(parts, split.full());
     const bool wastes = waste_of(problem_.m, parts, heights.whole) > most_waste;
     const std::int64_t rows = wastes ? heights.halves : heights.whole;
@@ -303,8 +308,8 @@ void gather_plan::set_rows(const all_gather_gemm_problem& problem) {
   if (c.cluster_split_k > 1) return;
   const auto parts = static_cast<std::int64_t>(sources.size());
   const std::int64_t shard = a_sharding(problem, protocol.world).full();
-  // Clusters of different sources wait for the last of their rows: until all have been sent, if
-  // nothing else is left to multiply.
+  // Clusters with rows of different sources wait for the last of these rows: until all have been
+  // sent, if no other tile is left to multiply.
   const double late =
       static_cast<double>(sent_bytes_of(problem, protocol.world)) / link_bytes_per_cycle;
   double least_cycles = std::numeric_limits<double>::max();

@@ -16,11 +16,11 @@
 
 namespace untax {
 
-/// How an all_gather_gemm is carried out on a GPU.
+/// The plan of an all_gather_gemm on a GPU.
 struct gather_plan {
-  protocol_plan protocol;  ///< as the protocol has it: the blocks that multiply are one worker
+  protocol_plan protocol;  ///< of the protocol, in which the blocks that multiply are one worker
   gpu::gemm_plan gemm;     ///< for the rows of the next runs
-  gpu::row_capacity rows;  ///< how many rows runs may have
+  gpu::row_capacity rows;  ///< the numbers of rows that runs may have
   gather_senders who = gather_senders::elsewhere;
   int comm_ctas = 0;  ///< communication CTAs: blocks of the GEMM kernel that do not multiply
   int own_grid = 0;   ///< blocks of a separate kernel of senders
@@ -52,8 +52,8 @@ struct gather_plan {
 inline constexpr std::int64_t tma_tile_rows = 64;
 inline constexpr std::int64_t tma_tile_columns = 256;
 
-/// Splits A into the chunks that are sent, and sets what a plan says of senders and chunks. The
-/// kind of senders and the GEMM have to be planned already.
+/// Splits A into the chunks that are sent, and sets the fields of a plan about senders and chunks.
+/// The kind of senders and the GEMM have to be planned already.
 void cut_chunks(gather_plan& plan, const all_gather_gemm_problem& problem,
                 const operator_options& options);
 
@@ -61,7 +61,7 @@ void cut_chunks(gather_plan& plan, const all_gather_gemm_problem& problem,
 inline constexpr double link_bytes_per_cycle = 190;
 
 /// The predicted time of a gather in cycles of 1755 MHz, if its GEMM alone takes
-/// `plan.gemm.cycles`: with the waits of its clusters, and with what is sent beside them. A rank
+/// `plan.gemm.cycles`: with the waits of its clusters, and with the transfers beside them. A rank
 /// sends `sent_bytes`, to all peers together.
 [[nodiscard]] double overlapped_cycles(const gather_plan& plan, double sent_bytes);
 
@@ -69,13 +69,13 @@ inline constexpr double link_bytes_per_cycle = 190;
 // and n or k that are not multiples of 8. Collective; the rank's GPU is the current device. Throws
 // `unsupported`, with the reason, for a pattern that does not exist here, and `out_of_memory`.
 
-/// Every pattern but bulk_library and `automatic`, and but a bulk_synchronous that gathers first
+/// For every pattern except bulk_library, `automatic`, and a bulk_synchronous that gathers first
 /// (gathered_product.hpp). `rooms` are those of the operator's other plans; null: it has none.
 [[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_on_device(
     world& w, const all_gather_gemm_problem& problem, const operator_options& options,
     gpu::room_pool* rooms);
 
-/// bulk_library: NCCL, then cuBLASLt. With `varying_rows` it runs any number of rows up to
+/// For bulk_library: NCCL, then cuBLASLt. With `varying_rows` it runs any number of rows up to
 /// `problem.m`.
 [[nodiscard]] std::unique_ptr<device_operator> all_gather_gemm_by_library(
     world& w, const all_gather_gemm_problem& problem, bool varying_rows);

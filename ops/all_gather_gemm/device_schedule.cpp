@@ -131,9 +131,8 @@ schedule::lane_program gather_model::lanes() const {
   schedule::lane_program all({how.rank(), how.world(), how.counters(), how.inbox(), how.outbox(),
                               tile_extent(plan.gemm.config)});
   const comm::sender_program sends = does();
-  // Flags with which the roles of a CTA wait for its own senders: all of them before they begin,
-  // the producer for a warp that looks for arrivals when it has sent, or epilogues before they
-  // store.
+  // Flags with which the roles of a CTA wait for its own senders: for all of them before the roles
+  // begin; for a warp that polls for arrivals after it has sent; or before epilogues store.
   std::vector<int> ended(static_cast<std::size_t>(sends.count), -1);
   std::vector<std::vector<int>> behind(static_cast<std::size_t>(plan.gemm.blocks()));
   for (const sending_warp& w : senders_beside()) {
@@ -220,7 +219,8 @@ std::vector<factors::wait> gather_model::waits_of(const gpu::cta_read& tile_read
   std::vector<factors::wait> waits;
   if (plan.protocol.senders_acquire) return waits;
   const gpu::gemm_plan& gemm = plan.gemm;
-  // Each CTA of a cluster waits for its share of the N operand, and all multiply with the whole.
+  // Each CTA of a cluster waits for its share of the N operand, and all multiply by the whole
+  // operand.
   const int shares = gemm.config.swap_ab ? gemm.config.cluster : 1;
   for (int share = 0; share < shares; ++share) {
     const int row = gemm.config.swap_ab ? tile_read.a.begin + share * gemm.multicast_rows
@@ -262,7 +262,7 @@ device_findings check_row_gather(const all_gather_gemm_problem& problem, int ran
     with_protocol_for(gather, plan, [&](const auto& protocol) {
       for (int i = 0; i < protocol.kernels(); ++i)
         findings.lanes += static_cast<std::size_t>(protocol.kernel_at(i).workers);
-      // Rooms are used twice.
+      // Two epochs for each set, so that every room is used twice.
       plans.emplace_back(program(protocol),
                          schedule::operand_extents{.a = own, .b = {}, .c = {1, gather.count}}, 4);
     });

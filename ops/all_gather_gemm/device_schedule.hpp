@@ -15,15 +15,17 @@
 
 namespace untax::plan_check {
 
-/// A planned all_gather_gemm of one rank with all that its kernels get: transfer lists, numbers,
-/// tensor maps. Where packets are sent, a chunk stands for the packets of a warp's turn.
+/// A planned all_gather_gemm of one rank with all arguments of its kernels: transfer lists,
+/// numbers, tensor maps. If packets are sent, a chunk stands for the packets that a warp sends in a
+/// turn.
 class gather_model {
  public:
   gather_model(const all_gather_gemm_problem& asked, const gather_plan& planned);
 
   [[nodiscard]] comm::sender_program says() const { return comm::senders_of(how); }
   [[nodiscard]] comm::sender_program does() const;
-  /// Differences between senders and their program, and what does not fit its memory.
+  /// The differences between senders and their program, and accesses outside of the senders'
+  /// memory.
   [[nodiscard]] std::vector<std::string> faults() const;
   /// The lanes of senders and CTAs, by the lists and numbers that their kernels get. The last CTA
   /// to have read signals for all.
@@ -51,8 +53,8 @@ class gather_model {
     int sender = 0;
   };
   [[nodiscard]] std::vector<sending_warp> senders_beside() const;
-  /// The plan of the same gather in which a chunk is what a warp sends of a row in a turn. It
-  /// stands for packets, which carry their own signals.
+  /// The plan of the same gather with chunks in place of packets: a chunk is the part of a row that
+  /// a warp sends in a turn.
   [[nodiscard]] static gather_plan in_packets(const gather_plan& plan);
   [[nodiscard]] std::string fault_of_packets() const;
   [[nodiscard]] std::vector<std::string> sender_faults() const;
@@ -63,7 +65,7 @@ class gather_model {
   [[nodiscard]] std::vector<factors::wait> waits_of(const gpu::cta_read& tile_read, int k_block,
                                                     int end, int set) const;
 
-  gather_plan planned_;  // the plan as made, where `plan` stands for packets
+  gather_plan planned_;  // the plan as made; if it has packets, `plan` has chunks in their place
   operand_space memory_;
 };
 
@@ -72,8 +74,8 @@ class gather_model {
 [[nodiscard]] device_findings check_gather(const all_gather_gemm_problem& problem, int ranks,
                                            const operator_options& options, int multiprocessors);
 
-/// The same of a bulk_synchronous that gathers first (`may_gather_first`): proves the all_gather of
-/// all ranks. The product behind it waits for nothing.
+/// As `check_gather`, for a bulk_synchronous that gathers first (`may_gather_first`): proves the
+/// all_gather of all ranks. The product behind it waits for nothing.
 [[nodiscard]] device_findings check_row_gather(const all_gather_gemm_problem& problem, int ranks);
 
 }  // namespace untax::plan_check

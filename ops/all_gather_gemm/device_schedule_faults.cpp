@@ -89,7 +89,7 @@ std::vector<std::string> gather_model::memory_faults() const {
          "a TMA tile has other bytes than are waited for");
   if (!stored) return texts;
   expect(plan.rate_limit > 0, "nothing is sent in finite time");
-  // Epilogue warps are held back until all that is sent before them has left.
+  // Epilogue warps wait until all chunks that precede theirs have left.
   std::vector<std::pair<int, int>> times;
   for (const comm::transfer& chunk : lists.entries) times.emplace_back(chunk.before, chunk.hops);
   std::ranges::sort(times);

@@ -50,7 +50,7 @@ class row_gather {
     if (world_->stopped() || world_->unwinding()) matrix_.abandon();
   }
 
-  /// Row after row.
+  /// The gathered rows, without gaps.
   [[nodiscard]] const void* rows() const { return matrix_->local(); }
   void run(const void* shard, std::int64_t rows, stream_ref stream) {
     gather_.run(shard, matrix_->local(), rows, stream);

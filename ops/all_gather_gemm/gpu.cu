@@ -37,7 +37,7 @@ gpu::kernel_variant variant_of(const gather_plan& plan) {
                       : gpu::variant_for<gpu::gather_kernels, chunk_args>(plan.gemm.config);
 }
 
-/// For all patterns with own kernels: see `launched_gemm`.
+/// The launches of all patterns with own kernels: see `launched_gemm`.
 class gather_launches {
  public:
   gather_launches(const world& w, const all_gather_gemm_problem& problem,
@@ -58,7 +58,8 @@ class gather_launches {
     launcher_ = &host.launcher();
     gemm_.allocate_partials(gpu::partials_bytes(plan_.gemm.config, plan_.rows), rooms);
     const gather_bytes bytes = bytes_of(plan_, protocol_);
-    // An epoch for each block of both kernels, the count of blocks, and what copy engines signal.
+    // An epoch for each block of both kernels, the count of blocks, and the value with which copy
+    // engines signal.
     gpu::run_arguments& run = io_.moved.run;
     run = host.allocate(
         {.threads = gpu::block_threads,

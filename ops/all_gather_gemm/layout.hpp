@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// How the rows or the columns of A are sharded.
+/// The sharding of the rows or of the columns of A.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr sharding a_sharding(
     const all_gather_gemm_problem& problem, int world) noexcept {
   return problem.gather == gather_axis::rows ? sharding{problem.m, world}
@@ -26,7 +26,7 @@ namespace untax {
   return problem.gather == gather_axis::rows ? extent{part, problem.k} : extent{problem.m, part};
 }
 
-/// Which parts of A move, where they lie, and which counters guard them.
+/// The parts of A that move, the places where they lie, and the counters that guard them.
 class all_gather_gemm_layout {
  public:
   constexpr all_gather_gemm_layout(const all_gather_gemm_problem& problem,
@@ -84,8 +84,8 @@ class all_gather_gemm_layout {
     return plan_.move == direction::pull &&
            (plan_.how == pattern::producer_consumer || plan_.how == pattern::fused_specialized);
   }
-  /// Whether the rows of all sources are put together first. With very few rows a source, the GEMM
-  /// of one source alone would read all weights for little work.
+  /// Whether the rows of all sources are put together first. If a source has very few rows, its
+  /// GEMM alone would read all weights for little work.
   [[nodiscard]] constexpr bool together() const noexcept {
     return by_rows() && world() > 1 && shards_.full() <= few_rows && problem_.m <= plan_.tile_m;
   }
@@ -162,7 +162,7 @@ class all_gather_gemm_layout {
     return static_cast<int>((shards_.extent - 1) / shards_.full());
   }
 
-  // Where a chunk lies.
+  // The places of chunks.
 
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr place in_own_shard(const chunk& p) const noexcept {
     const std::int64_t begin = shards_.of(rank()).begin;
@@ -188,23 +188,24 @@ class all_gather_gemm_layout {
                              p.cols.begin - begin};
   }
 
-  /// Where this rank reads a chunk.
+  /// The place where this rank reads a chunk.
   [[nodiscard]] constexpr place place_of(const chunk& p, std::uint64_t epoch) const noexcept {
     return p.source == rank() && !collected() ? in_own_shard(p) : in_inbox(rank(), p, epoch);
   }
 
   // The rooms, and the counters that guard them.
 
-  /// Whether readers retire the rooms of an inbox. Where every rank has a part of A, that is not
-  /// needed: a source that fills a room again two epochs later has received what the reader sent in
-  /// the epoch between, after it had read. With pull the reader itself fills the room. Where runs
-  /// have different rows, the reader may have sent nothing in the epoch between.
+  /// Whether readers retire the rooms of an inbox. If every rank has a part of A, that is not
+  /// needed: a source that fills a room again two epochs later has received the reader's chunks of
+  /// the epoch between, which the reader sent after it had read the room. With pull the reader
+  /// itself fills the room. If runs have different rows, the reader may have sent nothing in the
+  /// epoch between.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool counts_readers() const noexcept {
     return !pulls() && (plan_.capacity > 0 || sets_.sets != 2 || last_source() < world() - 1);
   }
 
-  /// Whether a rank retires the rooms of a source. Where runs have different rows it does so even
-  /// if the source sent nothing, since the source's next run reserves them.
+  /// Whether a rank retires the rooms of a source. If runs have different rows it does so even if
+  /// the source sent nothing, since the source's next run reserves them.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool answers(int source) const noexcept {
     return plan_.capacity > 0 || chunks_of(source) > 0;
   }

@@ -23,8 +23,7 @@ sharding slab_bytes(const all_gather_gemm_problem& p, int world) {
   return a_sharding(p, world).times(each * static_cast<std::int64_t>(size_of(p.type)));
 }
 
-/// The slabs of a problem of fewer rows where ranks have unequal numbers of them; nothing if there
-/// are none.
+/// The slabs of a problem of fewer rows if ranks have unequal numbers of them; empty otherwise.
 std::optional<sharding> uneven(all_gather_gemm_problem p, int world) {
   if (p.gather != gather_axis::rows || p.m == 1) return std::nullopt;
   if (p.m % world == 0) --p.m;
@@ -83,8 +82,9 @@ class library_all_gather_gemm final : public device_operator {
   bulk::slab_gather gather_;
   bool alone_;
   scratch gathered_;
-  std::optional<library_gemm> whole_;            ///< the product, if A lies as rows
-  std::optional<bulk::gathered_product> slabs_;  ///< the product, if A lies as slabs of columns
+  std::optional<library_gemm> whole_;            ///< the product, if A is stored by rows
+  std::optional<bulk::gathered_product> slabs_;  ///< the product, if A is stored as slabs of
+                                                 ///< columns
 };
 
 }  // namespace

@@ -19,7 +19,8 @@ struct gather_maps {
   gpu::matrix_at c;
   std::vector<gpu::matrix_at> a;       ///< by segment: the rank's own shard, or the inbox
   int own = -1;                        ///< the segment that is the own shard; -1: none
-  std::vector<gpu::matrix_at> b_or_c;  ///< by segment: B where it is k-blocks, C where it is rows
+  std::vector<gpu::matrix_at> b_or_c;  ///< by segment: B if segments are k-blocks, C if they are
+                                       ///< rows
   gpu::tma_tiles_at shard_tma_tiles;   ///< the rank's own shard; none if it is empty
   /// By rank: the place of this rank's shard in the inbox there, a layer for each set of rooms.
   std::vector<gpu::tma_tiles_at> inbox_tma_tiles;
@@ -36,7 +37,7 @@ struct gather_bytes {
   std::size_t outbox = 0;
 };
 [[nodiscard]] gather_bytes bytes_of(const gather_plan& plan, const all_gather_gemm_protocol& how);
-/// Sets where inbox, outbox and shard are, and the distances between their rows.
+/// Sets the places of inbox, outbox and shard, and the distances between their rows.
 void describe_moved(gpu::moved_operands& moved, const gather_plan& plan,
                     const all_gather_gemm_protocol& how);
 

@@ -7,15 +7,15 @@ namespace {
 
 // Measured on 4 H200.
 
-/// Until the first chunk has arrived.
+/// Cycles until the first chunk has arrived.
 constexpr double first_arrival_cycles = 20'000;
 /// Bytes a cycle that a block sends as TMA tiles beside a GEMM: to one peer, or to several with one
-/// read; and that all blocks send together.
+/// read. Then the bytes that all blocks send together.
 constexpr double tma_tile_rate = 16;
 constexpr double fan_out_rate = 20;
 /// Beside senders and arrivals, the reads of a tile take longer than in a GEMM alone, the more so
-/// the more is read for each product. The time grows by this constant divided by the columns of a
-/// tile, as a part of the whole.
+/// the more bytes are read for each product. The time grows by this constant divided by the columns
+/// of a tile, as a part of the whole.
 constexpr double contention_columns = 24;
 
 class timing {
@@ -52,8 +52,8 @@ class timing {
   }
 
  private:
-  /// When the columns before a k-block have arrived, for the rows of a tile. The rows of a raster
-  /// group, which are multiplied at the same time, arrive together.
+  /// The time when the columns before a k-block have arrived, for the rows of a tile. The rows of a
+  /// raster group, which are multiplied at the same time, arrive together.
   [[nodiscard]] double came(int tile, int k_block) const {
     const int width = order_.m_tiles / order_.segments;
     const int x = order_.at(tile).m;

@@ -37,7 +37,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  // nvcc heeds the mark of `push` only if what is before it is written out as a template.
+  // nvcc heeds the mark of `push` only if the declaration before it is written out as a template.
   template <class Emit>
   constexpr void program(int kernel_index, int worker, std::uint64_t epoch, Emit&& emit) const {
     switch (plan_.how) {
@@ -64,10 +64,10 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// Sends the rank's shard to all peers, nearest first, and to the rank itself where all of A has
-  /// to lie in one place. With gather = rows peers get all chunks one after the other, since a tile
-  /// needs rows of one source. With gather = k, or `fan_out`, each chunk goes to all peers before
-  /// the next: a tile needs all sources, or all peers start at once.
+  /// Sends the rank's shard to all peers, nearest first, and to the rank itself if all of A has to
+  /// lie in one place. With gather = rows a peer gets all chunks before the next peer does, since a
+  /// tile needs rows of one source. With gather = k, or `fan_out`, each chunk goes to all peers
+  /// before the next chunk: a tile needs all sources, or all peers start at once.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void push(strided share, std::uint64_t epoch, Emit&& emit) const {
@@ -113,7 +113,7 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     if (plan_.senders_acquire) await({sender, plan_.senders}, epoch, emit);
   }
 
-  /// Retires the rooms that this worker has read. Worker 0 may reserve those of the next run.
+  /// Retires the rooms that this worker has read. Worker 0 may reserve the rooms of the next run.
   constexpr void finish(int worker, std::uint64_t epoch, auto&& emit) const {
     if (!has_rooms() || !counts_readers()) return;
     for (int hop = 1; hop < world(); ++hop) {
@@ -141,8 +141,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     }
   }
 
-  /// Copies the rank's shard into its outbox, from which peers pull. So no peer reads the caller's
-  /// A after the run.
+  /// Copies the rank's shard into its outbox, from which peers pull, so that no peer reads the
+  /// caller's A after the run.
   UNTAX_CALLS_ANY_SIDE
   template <class Emit>
   UNTAX_HOST_DEVICE constexpr void offer(strided share, std::uint64_t epoch, Emit&& emit) const {
@@ -269,8 +269,8 @@ class all_gather_gemm_protocol : public all_gather_gemm_layout {
     });
   }
 
-  /// Multiplies a tile by one row of a source's chunks. `done`: the part of k that the tile has
-  /// had.
+  /// Multiplies a tile by one row of a source's chunks. `done`: the part of k that is already in
+  /// the tile.
   constexpr void multiply_chunks(int source, int row_chunk, range rows, range cols,
                                  std::int64_t& done, std::uint64_t epoch, auto&& emit) const {
     const int in_row = col_chunks(source).count();

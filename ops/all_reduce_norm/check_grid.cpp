@@ -62,12 +62,13 @@ struct norm_grid {
   [[nodiscard]] std::vector<norm_case> explored(int ranks) const {
     std::vector<norm_case> cases = {// One row for each rank.
                                     make(ranks, ranks, 2, {1, 1, 1}),
-                                    // Several tiles, and rows that the ranks do not divide.
+                                    // Several tiles, and a number of rows that is no multiple of
+                                    // the ranks.
                                     make(ranks, 2 * ranks - 1, 1, {ranks == 2 ? 2 : 1, 1, 1})};
-    // The last rank owns nothing.
+    // The last rank owns no rows.
     if (ranks > 1) cases.push_back(make(ranks, ranks - 1, 1, {1, 1, 1}));
     cases.push_back(cases[1]);
-    cases.back().plan.sets = 2;  // two sets, as words have in two phases
+    cases.back().plan.sets = 2;  // two sets, as the words of the GPU kernel have in two phases
     return cases;
   }
 

@@ -19,7 +19,7 @@ class device_norm {
   device_norm() = default;
   device_norm(const device_norm&) = delete;
   device_norm& operator=(const device_norm&) = delete;
-  /// Collective. Waits until its kernels have ended at all ranks.
+  /// Collective. Waits until the operator's kernels have ended at all ranks.
   virtual ~device_norm() = default;
 
   /// Sets the number of tokens of the next runs: at least 1, the same at all ranks. Only for an
@@ -36,14 +36,15 @@ struct shown_results {
   std::int64_t between = 0;
 };
 
-/// With `phases` 2 owners write into these results of all ranks; `run` copies them to the caller's.
-/// With 1 it writes the caller's directly. Collective; the rank's GPU is the current device. Throws
-/// `invalid_argument` for what the kernel cannot take, `unsupported`, `out_of_memory`.
+/// With `phases` 2 owners write into these results of all ranks, and `run` copies them to the
+/// caller's. With `phases` 1 `run` writes the caller's results directly. Collective; the rank's GPU
+/// is the current device. Throws `invalid_argument` for problems that the kernel cannot take,
+/// `unsupported`, `out_of_memory`.
 [[nodiscard]] process_owned<device_norm> all_reduce_norm_on_device(
     world& w, const all_reduce_norm_problem& problem, int phases, const shown_results& results);
 
-/// The same for any number of tokens up to that of the problem. It has a plan, rooms and counters
-/// for each end of a table, as in `device_runner`.
+/// As above, for any number of tokens up to that of the problem. The operator has a plan, rooms and
+/// counters for each end of a table, as `device_runner` has.
 [[nodiscard]] process_owned<device_norm> all_reduce_norm_for_any_tokens(
     world& w, const all_reduce_norm_problem& problem, const row_plans& plans,
     const shown_results& results);

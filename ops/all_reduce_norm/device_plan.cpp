@@ -29,8 +29,9 @@ norm_plan norm_plan_of(const all_reduce_norm_problem& problem, int world, int ra
   plan.how.hidden = static_cast<int>(problem.hidden);
   plan.how.passes_on = phases == 2 && world > 1;
   plan.how.slab_rows = plan.how.full_rows();
-  // Few rows leave multiprocessors idle: then a cluster of blocks shares each row. It takes half of
-  // all at most, so that clusters find places beside blocks of other ranks or of the next kernel.
+  // Few rows leave multiprocessors idle: then a cluster of blocks shares each row. Clusters take at
+  // most half of all multiprocessors, so that they find places beside blocks of other ranks or of
+  // the next kernel.
   const auto idle = [&](int spread) { return 2 * problem.tokens * spread <= multiprocessors; };
   while (!plan.how.passes_on && plan.how.spread < plan.how.parts() && idle(2 * plan.how.spread))
     plan.how.spread *= 2;

@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// How a rank sums and normalises rows on its GPU.
+/// The plan by which a rank sums and normalises rows on its GPU.
 struct norm_plan {
   gpu::norm_rows how;
   int blocks = 1;

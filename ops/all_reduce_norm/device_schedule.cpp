@@ -33,7 +33,7 @@ schedule::operand_extents norm_model::operands() const {
   return {rows, {}, {rows.rows, 2 * rows.cols}};
 }
 
-/// In the kernel each word shows that it has arrived. Here a counter of each row stands for that.
+/// In the kernel each word is its own signal. Here a counter of each row stands for the words.
 room norm_model::slot(int source, int owner, int row, std::uint64_t epoch) const {
   room r = how().slab(source, owner, epoch);
   r.ready = how().counters() + how().slab_of(source, epoch) * how().slab_rows + row -

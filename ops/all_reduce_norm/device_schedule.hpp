@@ -23,7 +23,7 @@ class norm_model {
   [[nodiscard]] static int sets() { return gpu::norm_rows::sets().sets; }
 
   norm_plan plan;
-  /// Whether a rank waits until an owner has taken what it sent before.
+  /// Whether a rank waits until an owner has taken the rows that it sent before.
   bool reserves = true;
   /// Whether a rank waits for all others at the end, where owners pass rows on.
   bool closes = true;

@@ -91,7 +91,7 @@ all_reduce_norm& all_reduce_norm::operator=(all_reduce_norm&& other) noexcept {
 all_reduce_norm::~all_reduce_norm() { end(); }
 
 void all_reduce_norm::end() noexcept {
-  // After an exception a rank does not wait for its kernels, which may still write there.
+  // After an exception a rank does not wait for its kernels, which may still write into `own_`.
   if (device_ && world_->unwinding()) own_.abandon();
   engine_.reset();
   device_.reset();
@@ -190,7 +190,7 @@ void all_reduce_norm::take_turn(const norm_inputs& inputs, const norm_results& r
     const memory_range room(own.x, room_of(problem_).bytes);
     apart.apart("in", inputs.in, room);
     apart.apart("weight", const_matrix(inputs.weight, problem_.type, 1, problem_.hidden), room);
-    // A rank reads of its own x only rows that it writes itself.
+    // In its own x a rank reads only rows that it writes itself.
     if (inputs.residual.data != own.x || inputs.residual.stride != problem_.hidden)
       apart.apart("residual, which is not the operator's own x,", inputs.residual, room);
   }

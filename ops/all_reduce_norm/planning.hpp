@@ -15,12 +15,12 @@ inline constexpr std::string_view all_reduce_norm_name = "all_reduce_norm";
 /// The largest `hidden`.
 inline constexpr std::int64_t most_hidden = 16384;
 
-/// Chooses what the options leave open; does not compare it with other ranks. Throws
+/// Chooses the options that are left open, without comparing them with other ranks. Throws
 /// `invalid_argument`, and `unsupported` in a world of GPUs.
 [[nodiscard]] made_plan plan_norm(const world& w, const all_reduce_norm_problem& problem,
                                   const operator_options& options);
 
-/// The same for a rank with a GPU, where the operator is one kernel.
+/// As `plan_norm`, for a rank with a GPU, where the operator is one kernel.
 [[nodiscard]] made_plan plan_norm_on_gpus(int world, int rank,
                                           const all_reduce_norm_problem& problem,
                                           const operator_options& options);
@@ -35,7 +35,7 @@ inline constexpr std::int64_t most_hidden = 16384;
          how == pattern::fused_specialized;
 }
 
-/// Where the operator's own results lie, in bytes from their beginning.
+/// The places of the operator's own results, in bytes from their beginning.
 struct norm_room {
   std::size_t out = 0;
   std::size_t scales = 0;

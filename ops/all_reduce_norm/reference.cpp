@@ -19,7 +19,7 @@ constexpr auto largest = static_cast<double>(e4m3::largest);
 }  // namespace
 
 double half_step_of_e4m3(double value) noexcept {
-  // Four significant bits; below 2^-6 steps are 2^-9.
+  // e4m3 has four significant bits; below 2^-6 its steps are 2^-9.
   constexpr int least_exponent = -6;
   const int exponent = value == 0 ? least_exponent : std::ilogb(value);
   return std::ldexp(0.5, std::max(exponent, least_exponent) - 3);
@@ -35,7 +35,7 @@ norm_reference::norm_reference(const all_reduce_norm_problem& problem, int ranks
       scales_(tolerance_of(problem)) {}
 
 void norm_reference::add_row(std::span<const double> sum, const norm_row& actual) {
-  // Added in fp32, and rounded once.
+  // The terms are added in fp32, and the sum is rounded once.
   const double terms = ranks_ + 1;
   const std::vector<double> x = widened(actual.x, problem_.hidden, problem_.type);
   sums_.add_row(std::span<const double>(x), sum,
@@ -75,7 +75,8 @@ double norm_reference::relative_error() const noexcept {
 }
 
 double tolerance_of(const all_reduce_norm_problem& problem) noexcept {
-  // The rounding of an element of four significant bits; `norm_reference` bounds each of them.
+  // The rounding of an e4m3 element, with four significant bits; `norm_reference` bounds each of
+  // them.
   if (problem.output != norm_output::same) return 1.0 / 16 + 1e-3;
   return problem.type == dtype::f32 ? 1e-5 : problem.type == dtype::f16 ? 6e-4 : 4e-3;
 }

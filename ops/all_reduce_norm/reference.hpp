@@ -23,10 +23,10 @@ class norm_reference {
  public:
   norm_reference(const all_reduce_norm_problem& problem, int ranks, std::vector<double> weight);
 
-  /// `sum` is the row of the residual plus those of all ranks, from N(0, 1) or so.
+  /// `sum` is the row of the residual plus the rows of all ranks, with values about N(0, 1).
   void add_row(std::span<const double> sum, const norm_row& actual);
 
-  /// The largest of the errors of x, of out and of the scales, as `deviation` has them.
+  /// The largest of the errors of x, of out and of the scales, as `deviation` defines them.
   [[nodiscard]] double relative_error() const noexcept;
 
  private:

@@ -100,7 +100,7 @@ trial_subject subject_of(const all_reduce_norm_problem& p, const operator_option
       subject.patterns.push_back(how);
   }
   subject.tolerance = tolerance_of(p);
-  // The least that a rank reads and writes: its input, the residual, and both results.
+  // The fewest elements that a rank reads and writes: its input, the residual, and both results.
   const double elements = static_cast<double>(p.tokens) * static_cast<double>(p.hidden);
   const double element = static_cast<double>(size_of(p.type));
   subject.work = [=, normed = static_cast<double>(normed_size(p))](int ranks) {

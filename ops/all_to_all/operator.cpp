@@ -13,7 +13,7 @@
 namespace untax {
 namespace {
 
-/// Refuses counts of the wrong number, and counts that are not possible.
+/// Refuses a wrong number of counts, and counts that are not possible.
 const all_to_all_problem& checked(const all_to_all_problem& problem, int world, int rank) {
   if (problem.counts.empty()) return problem;
   const auto pairs = static_cast<std::size_t>(world) * static_cast<std::size_t>(world);

@@ -13,8 +13,8 @@ namespace untax {
 /// item) in the inbox of a consumer, in two sets by epoch parity.
 ///
 /// Rooms need no reserve: a source that fills a room again two epochs later has received the
-/// consumer's item of the epoch between, which the consumer sent after it had read. So in every
-/// epoch each rank sends every item to each other rank, even if the item has no rows.
+/// consumer's item of the epoch between, which the consumer sent after it had read the room. So in
+/// every epoch each rank sends every item to each other rank, even if the item has no rows.
 class partial_exchange {
  public:
   constexpr partial_exchange() = default;
@@ -33,7 +33,7 @@ class partial_exchange {
   [[nodiscard]] constexpr extent inbox(std::int64_t rows) const noexcept {
     return {sets_.sets * items_ * world_ * rows, width_};
   }
-  /// Where the partial result of `source` lies at rank `at`, whose items have `rows` rows.
+  /// The place of the partial result of `source` at rank `at`, whose items have `rows` rows.
   [[nodiscard]] constexpr place slot(int at, std::int64_t rows, int item, int source,
                                      std::uint64_t epoch) const noexcept {
     const std::int64_t index =

@@ -9,14 +9,14 @@
 namespace untax {
 
 /// broadcast in two phases, directly into the callers' results: the root writes each chunk into the
-/// result of one other rank, its owner, which writes it into those of the rest.
+/// result of one other rank, its owner, which writes it into the results of the other ranks.
 ///
 /// Every rank opens its result to the root (`first`), which begins when all are open. So a chunk
 /// from the root (`first` at its owner, raised once a chunk) shows that all results are open, and
 /// the owner may pass it on. `second` signals that all of an owner's share has arrived.
 class direct_relay : public direct_layout {
  public:
-  /// `plan.world` is 2 at least.
+  /// `plan.world` is at least 2.
   UNTAX_HOST_DEVICE constexpr direct_relay(std::int64_t count, int root,
                                            const collective_plan& plan) noexcept
       : direct_layout(plan),

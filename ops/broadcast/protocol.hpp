@@ -16,7 +16,7 @@ namespace untax {
 /// rest, so that the root's link carries the data once. (One phase is an exchange.)
 class relay_protocol : public two_phase_layout {
  public:
-  /// `plan.world` is 2 at least.
+  /// `plan.world` is at least 2.
   UNTAX_HOST_DEVICE constexpr relay_protocol(std::int64_t count, int root,
                                              const collective_plan& plan) noexcept
       : two_phase_layout(plan, 2, {inner_shares(count, plan.world - 1), root + 1, plan.world},
@@ -82,8 +82,8 @@ class relay_protocol : public two_phase_layout {
       }
     };
     each_other([&](const parcel& p) { emit(step{.reserve = second_ring_.asked_of(p)}); });
-    // Peers wait for the chunk, so they get it first. It is read from the room, so that it need not
-    // be stored here before.
+    // Peers wait for the chunk, so they get it first. It is read from the room, and need not be
+    // stored here before.
     each_other([&](const parcel& p) { emit(moved(chunk, here, second_ring_.place_of(p))); });
     each_other([&](const parcel& p) { emit(step{.publish = second_ring_.room_of(p)}); });
     emit(moved(chunk, here, in_c(chunk.begin)));

@@ -28,7 +28,7 @@ struct source {
   std::string caveat;  ///< why entries do not match this device and rank count; empty if they do
 };
 
-/// Whether a table with entries of `ranks` ranks serves better than `best`.
+/// Whether a table with entries of `ranks` ranks is better than `best`.
 bool serves_better(const tuning_table& table, int ranks, const source& best, const tuned_problem& p,
                    std::string_view kernels) {
   if (ranks != best.ranks) return nearer_ranks(ranks, best.ranks, p.ranks);
@@ -92,7 +92,7 @@ std::vector<pattern> lacking_in(const tuned_problem& problem, const tuning_table
   return lacking;
 }
 
-/// By a table alone.
+/// The likely patterns according to a table alone.
 std::vector<pattern> likely_by_table(const prediction& predicted, const source& from,
                                      const choice_sources& sources) {
   const bool trusted = from.caveat.empty();

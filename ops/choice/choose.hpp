@@ -19,7 +19,7 @@ struct choice {
   /// Patterns that may be the quickest, the likeliest first; only one if the problem itself was
   /// measured with these kernels, and rows do not vary.
   std::vector<pattern> likely;
-  std::vector<prediction::expected> times;  ///< by a table; empty if none has the operator
+  std::vector<prediction::expected> times;  ///< from a table; empty if none has the operator
   std::string reason;  ///< the considered patterns and the reasons; a sentence for `explain()`
 };
 
@@ -39,20 +39,19 @@ struct choice_sources {
 };
 
 /// Chooses by the first of these that has entries of the problem's family:
-///
 /// 1. `own`, if it is not null, for the same rank count;
 /// 2. one of `tables` that was measured on `device`, for the same rank count, and with these
 ///    kernels if there is one;
-/// 3. what was measured with the nearest rank count: in `own` if it has any entry, or else on
-///    `device`, or else on another one. The cost model of those entries is used for this problem's
-///    rank count.
+/// 3. the entries with the nearest rank count: in `own` if it has any entry, or else on `device`,
+///    or else on another device. The cost model of those entries is used for this problem's rank
+///    count.
 ///
-/// bulk_library is always in the order, at its end where it was not measured. Likely are patterns
-/// that are expected to take at most 1.5 times as long as the first, and usual ones that the table
-/// does not have for any problem of the family; where rows vary, bulk_library, too. If the table is
-/// of other kernels, bulk_library and the first of `usual` are likely, too; if nothing was measured
-/// with this many ranks on `device`, all patterns of the table are. Without entries the usual
-/// patterns and bulk_library are likely, or every pattern if none is usual.
+/// bulk_library is always in the order, at its end if it was not measured. Likely patterns are
+/// those that are expected to take at most 1.5 times as long as the first, and usual ones that the
+/// table does not have for any problem of the family; if rows vary, bulk_library, too. If the table
+/// is of other kernels, bulk_library and the first of `usual` are likely, too; if nothing was
+/// measured with this many ranks on `device`, all patterns of the table are. Without entries the
+/// usual patterns and bulk_library are likely, or every pattern if none is usual.
 [[nodiscard]] choice choose(const tuned_problem& problem, const choice_sources& from);
 
 /// The user's table: that of UNTAX_TUNE_TABLE. Throws `invalid_argument` if it cannot be read.

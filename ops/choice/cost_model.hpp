@@ -8,9 +8,9 @@
 namespace untax {
 
 /// A rough model of a pattern's time: a fixed time, a multiple of the arithmetic (or of reading the
-/// weights, whichever is longer), and a multiple of the transfers. The factors fit a table best;
-/// none is negative. The factor is small for what a pattern hides behind the arithmetic, and large
-/// for what it waits for.
+/// weights, whichever is longer), and a multiple of the transfers. The factors are fitted to a
+/// table; none is negative. The factor of transfers is small for a pattern that hides them behind
+/// the arithmetic, and large for one that waits for them.
 class cost_model {
  public:
   /// Fits the entries of `table` of the problem's operator and gather with `ranks` ranks: it

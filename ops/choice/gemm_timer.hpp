@@ -5,8 +5,8 @@
 
 namespace untax {
 
-/// A timer for operators of `problem`: on random inputs, in graphs, with weights that caches do not
-/// hold. C is written to `result` or, if that is null, to memory of its own. This call and each
+/// A timer for operators of `problem`: on random inputs, in graphs, with weights that are not in
+/// caches. C is written to `result` or, if that is null, to memory of the timer. This call and each
 /// timing are collective. The timer is empty, at every rank, if a rank lacks the memory or ranks
 /// share a GPU. `w` has to outlive it. Throws `unsupported` where CUDA is not compiled in.
 [[nodiscard]] operator_timer gemm_timer(world& w, const operator_entry& entry,

@@ -18,7 +18,7 @@
 namespace untax {
 namespace {
 
-/// Own kernels that take this many times as long as the quickest one with the rows of an end are
+/// Own kernels that take this many times as long as the quickest one with all rows of an end are
 /// not timed with fewer rows.
 constexpr double most_over_least = 1.4;
 
@@ -44,7 +44,7 @@ std::string patterns_text(const std::vector<operator_up_to>& operators) {
   return text;
 }
 
-/// One `make_chosen`.
+/// The state of one call of `make_chosen`.
 class chooser {
  public:
   chooser(world& w, const tuned_problem& problem, std::span<const std::int64_t> ends,
@@ -251,7 +251,7 @@ class chooser {
       }
       text += " ";
     }
-    // An end has one operator, or two for its own rows and for fewer.
+    // An end has one operator, or two: for its own rows, and for fewer.
     std::vector<operator_up_to> fewer;
     std::vector<operator_up_to> own;
     for (std::size_t i = 0; i < operators.size(); ++i) {
@@ -277,7 +277,7 @@ class chooser {
   operator_timer seconds_of_;                         // empty: nothing is timed
   std::vector<choice> choices_;                       // of each end
   std::map<std::size_t, pattern_times> timed_;        // by the place of the end
-  std::map<std::size_t, pattern_times> timed_below_;  // the same, with `rows_below`
+  std::map<std::size_t, pattern_times> timed_below_;  // as `timed_`, with `rows_below`
   std::shared_ptr<device_operator> library_;
   std::set<pattern> refused_;
   std::string refusals_;

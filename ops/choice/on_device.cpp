@@ -15,7 +15,7 @@
 namespace untax {
 namespace {
 
-/// Types of 16 bits take as long as each other.
+/// All types of 16 bits take equally long.
 tuned_problem tuned(const operator_entry& entry, const gemm_problem& p, int ranks) {
   const bool wide = entry.sums_to && p.partials == dtype::f32;
   return {.operator_name = entry.name,
@@ -27,7 +27,7 @@ tuned_problem tuned(const operator_entry& entry, const gemm_problem& p, int rank
           .partials = wide ? dtype::f32 : dtype::bf16};
 }
 
-/// `plans.by_rows` are the plans of a capacity if `varies`, else one plan.
+/// `plans.by_rows` are the plans of a capacity if rows vary, else one plan.
 made_on_device made_of(world& w, const operator_entry& entry, chosen_operators plans, bool varies) {
   const operator_up_to& most = plans.by_rows.back();
   made_on_device device;

@@ -16,10 +16,10 @@
 
 namespace untax {
 
-/// The first half of making a GEMM operator in a world of GPUs: refuses what no kernel multiplies,
-/// compares the problem, as `text` has it, and the options with those of the other ranks, and makes
-/// the rank's GPU the current device. Collective. Throws what `require_device_problem` throws, and
-/// `disagreement`.
+/// The first half of making a GEMM operator in a world of GPUs: refuses problems that no kernel
+/// multiplies, compares the options and the problem, given as `text`, with those of the other
+/// ranks, and makes the rank's GPU the current device. Collective. Throws the errors of
+/// `require_device_problem`, and `disagreement`.
 [[nodiscard]] protocol_plan plan_on_device(world& w, const operator_entry& entry,
                                            const gemm_problem& problem, const std::string& text,
                                            const operator_options& options);
@@ -30,8 +30,8 @@ struct made_on_device {
   pattern how = pattern::bulk_library;  ///< never `automatic`
   std::string explanation;
 };
-/// How an operator is made: in bulk_library, for all numbers of rows; or for `rows` rows in a
-/// pattern of own kernels. `usual`: see `usual_patterns`; it may be empty.
+/// The functions that make an operator: in bulk_library, for all numbers of rows; or for `rows`
+/// rows in a pattern of own kernels. `usual`: see `usual_patterns`; it may be empty.
 struct operator_makers {
   std::function<std::unique_ptr<device_operator>()> by_library;
   std::function<std::unique_ptr<device_operator>(std::int64_t rows, const operator_options&)>
@@ -42,7 +42,7 @@ struct operator_makers {
 /// `automatic` stands for. Returns when all ranks have theirs, so that none runs while another one
 /// allocates or loads kernels. Collective. Timings write C to `result` or, if that is null, to
 /// memory of their own. With `varying_rows` there is an operator for each end of a table, and one
-/// for all of them in bulk_library. Throws what `make` throws, and `unsupported` for options that
+/// for all of them in bulk_library. Throws the errors of `make`, and `unsupported` for options that
 /// bulk_library does not have.
 [[nodiscard]] made_on_device make_on_device(world& w, const operator_entry& entry,
                                             const gemm_problem& problem,

@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// The expected time of each pattern for one problem, by a table.
+/// The expected time of each pattern for one problem, from a table.
 struct prediction {
   struct expected {
     pattern how = pattern::bulk_library;
@@ -26,7 +26,7 @@ struct prediction {
 /// all.
 [[nodiscard]] int nearest_ranks(const tuning_table& table, const tuned_problem& problem);
 /// Whether rank count `first` is nearer than `other` to `to`, by ratio; of two that are equally
-/// near, the smaller is.
+/// near, the smaller is nearer.
 [[nodiscard]] bool nearer_ranks(int first, int other, int to);
 
 /// The prediction of the cost model of the entries of `ranks` ranks, corrected by its errors at the

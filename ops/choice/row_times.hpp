@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// The seconds of patterns, the likeliest first. Of two with equal times, the first counts as the
+/// The seconds of patterns, the likeliest first. Of two equal times, the first counts as the
 /// quicker.
 using pattern_times = std::vector<prediction::expected>;
 
@@ -21,14 +21,16 @@ using pattern_times = std::vector<prediction::expected>;
 /// a call's rows as capacity; and then each that has at most half of the rows of the one before.
 [[nodiscard]] std::vector<std::size_t> ends_to_time(std::span<const std::int64_t> ends);
 
-/// Rows that stand for those between the end before `at` and end `at`: halfway. 0 if all of them
-/// take about as long as those of the end, as where a tile has more rows.
+/// A number of rows halfway between the end before `at` and end `at`, which stands for all numbers
+/// between. 0 if all of these take about as long as the end itself, for example if a tile has more
+/// rows.
 [[nodiscard]] std::int64_t rows_below(std::span<const std::int64_t> ends, std::size_t at);
 
 /// The expected seconds of patterns at end `at`, the quickest first. They come from the ends that
-/// were timed with their most rows: `at` itself, or the nearest timed ends above and below, between
-/// which times are interpolated, relative to the times that `choices` expect if they expect any.
-/// Below the lowest timed end its times serve. Empty if no end above was timed.
+/// were timed with their most rows: from `at` itself, or from the nearest timed ends above and
+/// below, between which times are interpolated, relative to the times that `choices` expect if they
+/// expect any. Below the lowest timed end, that end's times are used. Empty if no end above was
+/// timed.
 [[nodiscard]] pattern_times times_at(std::span<const std::int64_t> ends,
                                      const std::map<std::size_t, pattern_times>& timed,
                                      std::span<const choice> choices, std::size_t at);

@@ -59,7 +59,7 @@ class Tree:
         return seen
 
     def kernels(self):
-        """The headers of each call of untax_kernels and untax_comm_kernels, by what it instantiates."""
+        """The headers of each call of untax_kernels and untax_comm_kernels, by the kernels that it instantiates."""
         found = {}
         for call in re.findall(r"^untax_(?:comm_)?kernels\((.*?)\)$", self.text(KERNELS), re.MULTILINE | re.DOTALL):
             headers = PATH.findall(call)
@@ -67,7 +67,7 @@ class Tree:
         return found
 
     def hashed(self):
-        """The sources of the hash that tables carry."""
+        """The sources whose hash the tables carry."""
         text = self.text(SOURCES)
         folders = re.search(r"foreach\(part IN ITEMS (.*?)\)", text).group(1).split()
         operators, parts = re.search(r"foreach\(operator IN ITEMS (.*?)\)\s*foreach\(part IN ITEMS (.*?)\)", text, re.DOTALL).groups()
@@ -93,7 +93,7 @@ def by_name(tree, names, renamed):
 
 
 def differences(before, after, old_names, new_names, renamed):
-    """Where files of one name differ, a line for each."""
+    """A line for each difference between files of one name."""
     was, now = by_name(before, old_names, {}), by_name(after, new_names, renamed)
     for place in sorted(was.keys() | now.keys()):
         old_files, new_files = was.get(place, []), now.get(place, [])

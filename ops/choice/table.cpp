@@ -48,7 +48,8 @@ device_bounds device_rates::bounds(const tuned_problem& p) const {
   const double peers = ranks - 1;
   double sent = 2 * rows * peers * (sharded ? columns : depth / ranks);
   if (target) {
-    // Partial results go to the owners of rows and, where all ranks get it, the sum to all ranks.
+    // Partial results go to the owners of rows; if all ranks get the sum, the owners send it to all
+    // ranks.
     const double share = rows * columns * peers / ranks;
     sent = share * static_cast<double>(size_of(p.partials));
     if (*target == reduce_target::everywhere) sent += 2 * share;

@@ -32,7 +32,7 @@ struct tuned_problem {
   [[nodiscard]] bool gathers() const;
   /// Whether n counts the columns of all ranks.
   [[nodiscard]] bool columns_sharded() const;
-  /// Where sums over ranks go, if there are any: then k counts the parts of all ranks.
+  /// The destination of sums over ranks, if there are any: then k counts the parts of all ranks.
   [[nodiscard]] std::optional<reduce_target> sums_to() const;
 };
 
@@ -49,7 +49,7 @@ struct tuning_entry {
   std::map<pattern, double> seconds;
 };
 
-/// The least seconds of parts of a problem.
+/// The shortest possible seconds of parts of a problem.
 struct device_bounds {
   double compute = 0;  ///< the arithmetic, or reading the weights
   double link = 0;     ///< sending the bytes of a rank
@@ -61,7 +61,7 @@ struct device_rates {
   double memory = 0;  ///< bytes a second that are read
   double link = 0;    ///< bytes a second that a rank sends
 
-  /// For elements of 2 bytes.
+  /// The bounds for elements of 2 bytes.
   [[nodiscard]] device_bounds bounds(const tuned_problem& problem) const;
 };
 
@@ -84,10 +84,10 @@ struct tuning_table {
   [[nodiscard]] std::string text() const;
 };
 
-/// Reads what `to_json` wrote. Throws `invalid_argument` that names `origin`, the field or the
-/// entry, its value and what would be right.
+/// Reads the text of `to_json`. Throws `invalid_argument` that names `origin`, the field or the
+/// entry, its value and the right values.
 [[nodiscard]] tuning_table parse_table(std::string_view text, const std::string& origin);
-/// The same from a file.
+/// Reads a table from a file.
 [[nodiscard]] tuning_table load_table(const std::string& path);
 /// JSON with one line for each entry.
 [[nodiscard]] std::string to_json(const tuning_table& table);
@@ -103,7 +103,7 @@ struct named_text {
 /// The files in ops/choice/tables; a source that is generated from them defines it.
 [[nodiscard]] std::vector<named_text> built_in_texts();
 
-/// Lines as one text: a literal alone has a limit of length.
+/// Joins lines into one text: compilers limit the length of a single literal.
 [[nodiscard]] std::string joined(std::initializer_list<const char*> lines);
 
 }  // namespace untax

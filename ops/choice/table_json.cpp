@@ -169,7 +169,7 @@ class table_reader {
       known_;
 };
 
-/// A measurement is not precise to more than four digits.
+/// Rounded to four digits: a measurement is no more precise.
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 json from(const tuning_entry& entry) {

@@ -5,7 +5,7 @@
 namespace untax {
 namespace {
 
-/// How a problem is split, at a rank.
+/// The split of a problem at a rank.
 struct split {
   int world;
   int rank;
@@ -59,17 +59,17 @@ struct collective_grid {
     });
   }
   [[nodiscard]] std::vector<collective_case> explored(int ranks) const {
-    // For all_to_all a count is that of a part, for the others that of the whole.
+    // The count of all_to_all is that of a part, the count of other collectives that of the whole.
     const std::int64_t each = entry->has_uneven ? 1 : ranks;
     std::vector<collective_case> cases = {
         // One chunk for each pair of ranks, in two rooms in turn.
         make(uneven ? 2 * each : each, {ranks, 0, 1, 2, 2}),
-        // One room, so that it has to be free again within an epoch.
+        // One room, so that it has to be emptied again within an epoch.
         make(2 * each, {ranks, 0, 1, 1, 1}),
         // More chunks than rooms, and fewer for the last rank.
         make(3 * each - 1, {ranks, 0, 1, 1, 2})};
     cases[1].epochs = cases[2].epochs = 2;
-    // The last rank sends nothing that would show its progress.
+    // The last rank sends nothing, so no message shows its progress.
     if (ranks > 1) cases.push_back(make(ranks - 1, {ranks, 0, 1, 1, 2}));
     if (ranks == 2 && how == pattern::fused_sequential)
       cases.push_back(make(2 * each, {ranks, 0, 2, 1, 2}));

@@ -11,7 +11,7 @@
 
 namespace untax {
 
-/// How the chunks of a range are distributed over the lanes, in turn: `each` to every lane, one
+/// The distribution of the chunks of a range over the lanes, in turn: `each` to every lane, one
 /// more to the first `more` of them.
 struct chunk_deal {
   std::int64_t size = -1;  ///< of the range
@@ -43,7 +43,7 @@ struct lane_chunks {
 struct parcel {
   int from = 0;
   int to = 0;
-  int lane = 0;  ///< numbered over both sets, where there are two
+  int lane = 0;  ///< numbered over both sets, if there are two
   /// The number of earlier chunks between these ranks on this lane, in all epochs.
   std::uint64_t number = 0;
 };
@@ -56,15 +56,15 @@ struct parcel {
 /// operators. With more chunks the ring goes round within an epoch, so that the memory does not
 /// grow with the message.
 ///
-/// Where runs have any count (`collective_plan::most`), each begins with empty rooms. Runs
-/// alternate between two sets of lanes, and a roll call separates them. A run counts on from the
-/// most uses that the run before in its set can have had (chunked_layout.hpp).
+/// If runs have any count (`collective_plan::most`), each begins with empty rooms. Runs alternate
+/// between two sets of lanes, and a roll call separates them. A run counts on from the highest use
+/// that the previous run in its set can have reached (chunked_layout.hpp).
 struct chunk_ring {
   int world = 1;
   int depth = 1;
   /// log2 of the depth, or -1 if that is not whole: a division is slow in kernels.
   int shift = -1;
-  bool has_rooms = true;  ///< false where barriers keep the order
+  bool has_rooms = true;  ///< false if barriers keep the order
   bool within = false;    ///< whether a rank's own chunks go from one worker to another in rooms
   std::uint64_t most_chunks = 0;  ///< of a lane in a run of any count, a multiple of depth; else 0
   std::int64_t first_row = 0;

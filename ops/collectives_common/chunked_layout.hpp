@@ -35,8 +35,8 @@ class chunked_layout {
   }
 
  protected:
-  /// The parts of a worker, of three: to send its rank's data; to receive and, with two phases,
-  /// pass on; to collect what was passed on.
+  /// The parts of a worker, of three: to send its rank's data; to receive it and, with two phases,
+  /// pass it on; to collect the data that were passed on.
   struct role {
     int lane = 0;
     int end = 1;  ///< the lane after the last one
@@ -74,9 +74,9 @@ class chunked_layout {
     }
     return {worker, worker + 1, kernel_index == 0, kernel_index == 2, kernel_index == 4};
   }
-  /// By how many chunks receiving lags behind sending, and collecting behind receiving, where one
-  /// worker does both: with chunks in flight it need not wait for each. This is less than the
-  /// depth, since a worker that waits for a room has to have emptied those of earlier chunks.
+  /// The number of chunks by which receiving lags behind sending, and collecting behind receiving,
+  /// if one worker does both: with chunks in flight it need not wait for each. This is less than
+  /// the depth, since a worker that waits for a room has to have emptied those of earlier chunks.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int lag_of(bool both) const noexcept {
     return both ? plan_.depth / 2 : 0;
   }
@@ -98,9 +98,9 @@ class chunked_layout {
     return {from, to, set * plan_.workers + lane, (epoch - 1) / 2 * ring_.most_chunks + at};
   }
 
-  // Where runs have any count, only the roll call shows that a set of rooms is empty. A rank that
-  // has ended a run knows that all have begun it. So all have ended the run before, whose set the
-  // next run takes. In the bulk pattern a barrier shows the same.
+  // If runs have any count, only the roll call shows that a set of rooms is empty. A rank that has
+  // ended a run knows that all have begun it. So all have ended the run before, whose set the next
+  // run takes. In the bulk pattern a barrier shows the same.
 
   /// The first steps of the first worker: it signals to all others that this rank has begun.
   UNTAX_CALLS_ANY_SIDE
@@ -170,7 +170,7 @@ class chunked_layout {
         if (i < count) visit(parcel_of(source, rank(), lane, i, count, epoch), all);
       }
     };
-    // Grouped as above: a worker gets through waits and signals sooner than through bytes.
+    // Grouped as above: a worker executes waits and signals sooner than it moves bytes.
     each_source(
         [&](const parcel& p, const lane_chunks&) { emit(step{.acquire = ring.room_of(p)}); });
     each_source([&](const parcel& p, const lane_chunks& all) {

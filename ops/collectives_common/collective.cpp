@@ -143,7 +143,7 @@ void collective::check_apart(const const_array_view& in, const array_view& out,
 void collective::agree_on(const const_array_view& in, const array_view& out, stream_ref stream) {
   const void* const shown_in = shows_input_ ? in.data : nullptr;
   const void* const shown_out = shows_result_ ? out.data : nullptr;
-  // A capture cannot contain a wait for other ranks, and what is captured runs many times.
+  // A capture cannot contain a wait for other ranks, and a captured run is replayed many times.
   const bool captured = captures(stream);
   if (const auto known = agreed_.find({shown_in, shown_out}); known != agreed_.end()) {
     // Another rank may know these addresses, too, but pass others this time: the ledger shows that.
@@ -177,7 +177,7 @@ void collective::agree_on(const const_array_view& in, const array_view& out, str
 void collective::show_by(const collective_plan& plan, touched by_peers) {
   if (!plan.direct) return;
   if (by_peers != touched::result && !plan.pushes) shows_input_ = true;
-  // A combination in one phase is made by each rank for itself.
+  // Each rank makes a combination in one phase for itself.
   const bool combined_here = by_peers == touched::both && plan.phases == 1;
   if (by_peers != touched::input && !combined_here) shows_result_ = true;
 }

@@ -33,8 +33,8 @@ struct counted_programs {
 };
 
 /// A collective with a capacity in a world of GPUs: for each end of the table a runner with
-/// counters of its own, and with rooms that it has alone or shares with the others. A run uses the
-/// first that was made for at least as many elements.
+/// counters of its own, and with rooms of its own or shared with the others. A run uses the first
+/// runner that was made for at least as many elements.
 class counted_runners {
  public:
   /// Collective, as the construction of each runner.

@@ -7,27 +7,26 @@
 namespace untax {
 namespace {
 
-// Thresholds between one way and another on 4 H200 over NVLink, measured by `untax bench
-// collectives --sweep`. Bytes are those that a rank sends, so that measurements with 4 ranks are a
-// fair guess for other numbers.
+// Thresholds measured on 4 H200 over NVLink by `untax bench collectives --sweep`. They are in bytes
+// that a rank sends, so that measurements with 4 ranks are a fair guess for other numbers.
 
 /// Above this many bytes packets, which have twice the bytes, take longer than rooms.
 constexpr std::int64_t most_packet_bytes = std::int64_t{3} << 20;
 /// The same limit if there are no rooms, and so no second copy at the receiver.
 constexpr std::int64_t most_packet_bytes_beside_direct = std::int64_t{1792} << 10;
-/// The same for a broadcast in two phases, whose root alone sends.
+/// The same limit for a broadcast in two phases, whose root alone sends.
 constexpr std::int64_t most_packet_bytes_of_broadcast = std::int64_t{9} << 20;
-/// Above this the rooms of words, of which every rank has two sets for each phase, would take more
-/// memory than a collective may: twice its result and 64 MB.
+/// Above this many bytes the rooms of words, of which every rank has two sets for each phase, would
+/// take more memory than a collective may: twice its result and 64 MB.
 constexpr std::int64_t most_word_bytes = std::int64_t{24} << 20;
 /// The least bytes of a block that sends packets, up to `few_packet_blocks` blocks.
 constexpr std::int64_t least_packet_bytes = 256;
 constexpr int few_packet_blocks = 8;
 /// Above this many bytes one phase takes longer than a second hop: in one phase all_reduce sends W
-/// / 2 times the bytes of two, and the root of a broadcast W - 1 times.
+/// / 2 times the bytes of two phases, and the root of a broadcast W - 1 times.
 constexpr std::int64_t most_one_phase_bytes = std::int64_t{384} << 10;
 /// Above this many bytes the inputs of a direct all_reduce are pushed to the ranks that combine
-/// them, since that is quicker than to pull them.
+/// them, since that is quicker than a pull.
 constexpr std::int64_t most_read_bytes = std::int64_t{40} << 20;
 /// Chunks in rooms. A chunk is read or passed on when it has arrived whole, and takes a signal.
 constexpr std::int64_t chunk_bytes = std::int64_t{60} << 10;
@@ -38,15 +37,15 @@ constexpr std::int64_t enough_chunks = 16;
 /// time to change its direction.
 constexpr std::int64_t turned_bytes = std::int64_t{512} << 10;
 constexpr std::int64_t least_chunk_bytes = std::int64_t{4} << 10;
-/// Chunks of a share that is passed on without rooms. The smaller they are, the less is left to
-/// pass on when the root has sent all.
+/// Chunks of a share that is passed on without rooms. The smaller they are, the fewer bytes remain
+/// to be passed on when the root has sent all.
 constexpr std::int64_t relayed_bytes = std::int64_t{15} << 10;
 constexpr int usual_depth = 4;
-/// All multiprocessors of an H200 but four, which are left to others.
+/// All multiprocessors of an H200 but four, which remain for other kernels.
 constexpr int most_blocks = 128;
 /// TMA fills the link with fewer blocks, and so do blocks that only send, or only read from peers.
 constexpr int half_of_blocks = 64;
-/// Keepers only copy data that stay at a rank: as many blocks as keep up with the link.
+/// Keepers only copy data that stay at a rank: this number of blocks keeps up with the link.
 constexpr int keeping_blocks = 16;
 constexpr int keeping_blocks_of_root = 32;
 /// A lane with fewer bytes to keep copies them while it waits for permission.
@@ -178,7 +177,7 @@ class chooser {
     if (goes_direct()) return large_chunk_bytes;
     return std::clamp(share / enough_chunks, chunk_bytes, large_chunk_bytes);
   }
-  /// If the result is not in place, what stays at a rank is copied, too: by keepers.
+  /// If the result is not in place, keepers also copy the data that stay at a rank.
   void choose_keepers() {
     if (!is_roomless() || need_.by_peers != touched::result || made_.keepers > 0) return;
     if (bytes(need_.largest) < least_kept_bytes) return;
@@ -196,7 +195,7 @@ class chooser {
     return static_cast<int>(std::clamp<std::int64_t>(ceil_div(bytes, each), 1, std::max(most, 1)));
   }
 
-  /// This rank's part of `blocks`, where ranks share a GPU.
+  /// The share of `blocks` that this rank gets if ranks share a GPU.
   [[nodiscard]] int part_of(int blocks) const { return std::max(blocks / sharing_, 1); }
 
   int world_;

@@ -6,7 +6,7 @@
 
 namespace untax {
 
-/// Data that goes from each rank straight into the results of others, unchanged: all_gather,
+/// Data that goes from each rank straight into the results of other ranks, unchanged: all_gather,
 /// all_to_all, broadcast in one phase. `Parts` are as in exchange_protocol.
 ///
 /// `first` opens a result to a source, `second` signals that the source's part has arrived there.

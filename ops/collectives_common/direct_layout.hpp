@@ -51,8 +51,8 @@ class direct_layout {
     std::int64_t size = 0;
   };
 
-  /// The span of a range for a lane. Spans have equal length, and begin at cache lines or at
-  /// vectors unless chunks are smaller than these.
+  /// The span of a range for a lane. Spans have equal length, and begin at cache lines, or at
+  /// vectors if chunks are smaller than cache lines.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr range share_of(const range& whole, int lane,
                                                            span& known) const noexcept {
     if (known.of != whole.size) known = {whole.size, span_for(whole.size, plan_.workers)};

@@ -31,8 +31,8 @@ inline int leave_out(std::vector<schedule::rank_plan>& plans, const room& flag) 
   return count;
 }
 
-/// Mutants change every step of one kind. Here each flag between two lanes is left out by itself:
-/// the schedule checker has to find that something is not ordered any more.
+/// Mutants change every step of one kind. Here each flag between two lanes is left out alone: the
+/// schedule checker has to find an access that is no longer ordered.
 inline void check_every_flag(const collective_entry& entry) {
   int flags = 0;
   for (const protocol_variant& variant : variants_of(entry)) {

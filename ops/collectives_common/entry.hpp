@@ -26,8 +26,8 @@ struct collective_problem {
   bool uneven = false;  ///< all_to_all: parts of different sizes, some empty
 };
 
-/// Where an element of a result comes from: element `index` of rank `from`, or of all ranks,
-/// combined, if `from` is negative.
+/// The origin of an element of a result: element `index` of rank `from`, or of all ranks, combined,
+/// if `from` is negative.
 struct origin {
   int from = 0;
   std::int64_t index = 0;
@@ -108,7 +108,7 @@ class collective_runner final : public runnable_collective {
   Operator op_;
 };
 
-/// A protocol that refers to its problem, with that problem.
+/// A protocol together with its problem, to which it refers.
 template <class Protocol>
 class with_own_problem : public Protocol {
  public:
@@ -120,7 +120,8 @@ class with_own_problem : public Protocol {
 };
 
 /// The part of an entry that follows from the class, and from `problem_of(problem, world)`, which
-/// makes the collective's own problem from one for any. Uses its `need_of` and `with_protocol_for`.
+/// converts a `collective_problem` to the collective's own. Uses its `need_of` and
+/// `with_protocol_for`.
 template <class Operator, class ProblemOf>
 [[nodiscard]] collective_entry entry_of(std::string name, ProblemOf problem_of) {
   collective_entry entry;

@@ -6,11 +6,12 @@
 
 namespace untax {
 
-/// Data that goes from each rank straight to others, unchanged: all_gather, all_to_all, broadcast
-/// in one phase.
+/// Data that goes from each rank straight to other ranks, unchanged: all_gather, all_to_all,
+/// broadcast in one phase.
 ///
 /// `Parts` names source and destination: `sent(from, to)` is a range of a of `from`, and
-/// `lands(from, to)` where it begins in c of `to`. Data that a rank sends to itself is copied.
+/// `lands(from, to)` is the index at which it begins in c of `to`. Data that a rank sends to itself
+/// is copied.
 ///
 /// In each round a worker sends one chunk to every peer, nearest first, and takes one from every
 /// peer in the order of arrival.

@@ -17,7 +17,7 @@ gpu::collective_kernel moving_code(const Protocol& protocol, dtype type, wire_ki
 
 }  // namespace
 
-// One kernel serves all of these: a table says which range goes where.
+// One kernel serves all of these collectives: a table has the range for each rank.
 gpu::collective_kernel exchange_code(const gpu::message_table& messages, dtype type,
                                      const collective_plan& plan) {
   if (plan.wire == wire_kind::packets)

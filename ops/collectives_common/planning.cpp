@@ -157,7 +157,7 @@ class planner {
       plan.depth = 2;
       return;
     }
-    // Rooms are adjacent; vectors are loaded from all of them.
+    // Rooms are adjacent, and vectors are loaded from all of them.
     if (on_device_ && options_.chunk_bytes % alignment == 0)
       plan.chunk = round_up<std::int64_t>(plan.chunk, alignment / size());
     const std::int64_t of_part = ceil_div(part, plan.chunk);
@@ -178,9 +178,9 @@ class planner {
     if (roomless) plan.depth = 1;
   }
 
-  /// Runs of any count alternate between two sets of rooms. So more rooms than a run has chunks are
-  /// never used. Nor have all rooms together many more bytes than what is exchanged, or more than
-  /// rooms of four chunks for each of four ranks.
+  /// Runs of any count alternate between two sets of rooms, so more rooms than a run has chunks are
+  /// never used. All rooms together have not many more bytes than the exchanged data, or than rooms
+  /// of four chunks for each of four ranks.
   [[nodiscard]] int depth_of_any_count(std::int64_t chunks, int asked) const {
     constexpr std::int64_t most_beside = std::int64_t{32} << 20;
     constexpr std::int64_t most_bytes = std::int64_t{384} << 20;
@@ -195,8 +195,8 @@ class planner {
     return depth;
   }
 
-  /// Without rooms a worker's share is contiguous. Splitting it gains something only where others
-  /// pass on what has arrived.
+  /// Without rooms a worker's share is contiguous. Splitting it gains something only if other ranks
+  /// pass on the chunks that have arrived.
   [[nodiscard]] std::int64_t direct_chunk(std::int64_t part) const {
     if (made_.plan.phases == 1) return most_chunk_bytes / size();
     constexpr std::int64_t parts = 8;
@@ -254,7 +254,7 @@ std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
                      static_cast<std::size_t>(plan.depth) * static_cast<std::size_t>(plan.world);
   constexpr std::size_t counters_of_a_room = 2 * sizeof(std::uint64_t);
   if (plan.wire == wire_kind::packets) {
-    // Two sets of packets, of which half or more are data, from each rank.
+    // Two sets of packets from each rank. At least half of the bytes of a packet are data.
     const auto ranks = static_cast<std::size_t>(plan.world);
     const std::size_t message =
         round_up<std::size_t>(2 * static_cast<std::size_t>(plan.chunk) * size_of(type), 16);

@@ -31,7 +31,7 @@ struct planned_collective {
   std::string explanation;
 };
 
-/// Fills in what the options leave open, for a world with heaps in `memory`, `sharing` ranks of
+/// Fills in the options that are left open, for a world with heaps in `memory`, `sharing` ranks of
 /// which share a GPU. Throws `invalid_argument` for options that are not possible.
 [[nodiscard]] planned_collective plan_collective(int world, int rank, const collective_need& need,
                                                  const collective_options& options,
@@ -50,8 +50,8 @@ struct planned_collective {
 /// Throws `invalid_argument` unless 0 <= count < 2^48.
 void require_count(std::string_view name, int rank, std::string_view what, std::int64_t count);
 
-/// The best options on GPUs: fills in all that was left open, by the bytes to send and by the
-/// number of ranks, `sharing` of which share a GPU. All ranks get the same.
+/// The best options on GPUs: fills in all that were left open, by the bytes to send and by the
+/// number of ranks, `sharing` of which share a GPU. All ranks get the same options.
 [[nodiscard]] collective_options device_choice(int world, const collective_need& need,
                                                const collective_options& asked, int sharing);
 

@@ -13,7 +13,8 @@ namespace untax {
 /// from a peer, which is slower than writing to it.
 ///
 /// An owner needs no permission to write: a chunk of a rank's input, sent in this epoch, shows that
-/// the rank's result is open. `landed`, a flag of each pair of lanes, says that a share is there.
+/// the rank's result is open. `landed`, a flag of each pair of lanes, signals that a share has
+/// arrived.
 class pushed_reduce : public reduce_protocol {
  public:
   UNTAX_HOST_DEVICE constexpr pushed_reduce(std::int64_t count, reduction how,

@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// The table for a plan. Where runs have any count its largest message is that of the plan.
+/// The table for a plan. If runs have any count, its largest message is that of the plan.
 [[nodiscard]] inline gpu::message_table planned(gpu::message_table table,
                                                 const collective_plan& plan) {
   if (plan.most == 0) return table;
@@ -19,7 +19,8 @@ namespace untax {
   return table;
 }
 
-/// The packets of a rank: ranges that it sends to be combined, and where combined ranges go.
+/// The messages of a rank in a reduction: the ranges that it sends to be combined, and the
+/// destinations of combined ranges.
 [[nodiscard]] inline gpu::message_table reduced_messages(std::int64_t count, reduce_target target,
                                                          const collective_plan& plan) {
   const sharding shards{count, plan.world};

@@ -6,8 +6,8 @@
 
 namespace untax {
 
-/// How the elements of a result are distributed over the ranks that own them: shard i to rank
-/// `first` + i, around the world.
+/// The distribution of the elements of a result over the ranks that own them: shard i to rank
+/// `first` + i, modulo the number of ranks.
 struct ownership {
   sharding shards;
   int first = 0;
@@ -51,8 +51,8 @@ class two_phase_layout : public chunked_layout {
   }
 
   /// Runs the rounds of a worker: `first(lane, i)` sends, `second(lane, i)` receives and passes on,
-  /// `third(lane, i)` collects what was passed on. Each returns whether there was something to do.
-  /// Receiving lags behind sending, and collecting behind receiving.
+  /// `third(lane, i)` collects the chunks that were passed on. Each returns whether there was
+  /// something to do. Receiving lags behind sending, and collecting behind receiving.
   UNTAX_CALLS_ANY_SIDE
   template <class First, class Second, class Third>
   UNTAX_HOST_DEVICE constexpr void run_rounds(const role& mine, First&& first, Second&& second,

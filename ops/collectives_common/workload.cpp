@@ -165,7 +165,8 @@ trial_subject subject_of(const collective_entry& entry, const collective_problem
           memory_need own =
               need_of(collective_operands(entry, problem, options.direct, ranks, rank).operands());
           own.heaps = static_cast<double>(heap_of(entry, problem, options, how, ranks, memory));
-          // On the host, heaps of plans are an upper bound, and the elements in them a lower one.
+          // On the host, the heaps of plans are an upper bound, and the elements in them a lower
+          // bound.
           if (memory == memory_kind::cuda) own.heap_of_rank += own.heaps;
           need += own;
         }

@@ -72,7 +72,7 @@ class collective_workload final : public operator_trial<collective_operands> {
       : operator_trial(w, collective_operands(entry, problem, options.direct, w.size(), w.rank()),
                        options, seed) {}
 
-  /// As `collective_operands` has it.
+  /// As `collective_operands::wrong_bits`.
   [[nodiscard]] std::int64_t wrong_bits() { return work_.wrong_bits(seed_, operands_); }
 };
 

@@ -82,7 +82,8 @@ void argument_check::apart(std::string_view name, const memory_range& operand,
   if (operand.bytes == 0 || result.bytes == 0) return;
   const auto begin = address(operand.data);
   const auto out = address(result.data);
-  // Distances, since the end of memory that does not exist may be past the last address.
+  // Distances are compared, since the end of memory that does not exist may be past the last
+  // address.
   if (begin < out ? out - begin < operand.bytes : begin - out < result.bytes) {
     throw error(
         errc::invalid_argument,

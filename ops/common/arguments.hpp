@@ -17,30 +17,31 @@ struct memory_range {
   std::size_t bytes = 0;
 
   memory_range(const void* begin, std::size_t length) : data(begin), bytes(length) {}
-  /// From the first element to the end of the last one. `matrix_of` has accepted the matrix.
-  // NOLINTNEXTLINE(*-explicit-*)
+  /// The range from the first element to the end of the last one. `matrix_of` has accepted the
+  /// matrix. NOLINTNEXTLINE(*-explicit-*)
   memory_range(const const_matrix& m) : data(m.data), bytes(m.span_bytes()) {}
 };
 
 /// Refuses arguments of an operator before anything moves. All functions throw `invalid_argument`
-/// with operator, rank, argument, its value and what would be right.
+/// with operator, rank, argument, its value and the right values.
 struct argument_check {
   std::string_view operator_name;
   int rank = 0;
 
-  /// The operator object was not moved from: it still has its engine.
+  /// Refuses an operator object that was moved from, and so has no engine.
   void is_whole(bool has_engine) const;
-  /// For operators of the host, where there are no streams. Throws `unsupported` if one is given.
+  /// Refuses a stream, for operators of the host, where there are none: throws `unsupported`.
   void no_stream(stream_ref stream) const;
-  /// Right type and size, rows that do not overlap, aligned to an element; not null unless it is
-  /// empty.
+  /// Requires the right type and size, rows that do not overlap, elements that are aligned, and an
+  /// address that is not null unless the matrix is empty.
   void matrix_of(std::string_view name, const const_matrix& m, const extent& size,
                  dtype type) const;
-  /// The three matrices of a GEMM operator, of their sizes and one type; the result lies apart.
+  /// Requires three matrices of the given sizes and of one type, with the result apart from the
+  /// operands.
   void gemm(const const_matrix& a, const extent& size_of_a, const const_matrix& weights,
             const extent& size_of_weights, const matrix& c, const extent& size_of_c,
             dtype type) const;
-  /// The result may not share memory with an operand.
+  /// Refuses a result that shares memory with an operand.
   void apart(std::string_view name, const memory_range& operand, const memory_range& result) const;
 };
 

@@ -7,7 +7,7 @@
 namespace untax {
 namespace {
 
-/// How a problem is split.
+/// The split of a problem.
 struct cut {
   int workers;
   int senders;
@@ -32,7 +32,7 @@ bool can_pull(const operator_entry& entry, pattern how) {
   return entry.gathers && (how == pattern::producer_consumer || how == pattern::fused_specialized);
 }
 
-/// One way to carry an operator out.
+/// One configuration of an operator.
 struct gemm_grid {
   using gemm_case = grid_case<gemm_problem, protocol_plan>;
 
@@ -77,8 +77,8 @@ std::string gemm_grid::name_of(const gemm_case& c) const {
       plan.sets != (plan.phases == 2 ? 1 : 2) ? fmt::format(", {} sets", plan.sets) : "", c.epochs);
 }
 
-/// Where shards are multiples of `shard_granularity` elements, the sizes that are sharded or split
-/// are multiplied by it: each element becomes such a unit.
+/// If shards are multiples of `shard_granularity` elements, the sizes that are sharded or split are
+/// multiplied by it: each element becomes such a unit.
 void gemm_grid::scale_up(shape& size, cut& division) const {
   constexpr std::int64_t probe = 16 * shard_granularity;
   gemm_problem problem{.m = probe, .n = probe, .k = probe};
@@ -161,11 +161,11 @@ std::vector<gemm_grid::gemm_case> gemm_grid::explored(int ranks) const {
   std::vector<gemm_case> cases = {
       // One tile for each pair of ranks.
       make(ranks, cube(size), plain, true),
-      // Sizes that the ranks do not divide; two workers, where the threads suffice.
+      // Sizes that are no multiples of the ranks; two workers, if there are threads for them.
       make(ranks, cube(2 * size - 1), shared, true),
       // All rows in one tile, and enough tiles to fill a ring of them more than once.
       make(ranks, {size, 3, size}, high, true)};
-  // A shard in several chunks, and the rank's own one is copied, too: within a rank that matters
+  // A shard in several chunks, and the rank's own shard is copied, too: within a rank that matters
   // only with two workers.
   if (entry->gathers && ranks == 2) {
     cases.push_back(make(ranks, cube(size), {2, 1, 1, 1, 1, 1, true}));
@@ -173,14 +173,13 @@ std::vector<gemm_grid::gemm_case> gemm_grid::explored(int ranks) const {
     cases.push_back(make(ranks, cube(size), {1, 1, 1, 1, 1, 1, false, true, 1, 2}));
   }
   if (ranks > 1) {
-    // The last rank owns nothing and sends nothing that shows its progress, so rooms alone hold the
-    // other ranks back.
+    // The last rank owns nothing and sends nothing that shows its progress, so only rooms make the
+    // other ranks wait.
     cases.push_back(make(ranks, cube(size - 1), plain, true));
-    // The same where the rows of all owners are computed together, through a ring that is too
-    // small.
+    // As above, with the rows of all owners computed together, through a ring that is too small.
     cases.push_back(make(ranks, {size - 1, 3, size - 1}, high, true));
   }
-  if (phases == 2 && how == pattern::fused_sequential) {  // as words do on GPUs
+  if (phases == 2 && how == pattern::fused_sequential) {  // as the words of the GPU kernel do
     cases.push_back(cases[1]);
     cases.back().plan.sets = 2;
   }

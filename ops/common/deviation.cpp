@@ -28,7 +28,7 @@ void deviation::add(double actual, double right, double bound, double expected) 
     return;
   }
   difference_ += off * off;
-  // Without a bound a result is exact, which the sum of squares shows. A bound that is no number
+  // Without a bound a result has to be exact, which the sum of squares shows. A bound that is NaN
   // bounds nothing.
   if (std::isnan(bound)) worst_ = infinity;
   if (off > bound && tolerance_ > 0) worst_ = std::max(worst_, off / bound);
@@ -65,7 +65,7 @@ void deviation::add(const gpu::comparison& rows, double elements, double expecte
 }
 
 double deviation::relative_error() const noexcept {
-  // Sums are no numbers if a comparison or an expected square is none.
+  // The sums are NaN if a difference or an expected square is.
   if (worst_ == infinity || std::isnan(difference_ + norm_ + expected_)) return infinity;
   const double error = difference_ > 0 ? std::sqrt(difference_ / std::max(norm_, expected_)) : 0;
   return worst_ > 1 ? std::max(error, tolerance_ * worst_) : error;

@@ -12,16 +12,16 @@ namespace untax {
 
 /// The difference between a result and its reference. It has two measures: the Frobenius norm over
 /// all elements, and the largest error of one element, so that a single wrong word of 16 bytes is
-/// seen in a result of any size. An element that is not finite is right only where the reference
-/// has the same. It is never NaN itself.
+/// seen in a result of any size. An element that is not finite is right only if the reference has
+/// the same. The difference is never NaN itself.
 class deviation {
  public:
   /// `tolerance` is the largest relative error of a correct result in the Frobenius norm.
   explicit deviation(double tolerance) noexcept : tolerance_(tolerance) {}
 
   /// Adds an element, which may be wrong by at most `bound`. `expected` is the expected value of
-  /// its square: all elements of a small result may be near zero by chance, where no error is small
-  /// beside them, so that squares count as at least so much in the mean.
+  /// its square: by chance all elements of a small result may be near zero, and any error is large
+  /// relative to zero, so squares count as at least `expected` in the mean.
   void add(double actual, double right, double bound, double expected) noexcept;
   /// Adds a row. An element may be wrong by at most `share` of its own size or, if that is larger,
   /// of the root mean square of the row, whose squares count as at least `expected`, too.
@@ -32,10 +32,16 @@ class deviation {
   /// Adds rows that a GPU compared (gpu::compare), `elements` in all.
   void add(const gpu::comparison& rows, double elements, double expected) noexcept;
 
-  /// || actual - right || / || right ||, if every element is within its bound. Otherwise it is
-  /// above the tolerance: at least the tolerance times the number of bounds by which the worst
-  /// element is wrong. Infinity if an element is not finite where the reference is, or the other
-  /// way around.
+  ///
+  /// actual - right
+  ///
+  /// /
+  ///
+  /// right
+  ///
+  /// , if every element is within its bound. Otherwise the result is above the tolerance: at least
+  /// the tolerance times the number of bounds by which the worst element is wrong. Infinity if an
+  /// element is not finite and the reference is, or the other way around.
   [[nodiscard]] double relative_error() const noexcept;
 
  private:
@@ -62,8 +68,11 @@ class deviation {
 /// in units of the root mean square of such sums of N(0, 1) products.
 ///
 /// A partial result p is off by at most u |p|, and all of them together by at most u sqrt(ranks)
-/// ||p||, where p is the vector of the partial results of one element, by the inequality of Cauchy
-/// and Schwarz. Its norm is 1 in the mean, and above 1 + 6 / sqrt(ranks) with a probability of less
+///
+/// p
+///
+/// , where p is the vector of the partial results of one element, by the inequality of Cauchy and
+/// Schwarz. Its norm is 1 in the mean, and above 1 + 6 / sqrt(ranks) with a probability of less
 /// than exp(-18), so that sqrt(ranks) + 6 covers it. A library that passes the running sum from
 /// rank to rank in that type rounds as often again, hence the factor. With fp32 the bound is far
 /// below the rounding of a result.

@@ -13,8 +13,9 @@ namespace untax {
 
 /// Whether kernels can use an address.
 [[nodiscard]] bool reachable_by_device(const void* p);
-/// Identifies the allocation of the device, or of pinned memory, that contains `p`: no two
-/// allocations of a process have the same number. 0 if there is none, or if it has no number.
+/// A number that identifies the allocation of the device, or of pinned memory, that contains `p`:
+/// no two allocations of a process have the same number. 0 if there is no allocation, or if it has
+/// no number.
 [[nodiscard]] std::uint64_t allocation_at(const void* p);
 
 /// Checks the arguments of an operator's runs on a GPU, beyond what hosts require of them. All
@@ -22,7 +23,7 @@ namespace untax {
 /// pass.
 class device_arguments {
  public:
-  /// For runs at the rank and on the GPU of `w`.
+  /// For runs of one operator at the rank and on the GPU of `w`.
   device_arguments(std::string_view operator_name, const world& w)
       : operator_name_(operator_name), rank_(w.rank()), device_(w.device()) {}
 
@@ -40,9 +41,9 @@ class device_arguments {
   std::string operator_name_;
   int rank_;
   int device_;
-  /// Addresses that the GPU can reach, with their allocations: to ask takes as long as a launch. An
-  /// address whose memory was freed is in no allocation, or in another one. Forgotten when there
-  /// are many, since a caller may pass another address in each run.
+  /// Addresses that the GPU can reach, with their allocations: asking the driver takes as long as a
+  /// launch. An address whose memory was freed is in no allocation, or in another one. The map is
+  /// cleared when it has many entries, since a caller may pass another address in each run.
   std::unordered_map<const void*, std::uint64_t> known_;
 };
 

@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// The caller's matrices of a run; where peers write C, those of neighbouring ranks lie `between`
+/// The caller's matrices of a run; if peers write C, the Cs of neighbouring ranks lie `between`
 /// bytes apart.
 struct gemm_operands {
   const void* a = nullptr;
@@ -49,7 +49,7 @@ class device_operator {
   /// outside of graphs then need not ask which plan ran last.
   virtual void forget_captures() noexcept {}
 
-  /// Its pattern; never `automatic`.
+  /// The pattern of the operator; never `automatic`.
   [[nodiscard]] virtual pattern how() const = 0;
   /// A sentence for `explain()`: the plan and, where untax chose it, the alternatives.
   [[nodiscard]] virtual std::string text() const = 0;

@@ -9,7 +9,7 @@
 namespace untax {
 namespace {
 
-/// Additions and multiplications for which a plain loop takes some tenths of a second.
+/// The additions and multiplications that a plain loop does in some tenths of a second.
 constexpr double most_plain_operations = 1e12;
 
 std::size_t bytes_of(range rows, range cols, dtype type) {

@@ -21,7 +21,7 @@ class device_reference {
 
   /// Computes the reference for the inputs of a seed. Asynchronous.
   void compute(std::uint64_t seed, stream_ref stream);
-  /// The relative error of a result, as `deviation` has it. Waits for the stream.
+  /// The relative error of a result, as `deviation` defines it. Waits for the stream.
   [[nodiscard]] double error_of(const const_matrix& c, stream_ref stream) const;
 
  private:

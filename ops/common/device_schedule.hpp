@@ -15,13 +15,14 @@ namespace untax {
 /// The planned kernels of all ranks, lane by lane.
 using device_schedule = std::vector<schedule::lane_program>;
 
-/// Proves the schedule, as engines/schedule/check.hpp says. `operands` are those of each rank, and
-/// `epochs` use every room at least twice. Flags that only make lanes wait order nothing.
+/// Proves the schedule, as engines/schedule/check.hpp describes. `operands` are those of each rank,
+/// and `epochs` has to be large enough that every room is used twice. Flags that only make lanes
+/// wait order nothing.
 [[nodiscard]] schedule::schedule_report check_lanes(
     const device_schedule& ranks, const std::vector<schedule::operand_extents>& operands,
     std::uint64_t epochs);
-/// The same of plans that were made of lanes; `orders(rank, flag)`: whether a flag of a rank orders
-/// accesses (lane_program::orders).
+/// As above, for plans that were made of lanes; `orders(rank, flag)`: whether a flag of a rank
+/// orders accesses (lane_program::orders).
 [[nodiscard]] schedule::schedule_report check_lanes(
     std::span<const schedule::rank_plan> plans,
     const std::function<bool(int rank, int flag)>& orders);

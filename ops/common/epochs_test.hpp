@@ -44,7 +44,7 @@ std::vector<std::vector<std::byte>> check_epochs(const Case& c, const world_opti
   return check_epochs(c, settings, tolerance, make, [](auto& load, int /*epoch*/) { load.run(); });
 }
 
-/// The bits that all ranks have, which are expected to be the same.
+/// The bits of the result, which are expected to be the same at all ranks.
 inline std::vector<std::byte> same_at_all_ranks(const std::vector<std::vector<std::byte>>& bits) {
   for (std::size_t rank = 1; rank < bits.size(); ++rank)
     EXPECT_EQ(bits[rank], bits.front()) << "rank " << rank;

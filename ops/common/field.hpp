@@ -21,7 +21,8 @@
 
 namespace untax {
 
-/// The way in which a field is written. In structures of the C ABI each has the type behind it.
+/// The way in which a field is written. In structures of the C ABI each field has the type named
+/// behind it.
 enum class field_kind : std::uint8_t {
   integer,   ///< int64_t; int32_t if the member is an int
   flag,      ///< int32_t: 0 or another number
@@ -57,7 +58,7 @@ struct field {
   std::span<const field_word> words;  ///< of a choice; of a flag, if its values have names
   void (*store)(void* object, const field_value& value) = nullptr;
   field_value (*load)(const void* object) = nullptr;
-  std::int64_t least = 0;  ///< of an integer, as the command takes it
+  std::int64_t least = 0;  ///< of an integer, as the command accepts it
   std::int64_t most = std::numeric_limits<std::int32_t>::max();
   field_place place = field_place::anywhere;
 
@@ -98,7 +99,7 @@ struct member<Member> {
   }
 };
 
-/// The name of a member, as the compiler writes it: "... Member = &untax::some_problem::name]".
+/// The name of a member, in the form of the compiler: "... Member = &untax::some_problem::name]".
 template <auto Member>
 [[nodiscard]] constexpr std::string_view member_name() {
   std::string_view text = __PRETTY_FUNCTION__;
@@ -165,7 +166,7 @@ template <auto Member>
               }};
 }
 
-/// A bool, or an enumeration with the values 0 and 1, for which `words` has names.
+/// A bool, or an enumeration with the values 0 and 1, whose names are `words`.
 template <auto Member>
 [[nodiscard]] constexpr field flag(std::string_view name, std::string_view help,
                                    std::span<const field_word> words = {}) {
@@ -178,7 +179,7 @@ template <auto Member>
   return f;
 }
 
-/// How stages are started, where another number than 0 asks for new threads.
+/// The launch mode of stages, for which any number but 0 asks for new threads.
 template <auto Member>
 [[nodiscard]] constexpr field launch() {
   field f = flag<Member>("eager", "start threads for each run", launch_words).of_host();
@@ -197,7 +198,7 @@ template <auto Member>
   return choice<Member>("type", help, type_words);
 }
 
-/// The type in which partial results are sent, where empty is that of the problem.
+/// The type in which partial results are sent; empty stands for that of the problem.
 template <auto Member>
 [[nodiscard]] constexpr field partials(std::string_view help) {
   return {.name = "partials",
@@ -222,7 +223,7 @@ template <auto Member>
               }};
 }
 
-/// A float or double. With `ZeroIsDefault`, 0 stands for the value that a new structure has.
+/// A float or double. With `ZeroIsDefault`, 0 stands for the value in a new structure.
 template <auto Member, bool ZeroIsDefault = false>
 [[nodiscard]] constexpr field real(std::string_view name, std::string_view help) {
   using type = typename member<Member>::type;
@@ -267,11 +268,11 @@ template <auto Member>
 
 }  // namespace fields
 
-/// Stores a value in a member of `object`. Throws `invalid_argument` with the words that there are
-/// if a choice has none with that number.
+/// Stores a value in a member of `object`. Throws `invalid_argument` with the possible words if a
+/// choice has none with that number.
 void store(const field& f, void* object, const field_value& value);
 
-/// The number of a word of a field. Throws `invalid_argument` with the words that there are.
+/// The number of a word of a field. Throws `invalid_argument` with the possible words.
 [[nodiscard]] std::int32_t number_of(const field& f, std::string_view word);
 
 /// The words of a field as text: "fp32, fp16, bf16".

@@ -15,7 +15,8 @@
 
 namespace untax {
 
-/// How a planned GEMM operator carries out its runs: with an engine of the host, or with kernels.
+/// The part of a planned GEMM operator that carries out its runs: with an engine of the host, or
+/// with kernels.
 class gemm_backend {
  public:
   gemm_backend() = default;
@@ -33,9 +34,9 @@ class gemm_backend {
 /// The backend of a world of the host.
 class host_gemm final : public gemm_backend {
  public:
-  /// `operator_name` is for errors, and has to outlive this. `plans`: where runs have different
-  /// numbers of rows, else null. `c_span`: bytes from a rank's C to the next one's, if peers write
-  /// it, else 0. `p` is a `program` or a `row_program`.
+  /// `operator_name` is for errors, and has to outlive this object. `plans`: set if runs have
+  /// different numbers of rows, else null. `c_span`: bytes from a rank's C to the next one's, if
+  /// peers write it, else 0. `p` is a `program` or a `row_program`.
   template <class Program>
   host_gemm(world& w, std::string_view operator_name, std::shared_ptr<const row_plans> plans,
             std::ptrdiff_t c_span, Program&& p, const host::engine_options& options)

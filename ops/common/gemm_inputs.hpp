@@ -12,7 +12,7 @@ namespace untax {
 
 /// The whole A of a problem, of which each rank has its part.
 [[nodiscard]] random_matrix whole_a(std::uint64_t seed) noexcept;
-/// The whole B of a rank with such a part.
+/// The whole B of a rank that has the part `share`.
 [[nodiscard]] random_matrix whole_b(std::uint64_t seed, const gemm_share& share) noexcept;
 
 /// Fills a rank's part of the inputs of a problem with N(0, 1), the same for the same seed at any

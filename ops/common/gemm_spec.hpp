@@ -13,7 +13,7 @@
 
 namespace untax {
 
-/// The part of a spec that the operators have in common that multiply `a` by `weights` into `c`. An
+/// The part of a spec that is common to the operators that multiply `a` by `weights` into `c`. An
 /// operator with a `result()` has a C of its own, which a run takes if it is given none.
 template <class Operator, class Problem>
 struct gemm_spec {
@@ -31,7 +31,7 @@ struct gemm_spec {
     }
     if constexpr (requires { op.run(a, weights, matrix{}, stream); }) {
       op.run(a, weights, v.written("c"), stream);
-    } else {  // of the host only, where there are no streams
+    } else {  // only operators of the host, where there are no streams
       op.run(a, weights, v.written("c"));
     }
   }

@@ -17,8 +17,8 @@
 
 namespace untax {
 
-/// How the GEMM of an operator starts. In bulk_synchronous it reads nothing before its phase. If
-/// all tiles wait for chunks of A from all ranks, fewer weights are read early.
+/// The start of an operator's GEMM. In bulk_synchronous it reads nothing before its phase. If all
+/// tiles wait for chunks of A from all ranks, fewer weights are read early.
 [[nodiscard]] inline gpu::kernel_start start_of(const world& w, const operator_options& options,
                                                 bool wait_for_chunks) {
   gpu::kernel_start start{.early = w.ranks_per_gpu() == 1};

@@ -6,7 +6,8 @@ namespace untax {
 
 /// Launches a run of bulk_library in order, by the rule of `whole_run`: if a launch fails after
 /// others, the world is stopped with the reason. A gather that fails counts as begun, since peers
-/// may have joined what this rank launched of it. `gather()`, `multiply()`, `join()` launch.
+/// may have joined the part of it that this rank launched. `gather()`, `multiply()`, `join()`
+/// launch.
 template <class Gather, class Multiply>
 void gather_then_multiply(world& w, const Gather& gather, const Multiply& multiply) {
   gpu::whole_run all(w);
@@ -14,7 +15,7 @@ void gather_then_multiply(world& w, const Gather& gather, const Multiply& multip
   all(multiply);
 }
 
-/// The same where the result is gathered and then laid out.
+/// As above, for a result that is gathered and then laid out.
 template <class Multiply, class Gather, class Join>
 void multiply_then_gather(world& w, const Multiply& multiply, const Gather& gather,
                           const Join& join) {

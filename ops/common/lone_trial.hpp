@@ -14,7 +14,7 @@
 
 namespace untax {
 
-/// The pattern that stands for operators which send nothing, and so have no choice of one.
+/// The pattern of operators that send nothing, and so have no choice of pattern.
 inline constexpr pattern lone_pattern = pattern::fused_sequential;
 
 /// An operator that sends nothing, with a plan as trials expect one.

@@ -12,7 +12,8 @@ struct memory_need {
   double activations = 0;   ///< the other inputs, and results
   double heaps = 0;         ///< symmetric heaps, less results that lie there
   double work_space = 0;    ///< of workers and of checks
-  double heap_of_rank = 0;  ///< the symmetric heap of the rank that takes most, results included
+  double heap_of_rank = 0;  ///< the symmetric heap of the rank that needs the largest one, results
+                            ///< included
 
   [[nodiscard]] double total() const noexcept { return weights + activations + heaps + work_space; }
   /// Adds a need that exists at the same time; `heap_of_rank` is added, too.
@@ -21,8 +22,8 @@ struct memory_need {
   [[nodiscard]] std::string text() const;
 };
 
-/// More than any machine has. Operands of this size are not looked at any closer, since numbers of
-/// tiles would be too large for their types.
+/// More bytes than any machine has. The need of larger operands is not estimated, since numbers
+/// of tiles would be too large for their types.
 inline constexpr double beyond_any_machine = 0x1p48;
 
 /// A need as a size of allocations. A need beyond the range of the type stays larger than any

@@ -33,12 +33,13 @@ struct variant_findings {
   /// The number of mutants that are not equivalent to the original.
   [[nodiscard]] std::size_t hunted() const { return mutants.size() - equivalents().size(); }
   /// The mutants that are proved to be as correct as the original with all numbers of ranks that
-  /// were looked at, while another number needs the verb.
+  /// were checked, while another number needs the verb.
   [[nodiscard]] std::vector<std::string> equivalents() const;
   /// The failures, and the mutants that survived.
   [[nodiscard]] std::vector<std::string> troubles() const;
-  /// Nothing failed, and all mutants but `equivalents()` were killed. If no number of ranks needs
-  /// the verb of a survivor, that is a failure, too: such a verb does not belong in a protocol.
+  /// Whether nothing failed, and all mutants but `equivalents()` were killed. If no number of ranks
+  /// needs the verb of a survivor, that is a failure, too: such a verb does not belong in a
+  /// protocol.
   [[nodiscard]] bool right() const { return failures.empty() && killed() == hunted(); }
 };
 
@@ -53,7 +54,7 @@ void prove_schedules(variant_findings& findings, int ranks, const check_effort& 
 void explore_executions(variant_findings& findings, int ranks, const check_effort& effort);
 
 /// Explores every mutant in the scenarios of all numbers of ranks in `effort`. For mutants that are
-/// harmless there it looks for another number of ranks that needs the verb.
+/// harmless there it searches for another number of ranks that needs the verb.
 void hunt_mutants(variant_findings& findings, const check_effort& effort);
 
 }  // namespace untax

@@ -5,7 +5,7 @@
 
 #include <untax/symmetric/symmetric.hpp>
 
-// Addresses without memory, to find out where planned kernels would read and write.
+// Addresses without memory, to find out which places planned kernels would read and write.
 
 namespace untax::nowhere {
 

@@ -18,7 +18,7 @@ std::vector<trial_operand> trial_operands(std::span<const operand_shape> shapes)
 memory_need need_of(const std::vector<trial_operand>& operands) noexcept {
   memory_need need;
   for (const trial_operand& operand : operands) {
-    // As a double, since no integer holds the product of the largest sizes.
+    // A double, since no integer holds the product of the largest sizes.
     const double bytes = static_cast<double>(operand.rows) * static_cast<double>(operand.cols) *
                          static_cast<double>(operand.element_bytes);
     (operand.role == operand_role::weight ? need.weights : need.activations) += bytes;

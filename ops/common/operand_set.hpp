@@ -39,11 +39,11 @@ struct trial_operand {
 /// The operands that a spec describes: inputs and results.
 [[nodiscard]] std::vector<trial_operand> trial_operands(std::span<const operand_shape> shapes);
 
-/// The memory that operands take, and in `heap_of_rank` that of those in the symmetric heap.
+/// The memory of the operands; `heap_of_rank` has the part in the symmetric heap.
 [[nodiscard]] memory_need need_of(const std::vector<trial_operand>& operands) noexcept;
 
 /// Memory of one operand: the host's or, in a world of GPUs, that of the rank's GPU, of which the
-/// host has a copy as soon as it asks for one.
+/// host gets a copy when it first asks for one.
 class operand_memory {
  public:
   operand_memory(world& w, const trial_operand& shape);
@@ -99,7 +99,7 @@ class operand_set {
   void store_inputs();
   /// Sets all bits of results, which is NaN in every element type.
   void poison_results();
-  /// The bits of all results, one behind the other.
+  /// The bits of all results, one after the other.
   [[nodiscard]] std::vector<std::byte> result_bits();
 
  private:

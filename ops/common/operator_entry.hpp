@@ -29,8 +29,8 @@ struct gemm_problem {
   std::optional<dtype> partials = std::nullopt;  ///< empty: as `type`
 };
 
-/// Which parts of the whole A, B and C one rank holds. The whole problem is C = A x B^T in all
-/// operators; they differ in how it is sharded.
+/// The parts of the whole A, B and C that one rank holds. The whole problem is C = A x B^T in all
+/// operators; they differ in its sharding.
 struct gemm_share {
   range a_rows, a_cols;
   range b_rows, b_cols;
@@ -51,7 +51,7 @@ class runnable {
                    stream_ref stream) = 0;
   [[nodiscard]] virtual const protocol_plan& plan() const = 0;
   [[nodiscard]] virtual const std::string& explain() const = 0;
-  /// Where the result has to lie; null data if anywhere.
+  /// The required place of the result; null data if it may lie anywhere.
   [[nodiscard]] virtual matrix result() const { return {}; }
 };
 
@@ -61,7 +61,7 @@ struct operator_entry {
   std::string name;
   std::string summary;
   bool gathers = false;  ///< the operator has a gather axis, and can pull
-  /// Where sums over ranks go, if there are any; partial results have an element type.
+  /// The destination of sums over ranks, if there are any; partial results have an element type.
   std::optional<reduce_target> sums_to = std::nullopt;
   bool columns_sharded = false;  ///< n counts the columns of all ranks; each multiplies its part
   bool on_gpus = false;          ///< the operator exists in worlds of GPUs, too
@@ -76,7 +76,7 @@ struct operator_entry {
   std::function<program(const gemm_problem&, const protocol_plan&)> protocol;
   /// The least bytes that a rank sends.
   std::function<double(const gemm_problem&, int world, int rank)> bytes_sent;
-  /// How many phases untax chooses, where there are one or two. Empty where there is no choice.
+  /// The number of phases that untax chooses, if there are one or two. Empty if there is no choice.
   std::function<int(const gemm_problem&, int world, memory_kind)> phases = nullptr;
 };
 

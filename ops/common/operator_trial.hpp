@@ -43,7 +43,7 @@ class operator_trial : public trial {
     // No rank may run while another one still allocates GPU memory.
     if (operands_.on_gpu()) w.barrier();
   }
-  /// Collective. Of work that a problem and a rank describe.
+  /// Collective. For `Work` that is made of a problem and a rank.
   operator_trial(world& w, const problem_type& problem, const options_type& options,
                  std::uint64_t seed) requires(std::constructible_from<Work, problem_type, int, int>)
       : operator_trial(w, Work(problem, w.size(), w.rank()), options, seed) {}
@@ -62,7 +62,7 @@ class operator_trial : public trial {
   }
   [[nodiscard]] pattern chosen() const override { return op_->plan().how; }
   [[nodiscard]] const std::string& explain() const override { return op_->explain(); }
-  /// The bits of all results, one behind the other.
+  /// The bits of all results, one after the other.
   [[nodiscard]] std::vector<std::byte> bits() const { return operands_.result_bits(); }
   [[nodiscard]] operand_memory& operand(std::size_t i) { return operands_[i]; }
 
@@ -85,7 +85,7 @@ template <class Trial, class Options, class... What>
   };
 }
 
-/// The `need` of a subject: of all ranks on the host, of the one that takes most on GPUs.
+/// The `need` of a subject: of all ranks on the host, of the rank with the largest need on GPUs.
 /// `need_of_rank(ranks, rank, patterns, verify)` is that of one rank.
 template <class Need>
 [[nodiscard]] auto need_of_ranks(memory_kind memory, const Need& need_of_rank) {

@@ -13,7 +13,7 @@ namespace untax {
 template <protocol P>
 class own_columns_first : public P {
  public:
-  /// `k`: the columns of each rank; empty where products stay as they are.
+  /// `k`: the columns of each rank; empty if products are not split.
   own_columns_first(const P& how, const sharding& k) : P(how), k_(k) {}
 
   template <class Emit>

@@ -8,8 +8,7 @@
 
 namespace untax {
 
-/// Returns when all that was launched on a stream has ended. Throws `internal`, with `what`, if it
-/// failed.
+/// Returns when all work on a stream has ended. Throws `internal`, with `what`, if it failed.
 void wait_for(stream_ref stream, std::string_view what);
 
 /// A stream of the current device that, unlike the legacy default stream, waits for no other.
@@ -25,7 +24,7 @@ class own_stream {
   /// The stream of a run: the caller's or, if none is given, this one, which then waits for the
   /// work on the default stream.
   [[nodiscard]] stream_ref unless(stream_ref given) const;
-  /// Returns when all launched work has ended. Throws `internal`, with `what`, if it failed.
+  /// Returns when all work on the stream has ended. Throws `internal`, with `what`, if it failed.
   void wait(std::string_view what) const { wait_for(stream_, what); }
 
  private:
@@ -36,7 +35,7 @@ class own_stream {
 /// Whether a stream is being captured in a graph.
 [[nodiscard]] bool is_captured(stream_ref stream);
 
-/// Returns when all that runs on the GPU of a rank has ended, well or not.
+/// Returns when all work on the GPU of a rank has ended, whether it failed or not.
 void wait_for_device(const world& w) noexcept;
 
 }  // namespace untax

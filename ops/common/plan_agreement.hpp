@@ -11,9 +11,9 @@
 
 namespace untax {
 
-/// The parts of a plan in which all ranks have to agree: everything that decides what a kernel
-/// reads, writes, waits for or signals, and nothing that differs by rank. Each line is a list of
-/// fields, "name value, name value", that the ledger of the world keeps as a whole.
+/// The parts of a plan in which all ranks have to agree: all that determine the reads, writes,
+/// waits and signals of a kernel, and none that differ by rank. Each line is a list of fields,
+/// "name value, name value", that the ledger of the world keeps as a whole.
 using plan_lines = std::vector<std::string>;
 
 /// The plan of a protocol, without the rank.
@@ -22,7 +22,7 @@ using plan_lines = std::vector<std::string>;
 [[nodiscard]] std::string fields_of(const gpu::gemm_plan& plan);
 
 /// Collective: compares the plan that this rank made with those of the others, and waits for them.
-/// Ranks plan apart, each for its own GPU. A difference is `disagreement` on every rank; its text
+/// Each rank plans alone, for its own GPU. A difference is `disagreement` on every rank; its text
 /// names two ranks and the fields in which they differ.
 void agree_on_lines(world& w, std::string_view operator_name, const plan_lines& lines);
 

@@ -42,7 +42,7 @@ struct planned_gemm {
   process_owned<run_turns> turns;
   /// The operator's own result, if peers write it; destroyed last.
   owned_symmetric<std::byte> result;
-  std::shared_ptr<const row_plans> plans;  ///< where runs have different numbers of rows
+  std::shared_ptr<const row_plans> plans;  ///< set if runs have different numbers of rows
   process_owned<gemm_backend> backend;     ///< runs the operator, within a turn; destroyed first
 };
 
@@ -54,10 +54,10 @@ struct planned_gemm {
 struct planned_on_host {
   protocol_plan plan;  ///< of the most rows
   std::string explanation;
-  std::shared_ptr<const row_plans> plans;  ///< where options ask for rows that vary
+  std::shared_ptr<const row_plans> plans;  ///< set if options ask for rows that vary
 };
 
-/// `make(rows)` plans for `rows` rows of A, at most `most`. Compares the problem, as `text` has it,
+/// `make(rows)` plans for `rows` rows of A, at most `most`. Compares the problem, given as `text`,
 /// and the plans with those of the other ranks; collective.
 template <class Make>
 [[nodiscard]] planned_on_host plan_on_host(world& w, std::string_view name, std::int64_t most,
@@ -76,7 +76,7 @@ template <class Make>
   return host_plans;
 }
 
-/// The backend of an operator. If peers write the result, `planned` has it already, and the Cs of
+/// The backend of an operator. If peers write the result, `planned` already has it, and the Cs of
 /// neighbouring ranks are as far apart as their results. `protocol(rows, plan)` is the protocol for
 /// `rows` rows, at most `most`. Results that pass through rings (tile_ring.hpp) have `ring_columns`
 /// columns at a rank. Collective.

@@ -15,8 +15,7 @@ namespace {
 
 /// The most bytes of widened 16-bit weights that a worker keeps.
 constexpr std::int64_t widened_bytes = std::int64_t{16} << 20;
-/// A rank has this many wait records, without its own one and those of kernels; each worker needs
-/// one.
+/// The wait records of a rank, without its own one and those of kernels; each worker needs one.
 constexpr int most_workers = first_kernel_slot - 1;
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
@@ -168,8 +167,8 @@ std::vector<gpu::gemm_plan> plans_with_wide_tiles(std::span<const gpu::tile_conf
         if (p.schedule.range_k_blocks > 0 && !adds_ranges(p.config, shares)) return false;
         return is_wide(p) ? !few : !gpu::rereads_weights(p);
       });
-  // The factor by which wide tiles take longer beside transfers, measured between two H100: in
-  // blocks that read by themselves, and in clusters that share their reads.
+  // The factor by which wide tiles take longer beside transfers, measured between two H100: for
+  // blocks that read their operands alone, and for clusters that share their reads.
   constexpr double longer_alone = 1.1;
   constexpr double longer_together = 1.05;
   for (gpu::gemm_plan& p : plans)

@@ -30,17 +30,18 @@ struct made_plan {
   std::string explanation;
 };
 
-/// Fills in what the options leave open: pattern, workers, tile. Throws `invalid_argument` for
+/// Fills in the options that are left open: pattern, workers, tile. Throws `invalid_argument` for
 /// options that are not possible.
 [[nodiscard]] made_plan make_plan(const world& w, std::string_view operator_name,
                                   const local_gemm& gemm, const operator_options& options);
 
-/// The same in a world of GPUs. Kernels decide the rest: zero means that untax chooses.
+/// As `make_plan`, in a world of GPUs, where planners of kernels decide the rest: a zero means that
+/// they choose.
 [[nodiscard]] protocol_plan plan_for_device(const world& w, const operator_options& options);
 
 /// The plans that `plans_of(options, num_sms)` makes for a GPU of `num_sms` multiprocessors. Throws
-/// `unsupported` if no kernel can multiply, and says with how many workers, or multiprocessors, one
-/// could.
+/// `unsupported` if no kernel can multiply; the text has the number of workers, or of
+/// multiprocessors, with which one could.
 template <class PlansOf>
 [[nodiscard]] auto plans_or_refusal(std::string_view operator_name, int rank, std::int64_t rows,
                                     const operator_options& options, int num_sms,
@@ -64,17 +65,17 @@ template <class PlansOf>
 /// Plans that read weights again for several tiles of A are left out.
 [[nodiscard]] std::vector<gpu::gemm_plan> compiled_plans(std::span<const gpu::tile_config> kernels,
                                                          const gpu::gemm_shape& shape, int blocks);
-/// The same for an operator that has swap_ab for many rows, too, in wide tiles of more than 128,
-/// several of which read the same weights. Only the model of the GEMM alone has such plans, so that
-/// model is used for many rows. `shares`: register shares of the kernels; warpgroups need registers
-/// for the ranges of k that they add.
+/// As `compiled_plans`, for an operator that has swap_ab for many rows, too, in wide tiles of more
+/// than 128, several of which read the same weights. Only the model of the GEMM alone has such
+/// plans, so that model is used for many rows. `shares`: register shares of the kernels; warpgroups
+/// need registers for the ranges of k that they add.
 [[nodiscard]] std::vector<gpu::gemm_plan> plans_with_wide_tiles(
     std::span<const gpu::tile_config> kernels, const gpu::gemm_shape& shape,
     const gpu::gpu_model& gpu, const gpu::register_shares& shares);
 
 /// The most blocks that only send, beside two that multiply: even, as clusters start together.
 [[nodiscard]] constexpr int most_beside(int num_sms) { return (num_sms - 2) / 2 * 2; }
-/// The number of free blocks that multiply.
+/// The number of blocks that multiply, of `free` blocks.
 [[nodiscard]] constexpr int multiplying(const operator_options& options, int free) {
   return options.workers > 0 && options.workers < free ? options.workers : free;
 }
@@ -83,11 +84,11 @@ template <class PlansOf>
 void require_size(std::string_view operator_name, int rank, std::string_view what,
                   std::int64_t value);
 
-/// The same for all sizes of a GEMM.
+/// As `require_size`, for all sizes of a GEMM.
 void require_sizes(std::string_view operator_name, int rank, std::int64_t m, std::int64_t n,
                    std::int64_t k);
 
-/// Throws `invalid_argument` unless 0 <= phases <= 2, of an operator that has one phase or two.
+/// Throws `invalid_argument` unless 0 <= phases <= 2, for an operator that has one phase or two.
 void require_phases(std::string_view operator_name, int rank, int phases);
 
 /// The text that ranks compare: a problem, and the options that change bits of the result.
@@ -97,8 +98,8 @@ void require_phases(std::string_view operator_name, int rank, int phases);
 [[nodiscard]] host::engine_options host_options(std::string_view operator_name, dtype type,
                                                 dtype partials, const operator_options& options);
 
-/// For bulk_library on GPUs, whose libraries choose by the whole shape: throws `unsupported` if
-/// rows are to have the same bits in every batch.
+/// For bulk_library on GPUs, whose libraries choose kernels by the whole shape: throws
+/// `unsupported` if rows are to have the same bits in every batch.
 void refuse_invariant(std::string_view operator_name, int rank, const operator_options& options);
 
 /// Compares the request and its plan with those of the other ranks; collective.

@@ -7,7 +7,7 @@
 namespace untax::testing {
 
 /// Calls `look(findings)` for every variant of an operator and expects that nothing was found.
-/// `Entry` is what some `variants_of` takes.
+/// `Entry` is the argument of some `variants_of`.
 template <class Entry, class Look>
 void check_variants(const Entry& entry, Look&& look) {
   for (const protocol_variant& variant : variants_of(entry)) {

@@ -17,7 +17,7 @@ struct schedule_case {
   std::function<std::vector<schedule::rank_plan>()> plans;  ///< of all ranks
 };
 
-/// One way to carry an operator out, which is checked as a protocol of its own.
+/// One configuration of an operator, which is checked as a protocol of its own.
 struct protocol_variant {
   std::string name;  ///< "all_gather_gemm fused_specialized, gather k, pull"
   /// The problems and plans for which its schedule is proved; `quick` leaves most of them out.

@@ -4,7 +4,7 @@
 
 namespace untax {
 
-/// Where the combination of all inputs is wanted.
+/// The destination of the combination of all inputs.
 enum class reduce_target : std::uint8_t { owner, everywhere };
 
 }  // namespace untax

@@ -13,7 +13,7 @@ namespace untax {
 /// Null if there is none of that name.
 [[nodiscard]] const operator_entry* find_operator(std::string_view name);
 
-/// Throws `invalid_argument` that lists the operators if there is none of that name.
+/// The entry of that name. Throws `invalid_argument` that lists the operators if there is none.
 [[nodiscard]] const operator_entry& operator_named(std::string_view name);
 
 }  // namespace untax

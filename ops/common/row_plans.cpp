@@ -51,7 +51,7 @@ std::uint64_t most_ring_uses(const row_plans& plans, std::int64_t cols) {
   for (const std::int64_t end : plans.ends()) {
     const protocol_plan& plan = plans.at(end);
     if (plan.how != pattern::fused_specialized) continue;
-    // Counts sharded rows; if rows are not sharded there are no more tiles.
+    // Sharded rows are counted here; if rows are not sharded there are no more tiles.
     const std::int64_t down =
         plan.world * ceil_div(ceil_div<std::int64_t>(end, plan.world), plan.tile_m);
     const std::int64_t tiles = down * ceil_div(cols, plan.tile_n);

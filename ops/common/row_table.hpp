@@ -22,9 +22,9 @@ namespace untax {
   return ends;
 }
 
-/// The same of rows of a GEMM, for which tiles of one shape or another are the best: 4 ends of each
-/// octave from 128 rows on, and 8 from 1024 rows on. From 256 rows on they are multiples of tiles
-/// of 64 rows, also where the rows of two ranks are.
+/// As `number_ends`, for the rows of a GEMM, for which tiles of one shape or another are the best:
+/// 4 ends of each octave from 128 rows on, and 8 from 1024 rows on. From 256 rows on they are
+/// multiples of tiles of 64 rows, also for the rows of two ranks.
 [[nodiscard]] inline std::vector<std::int64_t> row_ends(std::int64_t capacity) {
   constexpr std::int64_t first = 128;
   std::vector<std::int64_t> ends = number_ends(std::min(capacity, first));
@@ -38,8 +38,8 @@ namespace untax {
   return ends;
 }
 
-/// With so many rows, or fewer, a run has the plan of an end before `end`, in either kind of ends:
-/// an end is at most 1.5 times the one before, or twice if that is 1.
+/// The most rows with which a run has the plan of an end before `end`, in either kind of ends: an
+/// end is at most 1.5 times the one before, or twice if that is 1.
 [[nodiscard]] constexpr std::int64_t rows_before(std::int64_t end) noexcept {
   return end - end / 3 - 1;
 }
@@ -56,7 +56,7 @@ class row_table {
     try {
       for (auto end = ends_.rbegin(); end != ends_.rend(); ++end) plans_.push_back(make(*end));
     } catch (const error& e) {
-      // All ranks are out of memory, so that all of them can give back, together, what they have.
+      // All ranks are out of memory, so that all of them can free their plans together.
       if (e.code() == errc::out_of_memory) {
         while (!plans_.empty()) plans_.pop_back();
       }

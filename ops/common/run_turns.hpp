@@ -22,25 +22,25 @@ class run_turns {
   /// device.
   run_turns(world& w, std::string_view operator_name);
   /// For an operator that waits for no peer, and has no state on hosts: on GPUs its runs follow one
-  /// another, those of several threads, too.
+  /// another, also those of several threads.
   [[nodiscard]] static run_turns alone(world& w, std::string_view operator_name);
   run_turns(const run_turns&) = delete;
   run_turns& operator=(const run_turns&) = delete;
 
-  /// Calls `run`, which does or launches one run. Throws `invalid_argument`, at once, if another
-  /// thread is in a run of this operator; what `run` and `stream_order` throw.
+  /// Calls `run`, which executes or launches one run. Throws `invalid_argument`, at once, if
+  /// another thread is in a run of this operator; and the errors of `run` and `stream_order`.
   template <class Run>
   void operator()(stream_ref stream, Run&& run) {
     if (!order_ && !collective_) return run();
     const turn only(*this);
-    // A run of an operator that another one is made of is in the order already.
+    // If another operator is made of this one, its run is in the order already.
     if (!order_ || around.is(order_.get(), stream)) return run();
     const entered inside({order_.get(), stream.handle});
     order_->begin(stream);
     try {
       run();
     } catch (...) {
-      end_quietly(stream);  // some of its kernels may run
+      end_quietly(stream);  // some kernels of the run may be running
       throw;
     }
     order_->end(stream);

@@ -34,7 +34,7 @@ class runnable_operator : public runnable {
   Operator op_;
 };
 
-/// The `make` of an entry, whose operator takes what `problem_of` makes of a problem.
+/// The `make` of an entry. `problem_of` converts a problem to the operator's own.
 template <class Operator, class ProblemOf>
 [[nodiscard]] auto maker_of(const ProblemOf& problem_of) {
   return [problem_of](world& w, const gemm_problem& p,

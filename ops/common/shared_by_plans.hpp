@@ -10,7 +10,7 @@ namespace untax {
 template <class Part>
 class shared_by_plans {
  public:
-  /// The part, for `rows` rows or more: the one that plans have, or what `make()` returns.
+  /// The part, for `rows` rows or more: the one that other plans have, or the result of `make()`.
   template <class Make>
   [[nodiscard]] std::shared_ptr<Part> get(std::int64_t rows, const Make& make) {
     std::shared_ptr<Part> part = known_.lock();

@@ -15,7 +15,7 @@
 namespace untax {
 
 /// Sets the phases of a plan for tiles. In two phases one set of rooms is enough: when sums have
-/// landed, all rooms are empty.
+/// arrived, all rooms are empty.
 constexpr void set_phases(protocol_plan& plan, int phases) noexcept {
   plan.phases = phases;
   if (phases == 2) plan.sets = 1;
@@ -24,11 +24,12 @@ constexpr void set_phases(protocol_plan& plan, int phases) noexcept {
 /// Rows that are summed over ranks in tiles: the rank that adds each, the places of partial tiles
 /// until then, and the counters that guard them.
 ///
-/// An owner adds the partial tiles of its rows. Where the sum is wanted
-/// everywhere, it passes the sum on (two phases), or every rank owns all rows (one phase).
+/// An owner adds the partial tiles of its rows. If the sum is wanted everywhere, it passes the sum
+/// on (two phases), or every rank owns all rows (one phase).
 ///
-/// Each tile has a counter. In rows (fused_warp_specialized) there is one for all that a worker of
-/// a source sends, and an owner opens its slabs in each run. Kernels see all blocks as one worker.
+/// Each tile has a counter. In rows (fused_warp_specialized) there is one counter for all tiles
+/// that a worker of a source sends, and an owner opens its slabs in each run. To the protocol of
+/// kernels all blocks are one worker.
 class summing_layout : public owner_exchange<summing_layout> {
  public:
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rank() const noexcept { return plan_.rank; }
@@ -38,7 +39,7 @@ class summing_layout : public owner_exchange<summing_layout> {
     return {sets().sets * world() * full_rows(), result_.cols};
   }
 
-  // Which rank adds which rows.
+  // The rank that adds each row.
 
   /// One phase: partial tiles go to all ranks, and every rank adds all of them.
   [[nodiscard]] constexpr bool straight() const noexcept {
@@ -51,9 +52,9 @@ class summing_layout : public owner_exchange<summing_layout> {
   [[nodiscard]] constexpr bool in_rows() const noexcept {
     return plan_.how == pattern::fused_warp_specialized;
   }
-  /// Whether a source reserves a room before it fills it again. Where the sum goes to all ranks,
-  /// what a rank receives in a run shows that its peers have emptied the rooms that it fills in the
-  /// next run.
+  /// Whether a source reserves a room before it fills it again. If the sum goes to all ranks, the
+  /// sums that a rank receives in a run show that its peers have emptied the rooms that it fills in
+  /// the next run.
   [[nodiscard]] constexpr bool reserves() const noexcept {
     return target_ == reduce_target::owner || in_rows();
   }
@@ -101,8 +102,8 @@ class summing_layout : public owner_exchange<summing_layout> {
   [[nodiscard]] constexpr int landed_of(int owner, int passer) const noexcept {
     return ready_.at(0, owner, parts() + passer);
   }
-  /// In rows, for kernels: the slab of `source` is output 0, and that its sums have landed
-  /// output 1.
+  /// In rows, for kernels: output 0 is the slab of `source`, output 1 its sums, which signal that
+  /// they have landed.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landing(int source, int consumer, int output,
                                                          std::uint64_t epoch) const noexcept {
     const int ready = ready_.at(0, source, output);
@@ -115,8 +116,8 @@ class summing_layout : public owner_exchange<summing_layout> {
             .credit = 0};
   }
 
-  /// Signals that all that this worker passes on has landed, and waits for its counterparts. The
-  /// first worker of a rank does so even if the rank has no rows.
+  /// Signals that all sums that this worker passes on have landed, and waits for its counterparts.
+  /// The first worker of a rank does so even if the rank has no rows.
   template <class Emit>
   constexpr void close(int passer, std::uint64_t epoch, Emit&& emit) const {
     const auto passes = [&](int owner) {
@@ -139,7 +140,7 @@ class summing_layout : public owner_exchange<summing_layout> {
         barrier_{plan.rank, plan.world, counters_.take(1, plan.world, 1)},
         closing_{plan.rank, plan.world, counters_.take(1, plan.world, passes_on() ? 1 : 0)} {}
 
-  /// Adds a tile. In rows all slabs have been acquired before.
+  /// Adds a tile. In rows, all slabs have been acquired before.
   template <class Emit>
   constexpr void add_all(int tile, place own, std::uint64_t epoch, Emit&& emit) const {
     add(
@@ -159,7 +160,7 @@ class summing_layout : public owner_exchange<summing_layout> {
   extent result_;
   reduce_target target_;
   int passers_;
-  counter_layout counters_;  ///< protocols take further counters from it
+  counter_layout counters_;  ///< the protocols of operators take further counters from it
   protocol_plan plan_;
   sharding rows_;
   counter_block

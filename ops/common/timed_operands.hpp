@@ -11,7 +11,7 @@ namespace untax {
 
 /// The operands of one rank for timing a GEMM operator on its GPU, which is the current device:
 /// inputs N(0, 1), and several copies of the weights, together more than three times L2, since a
-/// model's weights come from memory.
+/// model reads its weights from memory, not from L2.
 class timed_operands {
  public:
   /// Throws `out_of_memory`. Waits until the inputs are there.

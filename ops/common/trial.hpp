@@ -27,21 +27,27 @@ class trial {
 
   /// Makes new inputs; the same seed makes the same ones. Not collective.
   virtual void refresh(std::uint64_t seed) = 0;
-  /// The result becomes NaN.
+  /// Sets the result to NaN.
   virtual void poison_result() = 0;
   /// Runs one epoch. Collective.
   virtual void run() = 0;
-  /// || result - reference || / || reference || in the Frobenius norm, reference in fp64, or in
-  /// fp32 on GPUs, if each element is within its bound, else more than the tolerance; infinity if
-  /// an element is no number (`deviation`).
+  ///
+  /// result - reference
+  ///
+  /// /
+  ///
+  /// reference
+  ///
+  /// in the Frobenius norm, reference in fp64, or in fp32 on GPUs, if each element is within its
+  /// bound, else more than the tolerance; infinity if an element is NaN (`deviation`).
   [[nodiscard]] virtual double relative_error() const = 0;
 
   [[nodiscard]] virtual pattern chosen() const = 0;
   [[nodiscard]] virtual const std::string& explain() const = 0;
 };
 
-/// An operator on a problem, as something that can be run, checked and timed without knowing what
-/// it does.
+/// An operator on a problem, which can be run, checked and timed by code that does not know the
+/// operator.
 struct trial_subject {
   std::string name;         ///< of the operator
   std::string description;  ///< "all_gather_gemm, m 512, n 1024, k 768, fp32, gather rows"
@@ -59,7 +65,7 @@ struct trial_subject {
   std::function<std::size_t(int ranks)> heap_bytes;
   /// Memory that these patterns take together: of all ranks on the host, of one rank on a GPU.
   std::function<memory_need(int ranks, const std::vector<pattern>&, bool verify)> need;
-  /// Collective.
+  /// Makes a trial. Collective.
   std::function<std::unique_ptr<trial>(world&, pattern, std::uint64_t seed)> make;
 };
 

@@ -227,7 +227,7 @@ std::size_t heap_for(const gemm_problem& problem, int world, int phases) noexcep
   const auto rows = static_cast<double>(problem.m + world);
   const double gathered = rows * static_cast<double>(problem.k + shard_granularity * world) *
                           static_cast<double>(size_of(problem.type)) * 4;
-  // In one phase every rank has the partial results of all ranks. Untax chooses one phase if they
+  // In one phase every rank has the partial results of all ranks. untax chooses one phase if they
   // are small, or if there are fewer rows than ranks.
   const double sources = phases == 1 || (phases == 0 && problem.m < world) ? world : 1;
   const double partial = rows * static_cast<double>(problem.n) * 4 * (2 + 2 * sources);
@@ -265,8 +265,8 @@ memory_need operator_need(const operator_entry& entry, const gemm_problem& probl
   need.heaps = (area(steps.inbox()) + area(steps.outbox())) * static_cast<double>(size_of(moved));
   need.heap_of_rank = need.heaps;
   if (problem.type != dtype::f32) {
-    // A worker keeps a tile in fp32, and widened operands for it: of the weights as much as a cache
-    // holds.
+    // A worker keeps a tile in fp32, and widened operands for it: of the weights as much as fits in
+    // a cache.
     const extent tile = steps.tile_extent();
     const double widened = static_cast<double>(tile.rows) * static_cast<double>(problem.k);
     const double weights = static_cast<double>(problem.n) * static_cast<double>(problem.k);

@@ -41,7 +41,7 @@ class gemm_shards {
   }
   static void place_results(const runnable& op, operand_set& set);
   void fill(std::uint64_t seed, operand_set& set) const;
-  /// The same in a world of GPUs, asynchronously on a stream.
+  /// As `fill`, in a world of GPUs, asynchronously on a stream.
   void fill_on(stream_ref stream, std::uint64_t seed, operand_set& set) const;
   void run(runnable& op, operand_set& set, stream_ref stream) const;
   /// || reference || counts as at least the norm expected of N(0, 1) inputs.
@@ -92,15 +92,15 @@ class workload final : public operator_trial<gemm_shards> {
 /// pattern; `phases` as asked for in the options.
 [[nodiscard]] std::size_t heap_for(const gemm_problem& problem, int world, int phases = 0) noexcept;
 
-/// The same in a world of GPUs, where partial results lie in tiles of the GEMM.
+/// As `heap_for`, in a world of GPUs, where partial results lie in tiles of the GEMM.
 [[nodiscard]] std::size_t device_heap_for(const operator_entry& entry, const gemm_problem& problem,
                                           int world, int phases = 0) noexcept;
 
 /// Memory that a rank takes for its part of A, B and C.
 [[nodiscard]] memory_need operands_need(const operator_entry& entry, const gemm_problem& problem,
                                         int world, int rank);
-/// The further memory of a rank for one operator on the host: its part of `heaps`, and what its
-/// workers keep. Problems beyond any machine are left out.
+/// The further memory of a rank for one operator on the host: its part of `heaps`, and the memory
+/// of its workers. Problems beyond any machine are left out.
 [[nodiscard]] memory_need operator_need(const operator_entry& entry, const gemm_problem& problem,
                                         const operator_options& options, int world, int rank);
 

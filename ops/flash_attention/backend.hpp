@@ -21,7 +21,7 @@ class flash_attention_backend {
 /// `problem` has a scale.
 [[nodiscard]] process_owned<flash_attention_backend> host_flash_attention(
     const flash_attention_problem& problem, int rank);
-/// On the GPU of the rank, which becomes the current one.
+/// The backend on the GPU of the rank, which becomes the current one.
 [[nodiscard]] process_owned<flash_attention_backend> device_flash_attention(
     world& w, const flash_attention_problem& problem, order::attention_order order);
 

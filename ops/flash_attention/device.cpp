@@ -22,10 +22,10 @@ gpu::flash_shape shape_of(const flash_attention_problem& p) {
           .type = p.type};
 }
 
-/// Of one row any stride will do, but TMA takes only multiples of 16 bytes.
+/// A single row may have any stride, but TMA takes only multiples of 16 bytes.
 std::int64_t stride_of(const const_matrix& m) { return m.rows > 1 ? m.stride : m.cols; }
 
-/// On the GPU of a rank, which is the current one.
+/// The backend on the GPU of a rank, which is the current one.
 class device_backend final : public flash_attention_backend {
  public:
   device_backend(world& w, const flash_attention_problem& problem, order::attention_order order)
@@ -59,7 +59,7 @@ class device_backend final : public flash_attention_backend {
   }
 
  private:
-  /// The bytes of an access by TMA, and of a store.
+  /// The bytes of one access by TMA, and of one store.
   static constexpr std::size_t bytes_at_once = 16;
 
   int rank_;

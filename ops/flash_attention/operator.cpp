@@ -70,7 +70,7 @@ void flash_attention::check(const flash_attention_operands& o) const {
   };
   if ((o.query_begins == nullptr) != (o.key_begins == nullptr))
     refuse("one of query_begins and key_begins is null; give both or none");
-  // Where lengths vary, the numbers of rows are those of the matrices.
+  // If lengths vary, the numbers of rows are those of the matrices.
   const bool vary = o.query_begins != nullptr;
   const extent queries{vary ? o.q.rows : problem_.batch * problem_.queries,
                        problem_.heads * problem_.head_dim};

@@ -21,13 +21,13 @@ class attention_backend {
                    stream_ref stream) = 0;
 };
 
-/// On threads of the host. Collective.
+/// The backend on threads of the host. Collective.
 [[nodiscard]] process_owned<attention_backend> host_attention(world& w,
                                                               const flash_decode_problem& problem,
                                                               const flash_decode_plan& plan,
                                                               const flash_decode_options& options);
 
-/// On the GPU of a rank. Collective. Throws `unsupported` for shapes without a kernel.
+/// The backend on the GPU of a rank. Collective. Throws `unsupported` for shapes without a kernel.
 [[nodiscard]] process_owned<attention_backend> device_attention(world& w,
                                                                 const flash_decode_problem& problem,
                                                                 const flash_decode_plan& plan);

@@ -21,8 +21,8 @@ gpu::attention_sink sink_of(pattern how) {
                                            : gpu::attention_sink::ranks;
 }
 
-/// On the GPU of a rank. In the bulk patterns partial results are gathered between two kernels: by
-/// NCCL, or by all_gather.
+/// The backend on the GPU of a rank. In the bulk patterns partial results are gathered between two
+/// kernels: by NCCL, or by all_gather.
 class device_backend final : public attention_backend {
  public:
   device_backend(world& w, const flash_decode_problem& problem, const flash_decode_plan& plan)
@@ -66,7 +66,7 @@ class device_backend final : public attention_backend {
   }
 
  private:
-  /// In place: a rank's own part is where the gather puts it.
+  /// The gather is in place: a rank's own part is already in its slot.
   void gather(stream_ref stream) {
     std::uint32_t* const all = engine_.gathered();
     std::uint32_t* const mine = all + plan_.rank * shard_;

@@ -29,12 +29,12 @@ class attention_inputs {
   /// The cache of a rank. Rows without a key are NaN. `table` gets random pages.
   void fill_cache(int rank, const matrix& keys, const matrix& values,
                   std::vector<std::int32_t>& lengths, std::vector<std::int32_t>& table) const;
-  /// The result in fp64, [batch * heads, head_dim], and how far a result may be off.
+  /// The result in fp64, [batch * heads, head_dim], and the error that a result may have.
   struct reference {
     std::vector<double> values;
     std::vector<double> squares;  ///< for each row, the expected square of an element
     double tolerance = 0;
-    double share = 0;  ///< as of deviation::add_row
+    double share = 0;  ///< as the `share` of deviation::add_row
   };
   [[nodiscard]] reference result() const;
 
@@ -51,7 +51,7 @@ class attention_inputs {
 /// The largest relative error of a correct result.
 [[nodiscard]] double tolerance_of(const flash_decode_problem& problem) noexcept;
 
-/// The relative error of a result, as `deviation` has it; `result` has no gaps.
+/// The relative error of a result, as `deviation` defines it; `result` has no gaps.
 [[nodiscard]] double relative_error(const const_matrix& result,
                                     const attention_inputs::reference& right);
 

@@ -12,8 +12,8 @@
 
 namespace untax {
 
-/// Where partial results lie, and which counters guard them. An item is the work of one head of the
-/// keys of one sequence: its group of query heads, `group()` rows of q and of the result.
+/// The places of partial results, and the counters that guard them. An item is the work of one head
+/// of the keys of one sequence: its group of query heads, `group()` rows of q and of the result.
 class flash_decode_layout {
  public:
   constexpr flash_decode_layout(const flash_decode_problem& problem, const flash_decode_plan& plan)

@@ -25,7 +25,7 @@ struct planned_flash_decode {
   std::string explanation;
 };
 
-/// Fills in what the options leave open. Throws `invalid_argument` for impossible options.
+/// Fills in the options that are left open. Throws `invalid_argument` for impossible options.
 [[nodiscard]] planned_flash_decode make_plan(const world& w, const flash_decode_problem& problem,
                                              const flash_decode_options& options);
 
@@ -43,7 +43,7 @@ struct planned_flash_decode {
 [[nodiscard]] float scale_of(const flash_decode_problem& problem) noexcept;
 /// A rank's memory for keys and values, which count as weights, for queries and for the result.
 [[nodiscard]] memory_need operands_need(const flash_decode_problem& problem) noexcept;
-/// About as many splits as an operator on the host chooses.
+/// About the number of splits that an operator on the host chooses.
 [[nodiscard]] int usual_splits(const flash_decode_problem& problem, int world) noexcept;
 /// An upper bound on the bytes of symmetric heap that an operator takes from a rank.
 [[nodiscard]] std::size_t heap_for(const flash_decode_problem& problem, int world, int splits);

@@ -115,7 +115,8 @@ class flash_decode_protocol : public flash_decode_layout {
     combine(sender, epoch, emit);
   }
 
-  /// Attends to this worker's splits. Without splits a partial result goes where it is combined.
+  /// Attends to this worker's splits. Without splits a partial result goes straight to the place
+  /// where it is combined.
   template <class Emit>
   constexpr void attend(int worker, std::uint64_t epoch, Emit&& emit) const {
     strided{worker, plan_.workers}.each(items() * plan_.splits, [&](int unit) {

@@ -77,7 +77,7 @@ struct spec_of<flash_decode> {
     op.run(v.read("q"), cache, v.written("out"), stream);
   }
 
-  /// Every pattern, in each of the ways in which results are shared out.
+  /// Every pattern, with each division of the results among the ranks.
   [[nodiscard]] static std::vector<protocol_variant> variants();
   [[nodiscard]] static trial_subject subject(problem p, const options& o, memory_kind memory,
                                              bool uneven);

@@ -49,7 +49,9 @@ std::vector<trial_operand> attention_operands::operands() const {
   auto operands = trial_operands(spec_of<flash_decode>::operands(p, world_, rank_));
   operands[keys].role = operands[values].role = operand_role::weight;
   trial_operand& table = operands[page_table];
-  if (table.cols == 0) table.rows = table.cols = 1;  // it has a place, which no page needs
+  if (table.cols == 0)
+    table.rows = table.cols = 1;  // a table needs a place, even if it has no
+                                  // pages
   return operands;
 }
 

@@ -18,7 +18,7 @@ summed_problem summed(const gemm_all_reduce_problem& p) {
   return {name, p.m, p.n, p.k, p.type, partials_type(p)};
 }
 
-/// Chooses what `make_plan` leaves open in a plan. Throws `invalid_argument`.
+/// Chooses the fields of a plan that `make_plan` leaves open. Throws `invalid_argument`.
 std::string choose_phases(const world& w, const gemm_all_reduce_problem& problem,
                           const operator_options& options, protocol_plan& plan) {
   require_phases(name, plan.rank, options.phases);

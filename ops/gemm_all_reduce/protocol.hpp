@@ -14,8 +14,8 @@ namespace untax {
 
 /// The number of phases that untax chooses. The second phase saves bytes and takes one more hop.
 /// With fewer rows than ranks some ranks would add nothing. Between two GPUs it saves no bytes,
-/// only half of the additions, and its result is copied to where a caller wants it: measured on two
-/// H200, one phase takes less up to some 16 MB.
+/// only half of the additions, and its result is copied to the caller's C: measured on two H200,
+/// one phase takes less time up to some 16 MB.
 [[nodiscard]] constexpr int phases_for(const gemm_all_reduce_problem& problem, int world,
                                        memory_kind memory) {
   constexpr std::int64_t two_phase_bytes = 64 << 10;

@@ -19,16 +19,16 @@ constexpr int least_moving = 4;
 constexpr int most_moving = 16;
 constexpr int usual_streams = 2;  // one stream begins its next copy while the other transfers
 constexpr int most_row_splits = 16;
-/// A row split has whole tiles.
+/// The rows of a row split are a multiple of this: whole tiles.
 constexpr std::int64_t split_unit = 256;
 
-// Measured on H200, in cycles of 1755 MHz.
+// Bytes per cycle of 1755 MHz that leave a rank, measured on H200.
 constexpr double link_bytes_per_cycle = 188;  // out of a rank
-// A block that sends TMA tiles beside a GEMM: to read a byte, and to store it to a peer.
+// Cycles of a block that sends TMA tiles beside a GEMM: to read a byte, and to store it to a peer.
 constexpr double read_cycles_per_byte = 0.03;
 constexpr double store_cycles_per_byte = 0.033;
 constexpr double between_kernels = 3500;  // from the last result to the next one's first k-block
-constexpr double to_begin_a_copy = 7000;  // from a kernel's end
+constexpr double to_begin_a_copy = 7000;  // from the end of a kernel
 
 /// The number of tiles that each cluster finishes.
 int rounds_of(const gpu::tile_schedule& order) {
@@ -42,12 +42,12 @@ double sending(const gpu::gemm_plan& plan, int world, int tiles,
   return tiles * tile * (world - 1) / rate;
 }
 
-/// Cycles until the last results have left at this rate.
+/// Cycles until the last results have left a rank, at this rate.
 double last_left(const gpu::gemm_plan& plan, int world, double rate) {
   const gpu::tile_schedule& order = plan.schedule;
   const double round = plan.cycles / rounds_of(order);
   const int whole = order.whole_tiles();
-  double free = 0;  // when all that was finished so far has been sent
+  double free = 0;  // when all results finished so far have been sent
   double now = 0;
   for (int tile = 0; tile < whole; tile += order.clusters) {
     now += round;
@@ -81,11 +81,11 @@ class planner {
     if (options.varying_rows) made_.protocol.capacity = problem.m;
   }
 
-  /// Empty if no kernel can compute the problem.
+  /// The plans; none if no kernel can compute the problem.
   std::vector<scatter_plan> make() {
     int free = gpu_.num_sms;
     protocol_plan& p = made_.protocol;
-    // In the protocol, flagged tiles pass from one kernel to another. Tiles that a block sends
+    // In the protocol, flagged tiles pass from one kernel to another; tiles that a block sends
     // itself do not.
     switch (options_.how) {
       case pattern::fused_specialized:
@@ -160,7 +160,7 @@ class planner {
     }
   }
 
-  /// Where senders send flagged tiles, a tile of the protocol is what one block multiplies.
+  /// If senders send flagged tiles, a tile of the protocol is the tile of one block.
   void cut(scatter_plan& plan) const {
     const gpu::tile_config& c = plan.gemm.config;
     protocol_plan& p = plan.protocol;
@@ -173,7 +173,7 @@ class planner {
       p.raster_rows = plan.gemm.schedule.raster_group * c.cluster;
     if (plan.way != scatter_way::local_only) return;
     if (plan.streams > 0) {
-      // In the protocol a tile is what DMA engines send at a time.
+      // In the protocol a tile is the part that DMA engines send at a time.
       p.tile_m = plan.split_rows;
       p.tile_n = columns_;
       return;

@@ -16,11 +16,11 @@
 
 namespace untax {
 
-/// How a gemm_all_scatter is carried out on a GPU.
+/// The plan of a gemm_all_scatter on a GPU.
 struct scatter_plan {
-  protocol_plan protocol;  ///< as the protocol has it: the blocks that multiply are one worker
+  protocol_plan protocol;  ///< of the protocol, in which the blocks that multiply are one worker
   gpu::gemm_plan gemm;     ///< for the rows of the next runs
-  gpu::row_capacity rows;  ///< how many rows runs may have
+  gpu::row_capacity rows;  ///< the numbers of rows that runs may have
   scatter_way way = scatter_way::store_to_peers;
   int comm_ctas = 0;  ///< communication CTAs: blocks of the GEMM kernel that only send
   int own_grid = 0;   ///< blocks of a separate kernel of senders
@@ -39,9 +39,9 @@ struct scatter_plan {
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
-/// Plans for a GPU, or the part of one that a rank has. The first has the shortest predicted time,
-/// of its GEMM or until its results have left. `options.how` is a pattern of own kernels, not
-/// `automatic`.
+/// Plans for a GPU, or for the part of a GPU that a rank has. The first plan has the shortest
+/// predicted time, of its GEMM or until its results have left. `options.how` is a pattern of own
+/// kernels, not `automatic`.
 [[nodiscard]] std::vector<scatter_plan> scatter_plans(const gemm_all_scatter_problem& problem,
                                                       int world, int rank,
                                                       const operator_options& options,
@@ -58,13 +58,13 @@ struct scatter_plan {
 // Collective; the rank's GPU is the current device. Throws `unsupported`, with the reason, for a
 // pattern that does not exist here, and `out_of_memory`.
 
-/// Every pattern but bulk_library and `automatic`. `rooms` are those of the operator's other plans;
-/// null: it has none.
+/// For every pattern except bulk_library and `automatic`. `rooms` are those of the operator's other
+/// plans; null: it has none.
 [[nodiscard]] std::unique_ptr<device_operator> gemm_all_scatter_on_device(
     world& w, const gemm_all_scatter_problem& problem, const operator_options& options,
     std::int64_t between, gpu::room_pool* rooms);
 
-/// bulk_library: cuBLASLt, then NCCL. With `varying_rows` it runs any number of rows up to
+/// For bulk_library: cuBLASLt, then NCCL. With `varying_rows` it runs any number of rows up to
 /// `problem.m`.
 [[nodiscard]] std::unique_ptr<device_operator> gemm_all_scatter_by_library(
     world& w, const gemm_all_scatter_problem& problem, bool varying_rows);

@@ -21,7 +21,7 @@ constexpr std::string_view name = "gemm_all_scatter";
 
 using io = scatter_io<gemm_all_scatter_protocol>;
 
-/// For all patterns with own kernels: see `launched_gemm`.
+/// The launches of all patterns with own kernels: see `launched_gemm`.
 class scatter_launches {
  public:
   scatter_launches(const world& w, const gemm_all_scatter_problem& problem,
@@ -31,7 +31,7 @@ class scatter_launches {
         plan_(std::move(plan)),
         io_{{{{.how = gemm_all_scatter_protocol(problem, plan_.protocol)}}}},
         between_(between) {
-    // A rank without columns of its own has no GEMM, but takes part in the meetings.
+    // A rank without columns of its own has no GEMM, but takes part in the barriers.
     if (!sharding{problem.n, w.size(), shard_granularity}.of(w.rank()).empty())
       gemm_.emplace(plan_.gemm, problem.type,
                     gpu::variant_for<gpu::scatter_kernels, io>(plan_.gemm.config), plan_.comm_ctas,
@@ -45,7 +45,7 @@ class scatter_launches {
   void allocate(gpu::operator_host& host, gpu::room_pool* rooms) {
     launcher_ = &host.launcher();
     if (gemm_) gemm_->allocate_partials(gpu::partials_bytes(plan_.gemm.config, plan_.rows), rooms);
-    // An epoch for each block of both kernels, and for both meetings; the count of blocks, and of
+    // An epoch for each block of both kernels, and for both barriers; the count of blocks, and of
     // parts.
     gpu::run_arguments& run = io_.moved.run;
     run = host.allocate(
@@ -121,7 +121,7 @@ class scatter_launches {
         if (gemm_ && how_ == pattern::copy_engine)
           return run.all_of([&] { multiply_and_copy(on); });
         if (gemm_) return multiply(on);
-        // Without columns there is no GEMM, but others wait for signals of this rank's publishers.
+        // Without columns there is no GEMM, but peers wait for signals of this rank's publishers.
         if (plan_.way == scatter_way::tile_flags)
           return move_scattered(io_, moved_, plan_.protocol.senders, on);
         run([&] { meet_scattered(io_, scatter_meeting::opens, opened_, on); });

@@ -122,7 +122,8 @@ void gemm_all_scatter::run(const const_matrix& a, const const_matrix& weights, c
   check.gemm(a, {rows, problem_.k}, weights, weights_shard(problem_, plan_.world, check.rank), c,
              {rows, problem_.n}, problem_.type);
   (*planned_->turns)(stream, [&] {
-    agree_on(rows_of(c, problem_.m), stream);  // a rank with more rows may write there
+    agree_on(rows_of(c, problem_.m), stream);  // a rank with more rows may write behind the last
+                                               // one
     planned_->backend->run(rows, a, weights, c, stream);
   });
 }

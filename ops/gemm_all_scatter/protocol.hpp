@@ -204,7 +204,7 @@ class gemm_all_scatter_protocol {
     }
   }
 
-  /// Permits all peers to write here, and waits until all peers permit it.
+  /// Permits all peers to write into this rank's C, and waits until all peers permit it.
   constexpr void meet(std::uint64_t epoch, auto&& emit) const {
     open(0, epoch, emit);
     for (int hop = 1; hop < world(); ++hop) {

@@ -23,25 +23,26 @@ struct symmetric_result {
   std::int64_t between = 0;
 };
 
-/// Patterns of own kernels, but not `automatic`. Where sums are passed on they go to `result`;
-/// `run` copies them if it gets another C. `rooms` are those of the operator's other plans; null:
-/// it has none.
+/// For patterns of own kernels, not `automatic`. If sums are passed on they go to `result`; `run`
+/// copies them if it gets another C. `rooms` are those of the operator's other plans; null: it has
+/// none.
 [[nodiscard]] std::unique_ptr<device_operator> sums_on_device(world& w, const device_sum& sum,
                                                               const operator_options& options,
                                                               const symmetric_result& result,
                                                               gpu::room_pool* rooms);
 
-/// The same in a world of one rank, which needs no pattern: it runs the GEMM alone and sends
-/// nothing.
+/// As `sums_on_device`, in a world of one rank, which needs no pattern: it runs the GEMM alone and
+/// sends nothing.
 [[nodiscard]] std::unique_ptr<device_operator> lonely_sum_on_device(world& w, const device_sum& sum,
                                                                     pattern how);
 
-/// bulk_library: cuBLASLt, then NCCL. With `varying_rows` it runs any number of rows up to `sum.m`.
+/// For bulk_library: cuBLASLt, then NCCL. With `varying_rows` it runs any number of rows up to
+/// `sum.m`.
 [[nodiscard]] std::unique_ptr<device_operator> sums_by_library(world& w, const device_sum& sum,
                                                                bool varying_rows);
 
 class sum_exchange;
-/// bulk_synchronous: cuBLASLt, then `exchange`, which serves at least `sum.m` rows.
+/// For bulk_synchronous: cuBLASLt, then `exchange`, which has to serve at least `sum.m` rows.
 [[nodiscard]] std::unique_ptr<device_operator> sums_after_library(
     world& w, const device_sum& sum, bool varying_rows, std::shared_ptr<sum_exchange> exchange);
 

@@ -19,9 +19,9 @@ namespace {
 
 constexpr int usual_adding = 8;
 
-/// Where sums are passed on, any rank may add any rows. A row tile of two owners is multiplied last
-/// by one of them, which keeps the other waiting. So an owner has whole tiles of clusters, of
-/// blocks, or of warpgroups, as long as this gives none over a quarter more than its share.
+/// If sums are passed on, any rank may add any rows. A row tile of two owners is multiplied last by
+/// only one of them, which makes the other owner wait. So an owner has whole tiles of clusters, of
+/// blocks, or of warpgroups, as long as that gives no owner over a quarter more than its share.
 int owner_step_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
   if (!how.passes_on || how.swap_ab) return 1;
   const int share = (how.m + how.ranks - 1) / how.ranks;
@@ -30,7 +30,7 @@ int owner_step_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
   return step;
 }
 
-/// The row tile with which a rank begins: of the first whole cluster without rows of its own.
+/// The row tile with which a rank begins: the first whole cluster without rows of its own.
 int first_row_tile_of(const gpu::sum_fragments& how, const gpu::gemm_plan& gemm) {
   const int cluster = gemm.config.cluster;
   const int cluster_rows = cluster * how.tile_m;
@@ -89,7 +89,7 @@ std::vector<sums_plan> possible_plans(const device_sum& sum, int world, int rank
   return plans;
 }
 
-constexpr int blocks_of_a_multiprocessor = 2;  // blocks that add
+constexpr int blocks_of_a_multiprocessor = 2;  // blocks on a multiprocessor that add
 
 /// The tiles of clusters along M in which an owner has no rows; -1 if it shares a tile with another
 /// owner. Beyond the last row there is no owner.
@@ -103,7 +103,7 @@ int tiles_of_others(const gpu::owned_rows& owned, int owner, const gpu::gemm_pla
 }
 
 /// The raster group along M: the tiles of an owner come before those of the next one and, if
-/// possible, no group has both own tiles, which are added, and those of others.
+/// possible, no group has both the rank's own tiles, which are added, and tiles of other owners.
 int raster_group_of(const gpu::owned_rows& owned, const gpu::gemm_plan& gemm, int world) {
   const int most = std::min(gemm.schedule.raster_group, ceil_div(gemm.schedule.m_tiles, world));
   for (int group = most; 2 * group > most; --group) {
@@ -135,8 +135,8 @@ row_sums_plan planned(const device_sum& sum, int world, int rank, const gpu::gem
   return plan;
 }
 
-/// In a ring of three stages stream-K takes 1.02 times as long as in one of four, and without it
-/// both are as quick: measured of the GEMM alone on one H200.
+/// With a ring of three stages stream-K takes 1.02 times as long as with four; without stream-K
+/// both take equally long. Measured with the GEMM alone on one H200.
 std::vector<gpu::gemm_plan> gemm_plans_of(const gpu::gemm_shape& shape, const gpu::gpu_model& gpu) {
   constexpr double longer_in_short_ring = 1.02;
   auto plans = plans_with_wide_tiles(gpu::scatter_kernels, shape, gpu, gpu::registers_with_sums);
@@ -168,7 +168,7 @@ std::vector<pattern> usual_patterns_of(const device_sum& sum, int world) {
   const bool passes_on = sum.target == reduce_target::everywhere;
   const std::int64_t least_rows =
       std::max<std::int64_t>(passes_on && world <= 2 ? 192 : 128, std::int64_t{32} * world);
-  // If tiles are whole, sums of clusters of 256 rows are sent while others are multiplied.
+  // If tiles are whole, the sums of clusters of 256 rows are sent while other clusters multiply.
   const bool whole_tiles = sum.m % (256 * world) == 0;
   const bool as_rows =
       sum.m >= least_rows && !(passes_on && (sum.phases == 1 || (sum.m >= 4096 && !whole_tiles)));
@@ -251,8 +251,9 @@ void row_sums_plan::set_rows(std::int64_t of_run) {
   if (world == 1) return;
   for (int owner = 0; owner < world; ++owner) {
     const int others = tiles_of_others(owned, owner, gemm);
-    const int before = others * order.n_tiles;  // tiles
-    // With few other tiles, the partials of peers would arrive after the own tiles.
+    const int before = others * order.n_tiles;  // tiles of other owners
+    // With few tiles of other owners, the partials of peers would arrive after the rank's own
+    // tiles.
     adds_behind = adds_behind || others < 0 || others % order.raster_group != 0 ||
                   before > order.whole_tiles() || 4 * before < 3 * order.clusters;
   }

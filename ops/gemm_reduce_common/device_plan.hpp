@@ -28,9 +28,9 @@ struct device_sum {
   dtype type = dtype::bf16;
   dtype partials = dtype::f32;
   reduce_target target = reduce_target::owner;
-  int phases = 1;  ///< where the sum goes to all ranks
+  int phases = 1;  ///< if the sum goes to all ranks
 
-  /// Bytes of the result, where the sum goes to all ranks.
+  /// Bytes of the result, if the sum goes to all ranks.
   [[nodiscard]] std::size_t result_bytes() const {
     return static_cast<std::size_t>(m * n) * size_of(type);
   }
@@ -39,15 +39,16 @@ struct device_sum {
 /// A plan for a GPU, with own kernels.
 struct sums_plan {
   gpu::gemm_plan gemm;     ///< for the rows of the next runs
-  gpu::row_capacity rows;  ///< how many rows runs may have
+  gpu::row_capacity rows;  ///< the numbers of rows that runs may have
   gpu::sum_fragments how;
   int comm_ctas = 0;    ///< communication CTAs: blocks of the GEMM kernel that only add
   int own_grid = 0;     ///< blocks of a kernel that only adds, at a rank without a part of k
-  bool beside = false;  ///< all ranks have that kernel, beside the GEMM
+  bool beside = false;  ///< all ranks have the kernel that only adds, beside the GEMM
 
-  /// Sets the rows of the next runs: 1 to the most. Other rows are only for `varying_rows`.
+  /// Sets the rows of the next runs: from 1 to the planned number. Other rows than the planned ones
+  /// are only for `varying_rows`.
   void set_rows(std::int64_t of_run);
-  /// The protocol between ranks, which words carry out: all warps of a rank are one worker.
+  /// The protocol between ranks, whose signals are words: all warps of a rank are one worker.
   [[nodiscard]] gemm_reduce_protocol exchange(const device_sum& sum) const;
   /// The number of warps of a rank that add.
   [[nodiscard]] int adding_warps(bool multiplies) const;
@@ -56,17 +57,17 @@ struct sums_plan {
   [[nodiscard]] std::vector<std::string> agreed() const;
 };
 
-/// The patterns that `automatic` times beside bulk_library where no table has sums, the likeliest
-/// first, by times between two GPUs, and of four ranks that share one. All blocks multiply. With
-/// few rows all add, too, by words that carry their own signal; with many, rows are scattered (see
-/// `row_sums_plan`); with still more, sums of a second phase leave beside the GEMM, by words again.
-/// An owner of fewer rows than are stored at once gets rows of others, too, so owners of less than
-/// half as many get words.
+/// The patterns that `automatic` times beside bulk_library if no table has sums, the likeliest
+/// first, from times between two GPUs, and of four ranks that share one. All blocks multiply. With
+/// few rows all blocks also add, by words that carry their own signal; with many, rows are
+/// scattered (see `row_sums_plan`); with still more, sums of a second phase leave beside the GEMM,
+/// by words again. An owner of fewer rows than are stored at once also gets rows of other owners,
+/// so owners of less than half as many rows get words.
 [[nodiscard]] std::vector<pattern> usual_patterns_of(const device_sum& sum, int world);
 
-/// Plans for a GPU, or the part of one that a rank has, sorted by the predicted time of the GEMM
-/// alone. Throws `unsupported` for a pattern that does not exist here, and if no kernel can compute
-/// the problem.
+/// Plans for a GPU, or for the part of a GPU that a rank has, sorted by the predicted time of the
+/// GEMM alone. Throws `unsupported` for a pattern that does not exist on GPUs, and if no kernel can
+/// compute the problem.
 [[nodiscard]] std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,
                                                 const operator_options& options,
                                                 const gpu::gpu_model& gpu);
@@ -77,7 +78,7 @@ struct sums_plan {
 /// are not whole tiles that are multiplied last, another kernel adds afterwards.
 struct row_sums_plan {
   gpu::gemm_plan gemm;     ///< for the rows of the next runs
-  gpu::row_capacity rows;  ///< how many rows runs may have
+  gpu::row_capacity rows;  ///< the numbers of rows that runs may have
   gpu::owned_rows owned;
   gpu::row_rotation rotation;  ///< own rows are multiplied last
   int rank = 0;
@@ -102,8 +103,8 @@ struct row_sums_plan {
   [[nodiscard]] std::int64_t slab_bytes(std::int64_t n) const { return slab_rows * n * 2; }
 };
 
-/// As `sums_plans`, for the pattern fused_warp_specialized. Throws `unsupported` for fp32 partials,
-/// too: the epilogue stores elements of 16 bits.
+/// As `sums_plans`, for the pattern fused_warp_specialized. Also throws `unsupported` for fp32
+/// partials: the epilogue stores elements of 16 bits.
 [[nodiscard]] std::vector<row_sums_plan> row_sums_plans(const device_sum& sum, int world, int rank,
                                                         const operator_options& options,
                                                         const gpu::gpu_model& gpu);

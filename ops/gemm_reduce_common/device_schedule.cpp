@@ -111,7 +111,8 @@ class fragment_check {
            "tiles do not cover C");
   }
 
-  /// A rank sends an owner the rows that the owner takes and resets; no rows to an owner of none.
+  /// A rank sends an owner the rows that the owner takes and resets; it sends none to an owner
+  /// without rows.
   void expect_sent_to(int owner) {
     const int step = how_.fragment_rows();
     const int strips = how_.row_tiles * (how_.tile_m / step);
@@ -144,7 +145,7 @@ class fragment_check {
 std::int64_t sums_model::slab_rows() const {
   return std::int64_t{how().tiles_of_slab()} * how().tile_m;
 }
-/// In the kernel words show that they have arrived. Here a counter of each strip stands for that.
+/// In the kernel each word is its own signal. Here a counter of each strip stands for the words.
 int sums_model::strips() const {
   return how().tiles_of_slab() * how().col_tiles * how().groups * sum_fragments::warps;
 }
@@ -164,7 +165,7 @@ room sums_model::slot(int source, int owner, const sum_strip& s, std::uint64_t e
 
 std::vector<std::string> sums_model::faults() const { return fragment_check(plan).run(); }
 
-/// The GEMM. A tile is sent by the block that has it whole.
+/// The GEMM. A tile is sent by the block that has all of its sums.
 plan_check::gemm_lanes sums_model::gemm() const {
   plan_check::gemm_lanes lanes =
       plan_check::partial_products(plan.gemm, operands(), how().rank(), how().rotation());
@@ -242,8 +243,8 @@ void sums_model::add_share(int me, int adders, std::uint64_t epoch,
     add_strip(strip_of(how(), how().rank(), how().fragment_of(how().rank(), i * how().parts)),
               epoch, emit);
 }
-/// Adds a block's own tiles as late as possible: after it has sent all. The kernel adds what has
-/// arrived earlier, without a wait.
+/// Adds a block's own tiles as late as possible: after the block has sent everything. The kernel
+/// adds tiles that have arrived earlier, without a wait.
 void sums_model::add_own(int block, std::uint64_t epoch, const program::sink& emit) const {
   gpu::each_read(plan.gemm, block, [&](const gpu::cta_read& tile_read) {
     if (tile_read.finishes)
@@ -270,7 +271,7 @@ schedule::lane_program sums_model::lanes() const {
        {},
        {how().tile_m, how().tile_n}});
   const bool multiplies = operands().a.cols > 0;
-  // Blocks that have multiplied also add, each after its own sends; or other blocks do.
+  // Blocks that have multiplied also add, each after its own sends; or separate blocks add.
   const bool itself = multiplies && plan.comm_ctas == 0 && !plan.beside;
   const int adders = itself                             ? plan.gemm.blocks()
                      : multiplies && plan.comm_ctas > 0 ? plan.comm_ctas
@@ -367,8 +368,8 @@ std::vector<std::string> row_sums_model::faults() const {
     expect(plan.owned.end(owner) - plan.owned.slab_begin(owner) <= plan.slab_rows,
            fmt::format("a slab of {} is too short", owner));
   }
-  // `landed_partials` waits for peers in the last tile of a block, which has to be all its own
-  // then.
+  // `landed_partials` waits for peers in the last tile of a block, so that tile must have no rows
+  // of other owners.
   for (int row = 0; row < plan.owned.m && plan.world > 1 && !plan.adds_behind; row += high) {
     const int last = std::min(row + high, plan.owned.m) - 1;
     expect(!plan.everywhere && row / plan.owned.owner_rows == last / plan.owned.owner_rows,

@@ -32,7 +32,7 @@ struct sum_strip {
 /// A planned sum of one rank: see `plan_check::prove`.
 class sums_model {
  public:
-  /// For a run of `what.m` rows.
+  /// The model of a run of `what.m` rows.
   sums_model(const device_sum& what, const sums_plan& planned) : sum(what), plan(planned) {
     plan.set_rows(what.m);
   }
@@ -51,8 +51,8 @@ class sums_model {
 
   device_sum sum;
   sums_plan plan;
-  /// Whether a rank waits until an owner has taken what it sent before. Only a rank that adds
-  /// nothing needs that, because it receives nothing from owners.
+  /// Whether a rank waits until an owner has taken the words that it sent before. Only a rank that
+  /// adds nothing needs that, because it receives nothing from owners.
   bool reserves = true;
 
  private:
@@ -74,10 +74,10 @@ class sums_model {
 /// A sum of one rank that is planned as a scatter of rows: see `plan_check::prove`.
 class row_sums_model {
  public:
-  /// For a run of `what.m` rows.
+  /// The model of a run of `what.m` rows.
   row_sums_model(const device_sum& what, const row_sums_plan& planned);
 
-  /// Parts of tiles that do not get once to each owner of their rows, within its slab.
+  /// Parts of tiles that do not get exactly once to each owner of their rows, within its slab.
   [[nodiscard]] std::vector<std::string> faults() const;
   /// The steps of its kernels. The model has to outlive it.
   [[nodiscard]] schedule::lane_program lanes() const;
@@ -89,9 +89,9 @@ class row_sums_model {
 
   device_sum sum;
   row_sums_plan plan;
-  std::vector<gpu::matrix_at> slabs;  ///< by hop, as given to TMA
+  std::vector<gpu::matrix_at> slabs;  ///< by hop, as the tensor maps describe them
   /// Whether parts of peers have always landed when a CTA multiplies its own parts, as between
-  /// ranks that are equally quick. Else half of the parts are in time.
+  /// ranks of equal speed. Otherwise half of the parts have landed.
   bool in_time = false;
 
  private:
@@ -118,7 +118,7 @@ class row_sums_model {
 
   gemm_reduce_protocol how_;
   plan_check::operand_space memory_;
-  /// The tiles that a CTA finishes, and the number of its last work of which peers get a part.
+  /// The tiles that a CTA finishes, and the number of its last work with a part for peers.
   struct cta_works {
     struct tile {
       int number = 0;

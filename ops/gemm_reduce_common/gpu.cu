@@ -119,7 +119,7 @@ class sum_launches {
     const gpu::sum_fragments& how = plan_.how;
     io_.how = how;
     io_.rotation = how.rotation();
-    // No GEMM follows the last tile of a block: there stores from registers end sooner.
+    // No GEMM follows the last tile of a block, so stores from registers end sooner there.
     io_.sends_by_tma = how.halves && !how.everywhere && !has_one_tile();
     io_.lands_by_tma = lands();
     io_.polls = polls();
@@ -140,16 +140,16 @@ class sum_launches {
     const gpu::tile_schedule& order = plan_.gemm.schedule;
     return order.tiles() <= order.clusters;
   }
-  /// How often an MMA warp polls for peers' partials of a tile. With one tile it has nothing else
-  /// to do. Where every rank adds all of C, nothing has arrived when a tile ends.
+  /// The number of times that an MMA warp polls for peers' partials of a tile. With one tile it has
+  /// nothing else to do. If every rank adds all of C, no partial has arrived when a tile ends.
   [[nodiscard]] int polls() const {
     if (!io_.mma_ctas_add) return 0;
     if (has_one_tile()) return io_.own_in_registers ? patience : 0;
     return plan_.how.everywhere ? 0 : 1;
   }
 
-  /// Whether TMA loads the partials of peers for own rows, and stores the sums. If a block has one
-  /// narrow tile only, registers get all words of a peer sooner.
+  /// Whether TMA loads the partials of peers for own rows, and stores the sums. If a block has only
+  /// one narrow tile, all words of a peer reach registers sooner by ordinary loads.
   [[nodiscard]] bool lands() const {
     const gpu::sum_fragments& how = io_.how;
     if (io_.own_in_registers && has_one_tile() && how.parts <= most_parts_in_registers)
@@ -175,8 +175,8 @@ class sum_launches {
   gpu::operator_launcher* launcher_ = nullptr;
 };
 
-/// A GEMM whose parts go to the owners of rows, which add them, or a kernel after it does: see
-/// `launched_gemm`.
+/// A GEMM whose parts go to the owners of rows. The owners' blocks add them, or a kernel that
+/// follows: see `launched_gemm`.
 class row_sum_launches {
   using io = row_sums_io<gemm_reduce_protocol>;
   using sums_io = row_sums<gemm_reduce_protocol>;
@@ -309,7 +309,7 @@ class row_sum_launches {
   io io_;
   sums_io adds_;
   gpu::gemm_matrices matrices_;
-  const void* sums_ = nullptr;  // what the maps in `io_.sums` describe
+  const void* sums_ = nullptr;  // the matrices that the maps in `io_.sums` describe
   const std::uint64_t* zeros_ = nullptr;
   gpu::operator_launcher* launcher_ = nullptr;
 };

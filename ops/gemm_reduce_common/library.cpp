@@ -51,7 +51,7 @@ class bulk_sum final : public device_operator {
     }
   }
 
-  /// Rows after the last one are then those of an earlier run: their sum is no part of C.
+  /// Rows after the last one are then those of an earlier run; their sums are not part of C.
   void set_rows(std::int64_t rows) override {
     sum_.m = rows;
     rows_.extent = rows;
@@ -78,7 +78,7 @@ class bulk_sum final : public device_operator {
   }
 
  private:
-  /// Nothing at a rank without a part of k.
+  /// Multiplies; does nothing at a rank without a part of k.
   void multiply(const void* a, const void* weights, void* to, stream_ref stream) const {
     if (library_) library_->run(a, weights, to, stream);
     if (quickest_) quickest_->run(a, weights, to, stream);

@@ -49,8 +49,8 @@ bool may_be_bulk_synchronous(const device_sum& sum, int world) {
   return world > 1 && sum.m >= least_bulk_rows && bytes <= most_partial_bytes;
 }
 
-/// A library's GEMM may take the whole GPU and wait for blocks of its own, which find no place
-/// while kernels of other ranks wait for this one.
+/// A library's GEMM may take the whole GPU and wait for blocks of its own, which cannot start while
+/// kernels of other ranks wait for this rank.
 void require_own_gpu_for_library(const world& w) {
   if (w.ranks_per_gpu() == 1) return;
   throw error(errc::unsupported,
@@ -126,7 +126,7 @@ made_sum make_summed_on_device(world& w, const operator_entry& entry, const summ
              if (may_be_bulk_synchronous(sum, w.size())) usual.push_back(pattern::bulk_synchronous);
              return usual;
            }},
-      nullptr);  // timed with a C elsewhere, as a caller's usually is
+      nullptr);  // the timed C is not the operator's own, as a caller's usually is not
   planned_sum.plan = plan_for(problem.m);
   planned_sum.plan.how = planned_sum.made.how;
   return planned_sum;

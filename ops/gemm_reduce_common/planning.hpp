@@ -41,28 +41,29 @@ struct summed_problem {
     const std::function<std::string(std::int64_t rows, protocol_plan& plan)>& choose =
         [](std::int64_t, protocol_plan&) { return std::string(); });
 
-/// Where a sum goes in a world of GPUs.
+/// The destination of a sum in a world of GPUs.
 struct summed_on_device {
   reduce_target target = reduce_target::owner;
   symmetric_result result = {};
   /// The number of phases for a number of rows, if the sum goes to all ranks.
   std::function<int(std::int64_t rows)> phases = [](std::int64_t) { return 1; };
 };
-/// The members of such an operator's class in a world of GPUs.
+/// The members that the class of such an operator has in a world of GPUs.
 struct made_sum {
   made_on_device made;
   protocol_plan plan;
   std::shared_ptr<const row_plans> plans;  ///< with `varying_rows`, else null
 };
-/// Plans and makes the operator in a world of GPUs. Collective. Throws as `plan_summed_on_host`,
-/// `invalid_argument` for problems that no kernel multiplies, `disagreement`, `unsupported` for a
-/// pattern that does not exist here, `out_of_memory`.
+/// Plans and makes the operator in a world of GPUs. Collective. Throws the errors of
+/// `plan_summed_on_host`, `invalid_argument` for problems that no kernel multiplies,
+/// `disagreement`, `unsupported` for a pattern that does not exist on GPUs, `out_of_memory`.
 [[nodiscard]] made_sum make_summed_on_device(world& w, const operator_entry& entry,
                                              const summed_problem& problem,
                                              const summed_on_device& where,
                                              const operator_options& options);
 
-/// Refuses arguments: `a` [m, k_r], `weights` [n, k_r], `c` of the given size, apart from both.
+/// Checks arguments: `a` has to be [m, k_r], `weights` [n, k_r], `c` of the given size, apart from
+/// both.
 void check_summed(const summed_problem& problem, const protocol_plan& plan, const const_matrix& a,
                   const const_matrix& weights, const matrix& c, const extent& size_of_c);
 

@@ -22,8 +22,8 @@ struct summed_gemm {
 /// rows.
 ///
 /// Rooms: (source rank, tile) in the inbox of the owner. Tiles of the next rank are computed first,
-/// own tiles last. Ranks signal as in `owner_exchange`: a tile at a time or, in rows, all tiles of
-/// a worker at once.
+/// a rank's own tiles last. Ranks signal as in `owner_exchange`: a tile at a time or, in rows, all
+/// tiles of a worker at once.
 class gemm_reduce_protocol : public summing_layout {
  public:
   constexpr gemm_reduce_protocol(const summed_gemm& problem, const protocol_plan& plan)
@@ -109,8 +109,9 @@ class gemm_reduce_protocol : public summing_layout {
     return plan_.how == pattern::fused_specialized;
   }
 
-  /// Whether one multiplication makes the tiles of one number for all owners: these want the same
-  /// rows, or so few that a GEMM for one owner alone would read all weights for little work.
+  /// Whether one multiplication computes the tiles of one number for all owners: the owners want
+  /// the same rows, or so few that a GEMM for one owner alone would read all weights for little
+  /// work.
   [[nodiscard]] constexpr bool shares_products() const noexcept {
     return !in_rows() && (straight() || (world() > 1 && rows_.full() <= few_rows &&
                                          result_.rows <= plan_.tile_m));
@@ -154,7 +155,7 @@ class gemm_reduce_protocol : public summing_layout {
     return count;
   }
 
-  /// A tile, and the rank that adds it; this rank, if all do.
+  /// A tile, and the rank that adds it; this rank, if all ranks add.
   struct owned_tile {
     int owner = 0;
     int tile = 0;
@@ -221,11 +222,11 @@ class gemm_reduce_protocol : public summing_layout {
   }
 
   /// Whether a worker reserves a place in its ring. In one phase that is not needed: the worker has
-  /// added the tile before. Peers computed their part of it after they had received the tile that
-  /// came before, which has therefore left the ring.
+  /// added the tile that was in the place. Peers computed their part of that tile after they had
+  /// received the tile before it, which has therefore left the ring.
   [[nodiscard]] constexpr bool ring_is_asked() const noexcept { return !straight(); }
 
-  /// Calls `visit` for the ranks that a worker hands a shared product over to, nearest first. If a
+  /// Calls `visit` for the ranks to which a worker hands over a shared product, nearest first. If a
   /// sender takes one tile for all peers, calls it once, with this rank in place of all peers.
   template <class Visit>
   constexpr void each_receiver(Visit&& visit) const {
@@ -330,7 +331,7 @@ class gemm_reduce_protocol : public summing_layout {
     if (reserves() && !in_rows()) retire_slabs(epoch, worker, emit);
   }
 
-  /// One product at a time: the rows of other owners are sent, and own rows are reduced.
+  /// One product at a time: the rows of other owners are sent, and the rank's own rows are reduced.
   template <class Emit>
   constexpr void compute_shared(int worker, std::uint64_t epoch, Emit&& emit) const {
     int sent = 0;
@@ -355,7 +356,7 @@ class gemm_reduce_protocol : public summing_layout {
     });
   }
 
-  /// Computes tiles that others own, the next rank's first.
+  /// Computes tiles of other owners, the next rank's first.
   template <class Emit>
   constexpr void compute_for_others(int worker, std::uint64_t epoch, Emit&& emit) const {
     int sent = 0;

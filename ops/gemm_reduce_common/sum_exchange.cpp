@@ -36,7 +36,7 @@ struct exchange_sizes {
   dtype type;
   std::int64_t shard = 0;    ///< elements of a sum at a rank
   std::int64_t whole = 0;    ///< elements of a partial
-  bool always_fits = false;  ///< whether every C of a run is fit for its sum
+  bool always_fits = false;  ///< whether C of every run can take its sum in place
 };
 
 class library_exchange final : public sum_exchange {
@@ -74,8 +74,8 @@ class kernel_exchange final : public sum_exchange {
                   const symmetric_result& result)
       : world_(&w.stable_view()),
         sizes_(sizes),
-        // Between two ranks a second phase sends no fewer bytes, and a result that peers write
-        // would have to be copied into C.
+        // Between two ranks a second phase does not save bytes, and a result that peers write would
+        // have to be copied into C.
         passes_on_(!sizes.scatters && w.size() > 2) {
     const auto memory = [&](std::int64_t count, const char* what) {
       return w.allocate_owned_cleared<std::byte>(std::max<std::size_t>(sizes.bytes(count), 1),
@@ -133,7 +133,7 @@ class kernel_exchange final : public sum_exchange {
   exchange_sizes sizes_;
   bool passes_on_;
   owned_symmetric<std::byte> partial_;
-  owned_symmetric<std::byte> passed_on_;  ///< where C is not fit for a sum
+  owned_symmetric<std::byte> passed_on_;  ///< used if C cannot take a sum in place
   void* passed_to_ = nullptr;
   bulk::scratch sum_;
   std::optional<reduce_scatter> scatter_;

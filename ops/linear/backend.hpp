@@ -22,13 +22,13 @@ class linear_backend {
   linear_backend& operator=(const linear_backend&) = delete;
   virtual ~linear_backend() = default;
   virtual void run(const linear_operands& operands, stream_ref stream) = 0;
-  /// What runs, as `explain()` says it.
+  /// The kernels that run, as text for `explain()`.
   [[nodiscard]] virtual std::string text() const = 0;
 };
 
 [[nodiscard]] process_owned<linear_backend> host_linear(const linear_problem& problem,
                                                         const linear_options& options, int rank);
-/// On the GPU of the rank, which becomes the current one.
+/// The backend on the GPU of the rank, which becomes the current one.
 [[nodiscard]] process_owned<linear_backend> device_linear(world& w, const linear_problem& problem,
                                                           const linear_options& options);
 

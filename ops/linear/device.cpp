@@ -29,8 +29,8 @@ product product_for(const world& w, const linear_problem& p, const linear_option
   return options.varying_rows ? product(shape, row_ends(p.rows)) : product(shape);
 }
 
-/// On the GPU of a rank, which is the current one: a product, and behind it a kernel for bias and
-/// function, if there are any.
+/// The backend on the GPU of a rank, which is the current one: a product, and behind it a kernel
+/// for bias and function, if there are any.
 class device_backend final : public linear_backend {
  public:
   device_backend(world& w, const linear_problem& problem, const linear_options& options)
@@ -65,7 +65,8 @@ class device_backend final : public linear_backend {
  private:
   static constexpr std::size_t alignment = 16;
 
-  /// With few rows the product multiplies the gates itself. Bits would then depend on their number.
+  /// With few rows the product multiplies the gates itself, so that bits would depend on the number
+  /// of rows.
   [[nodiscard]] bool ran_gated(const linear_operands& o, stream_ref stream) {
     return is_gated(problem_.activation) && !invariant_ &&
            product_.run_gated(o.x.data, o.weights.data, problem_.activation, o.bias, o.out.data,
@@ -97,7 +98,7 @@ class device_backend final : public linear_backend {
   bulk::scratch gate_and_up_;  ///< the product of a gated function
 };
 
-/// For a problem without rows, whose runs do nothing.
+/// The backend of a problem without rows, whose runs do nothing.
 class no_rows final : public linear_backend {
  public:
   void run(const linear_operands& /*operands*/, stream_ref /*stream*/) override {}

@@ -47,12 +47,14 @@ std::vector<float> widened(const const_matrix& m) {
   return values;
 }
 
-/// The product by OpenBLAS or, with `invariant`, in order.
+/// The backend on the host: the product by OpenBLAS or, with `invariant`, in order.
 class host_backend final : public linear_backend {
  public:
   host_backend(const linear_problem& problem, const linear_options& options, int rank)
       : problem_(problem), invariant_(options.invariant), rank_(rank) {
-    if (!invariant_) (void)host::blas();  // where there is none, planning is refused and no run
+    if (!invariant_)
+      (void)host::blas();  // if there is no OpenBLAS, planning is refused and no run
+                           // happens
   }
 
   void run(const linear_operands& o, stream_ref stream) override {
@@ -76,7 +78,8 @@ class host_backend final : public linear_backend {
   }
 
  private:
-  /// Some columns at a time, whose weights stay in a cache between their conversion and their use.
+  /// Multiplies some columns at a time, whose weights stay in a cache between their conversion and
+  /// their use.
   void multiply(const const_matrix& x, const const_matrix& weights,
                 std::vector<float>& product) const {
     const std::vector<float> wide = widened(x);
@@ -97,7 +100,7 @@ class host_backend final : public linear_backend {
     }
   }
 
-  /// Columns of the product, by their weights.
+  /// Computes columns of the product, from their weights.
   void multiply_columns(std::int64_t rows, const float* x, const range& columns,
                         const float* weights, std::int64_t stride,
                         std::vector<float>& product) const {
@@ -121,7 +124,7 @@ class host_backend final : public linear_backend {
     for (std::size_t i = 0; i < product.size(); ++i) product[i] += addends[i % addends.size()];
   }
 
-  /// A row of the result, of one of the product.
+  /// Computes a row of the result from one of the product.
   void finish(const float* product, float* result) const {
     const bool gated = is_gated(problem_.activation);
     for (std::int64_t column = 0; column < problem_.n; ++column) {

@@ -42,24 +42,25 @@ double activated(activation_function function, double sum) {
   return sum;
 }
 
-/// A number, and a bound on the error of what is computed in its place.
+/// A number, and a bound on the error of a computed value of it.
 struct bounded {
   double value = 0;
   double error = 0;
 };
 
-/// Sums of a row of the product and the bias become results.
+/// Makes results of the sums of a row of the product and the bias.
 class finisher {
  public:
   explicit finisher(const linear_problem& p)
       : problem_(p), roundoff_(roundoff_of(p.type)), addition_(addition_share(p.k)) {}
 
-  /// With N(0, 1) sums, rounded before the bias is added or behind it, or both.
+  /// A sum with the bias, for N(0, 1) sums that are rounded before the bias is added, after it, or
+  /// both.
   [[nodiscard]] bounded sum(double product, double bias) const {
     return {product + bias, roundoff_ * (std::abs(product) + std::abs(product + bias)) + addition_};
   }
   [[nodiscard]] bounded activated(const bounded& sum) const {
-    constexpr double steepest = 1.13;  // of all functions
+    constexpr double steepest = 1.13;  // the largest slope of all functions
     constexpr double evaluation = 4e-6;
     return {untax::activated(problem_.activation, sum.value),
             steepest * sum.error + evaluation * (std::abs(sum.value) + 1)};
@@ -150,7 +151,7 @@ double linear_work::relative_error(std::uint64_t /*seed*/, operand_set& set) con
   const auto* const first_weight = static_cast<const std::byte*>(set[weights].fetched());
   const bool gated = is_gated(p.activation);
   const finisher finish(p);
-  // The mean of the squares of results is above it, whatever the function.
+  // The mean of the squares of results is above this, whatever the function.
   constexpr double expected = 0.1;
   std::vector<double> products(static_cast<std::size_t>(p.rows * block_columns));
   for (std::int64_t first = 0; first < columns; first += block_columns) {

@@ -11,9 +11,8 @@
 
 namespace untax {
 
-/// linear as `operator_trial` takes it: random inputs whose sums are of N(0, 1), about where
-/// functions are curved. There is a bias if there is a function, so that `none` is the product
-/// alone.
+/// linear as `operator_trial` takes it: random inputs whose sums are of N(0, 1), where functions
+/// are curved. There is a bias if there is a function, so that `none` is the product alone.
 class linear_work {
  public:
   using problem_type = linear_problem;

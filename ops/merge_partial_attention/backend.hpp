@@ -20,13 +20,13 @@ class merge_backend {
                    const matrix& out, const matrix& lse, stream_ref stream) = 0;
 };
 
-/// On threads of the host. Collective.
+/// The backend on threads of the host. Collective.
 [[nodiscard]] process_owned<merge_backend> merge_on_host(
     world& w, const merge_partial_attention_problem& problem,
     const merge_partial_attention_plan& plan, const merge_partial_attention_options& options);
 
-/// On the GPU of a rank, which is the current device: one kernel, which may be captured.
-/// Collective.
+/// The backend on the GPU of a rank, which is the current device: one kernel, which may be
+/// captured. Collective.
 [[nodiscard]] process_owned<merge_backend> merge_on_device(
     world& w, const merge_partial_attention_problem& problem,
     const merge_partial_attention_plan& plan, bool varying_tokens);

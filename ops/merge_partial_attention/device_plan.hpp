@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// How a rank merges rows on its GPU.
+/// The plan by which a rank merges rows on its GPU.
 struct merge_grid {
   gpu::merge_rows how;
   int blocks = 1;

@@ -74,8 +74,8 @@ int merge_model::slab_counters() const {
   return 2 * how().slab_rows + turns;
 }
 int merge_model::statistic_number(int row) const { return slab_counters() - how().slab_rows + row; }
-/// In the kernel words and packets show that they have arrived. Here a counter of each segment, and
-/// of each statistic, stands for that.
+/// In the kernel words and packets are their own signals. Here a counter of each segment, and of
+/// each statistic, stands for them.
 room merge_model::slot(int source, int owner, int number, std::uint64_t epoch) const {
   room r = how().slab(source, owner, epoch);
   r.ready = how().counters() + how().slab_of(source, epoch) * slab_counters() + number;

@@ -10,7 +10,7 @@
 namespace untax {
 
 /// A planned merge of one rank: see `plan_check::prove`. For the checker a token is a row. Each
-/// head has a column for each chunk, and then one for its statistic. To merge is to add in rank
+/// head has a column for each chunk, and then one for its statistic. Merging is an addition in rank
 /// order.
 class merge_model {
  public:
@@ -24,7 +24,7 @@ class merge_model {
   [[nodiscard]] static int sets() { return gpu::merge_rows::sets().sets; }
 
   merge_grid plan;
-  /// Whether a rank waits until an owner has taken what it sent before.
+  /// Whether a rank waits until an owner has taken the chunks that it sent before.
   bool reserves = true;
   /// Whether an owner waits for statistics separately.
   bool awaits_statistics = true;

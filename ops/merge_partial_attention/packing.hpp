@@ -15,7 +15,7 @@ namespace untax {
 /// Rows of `partial_o` with their logarithms, [tokens, heads], into `to`.
 void pack_partials(const merge_partial_attention_problem& problem, const const_matrix& partial_o,
                    const const_matrix& partial_lse, std::vector<float>& to);
-/// The inverse.
+/// The inverse of `pack_partials`.
 void unpack_partials(const merge_partial_attention_problem& problem, const std::vector<float>& from,
                      const matrix& out, const matrix& lse);
 

@@ -17,7 +17,7 @@ inline constexpr std::string_view merge_partial_attention_name = "merge_partial_
 inline constexpr std::array merge_patterns = {pattern::bulk_synchronous, pattern::fused_sequential,
                                               pattern::fused_specialized};
 
-/// Throws `invalid_argument` unless the sizes make sense.
+/// Throws `invalid_argument` unless the sizes are consistent.
 void require_sensible(const merge_partial_attention_problem& problem, int rank);
 
 struct planned_merge {
@@ -30,13 +30,13 @@ struct planned_merge {
                                       const merge_partial_attention_problem& problem,
                                       const merge_partial_attention_options& options);
 
-/// The same for a rank with a GPU, where the operator is one kernel. Its `workers` are blocks; 0:
-/// the GPU determines their number. Throws `unsupported` for other patterns.
+/// As `make_plan`, for a rank with a GPU, where the operator is one kernel. Its `workers` are
+/// blocks; 0: the GPU determines their number. Throws `unsupported` for other patterns.
 [[nodiscard]] planned_merge plan_merge_on_gpus(int world, int rank,
                                                const merge_partial_attention_problem& problem,
                                                const merge_partial_attention_options& options);
 
-/// Elements of 16 bytes, which a lane of a kernel takes at a time.
+/// The number of elements in 16 bytes, which a lane of a kernel takes at a time.
 [[nodiscard]] constexpr std::int64_t chunk_elements(dtype type) noexcept {
   return 16 / static_cast<std::int64_t>(size_of(type));
 }

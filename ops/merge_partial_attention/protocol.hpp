@@ -11,8 +11,8 @@
 namespace untax {
 
 /// Exchanges and merges partial results in a, elements and statistics side by side. An item is one
-/// token: each rank sends every other rank the heads that this one gets. Results lie in c as
-/// partial results lie in a. README.md in this folder has a drawing.
+/// token: each rank sends every other rank the heads that the receiver merges. Results have the
+/// same layout in c as partial results in a. README.md in this folder has a drawing.
 class merge_partial_attention_protocol {
  public:
   constexpr merge_partial_attention_protocol(const merge_partial_attention_problem& problem,
@@ -93,7 +93,8 @@ class merge_partial_attention_protocol {
     });
   }
 
-  /// The own part is copied beside the parts of the others, so that all are merged alike.
+  /// The rank's own part is copied beside the parts of its peers, so that all are merged in the
+  /// same way.
   template <class Emit>
   constexpr void merge(int worker, std::uint64_t epoch, Emit&& emit) const {
     strided{worker, plan_.workers}.each(items(), [&](int token) {

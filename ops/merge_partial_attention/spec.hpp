@@ -58,7 +58,7 @@ struct spec_of<merge_partial_attention> {
     op.run(v.read("partial_o"), v.read("partial_lse"), v.written("out"), v.written("lse"), stream);
   }
 
-  /// Every pattern, in each of the ways in which results are shared out.
+  /// Every pattern, with each division of the results among the ranks.
   [[nodiscard]] static std::vector<protocol_variant> variants();
   [[nodiscard]] static trial_subject subject(const problem& p, const options& o, memory_kind memory,
                                              bool uneven);

@@ -24,7 +24,7 @@ constexpr double logarithm_share = 0x1p-16;
 /// the sum of the sizes of a rank's weighted elements is up to six times their root mean square.
 constexpr double weights_share = 0x1p-14;
 
-/// Whether a rank has nothing for a row: one in four. For some rows no rank has anything.
+/// Whether a rank has no keys for a row: one row in four. For some rows no rank has keys.
 bool is_empty(std::uint64_t seed, int rank, std::int64_t row) {
   const auto drawn = [&](std::uint64_t subject_number) {
     return random_matrix{seed * 64 + 60}.at(row, static_cast<std::int64_t>(subject_number));
@@ -157,7 +157,7 @@ trial_subject subject_of(const merge_partial_attention_problem& problem,
   const double row =
       static_cast<double>(problem.head_dim) * static_cast<double>(size_of(problem.type)) +
       sizeof(float);
-  // The bytes that all ranks pass.
+  // The bytes that all ranks pass to the operator.
   subject.work = [rows, row](int ranks) { return ranks * rows * row; };
   subject.heap_bytes = [problem](int ranks) { return heap_for(problem, ranks); };
   subject.need = need_of_ranks(

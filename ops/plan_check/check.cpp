@@ -10,8 +10,8 @@
 namespace untax::plan_check {
 namespace {
 
-/// The effects of a step, in numbers that do not depend on how it was written down. Two senders do
-/// the same if these are equal.
+/// The effects of a step, in numbers that do not depend on its representation. Two senders have the
+/// same effect if these are equal.
 auto atom_of(const step& s) {
   const bool moves = s.what == action::copy;
   const auto corner = [&](const place& p) {

@@ -16,7 +16,7 @@ namespace untax::plan_check {
 /// All steps of a sender in an epoch.
 [[nodiscard]] std::vector<step> steps_of(const comm::sender_program& senders, int sender,
                                          std::uint64_t epoch);
-/// The first difference between what senders do and what their program says, over all epochs in
+/// The first difference between the steps of senders and those of their program, over all epochs in
 /// which a set is used for the first or second time. Empty if there is none.
 [[nodiscard]] std::string difference(const comm::sender_program& does,
                                      const comm::sender_program& says);
@@ -25,7 +25,7 @@ namespace untax::plan_check {
 /// sizes are the plan's. Lanes may reserve and retire where the protocol does not.
 [[nodiscard]] std::string exchange_difference(const program& lanes, const program& says,
                                               bool reserves, std::uint64_t epochs);
-/// The same for a planned sum.
+/// As `exchange_difference`, for a planned sum.
 template <class Model>
 [[nodiscard]] std::string exchange_difference(const Model& m) {
   const auto& says = m.exchange();
@@ -35,20 +35,20 @@ template <class Model>
 /// The number of rectangles that senders send in a run.
 [[nodiscard]] std::size_t transfers_of(const comm::sender_program& says);
 
-/// Changes the steps of a sender in a run: how a test makes a mutant. Empty: it changes nothing.
+/// Changes the steps of a sender in a run, so that a test can make a mutant. Empty: changes
+/// nothing.
 using sender_change = std::function<void(int sender, std::vector<step>& steps)>;
 [[nodiscard]] comm::sender_program changed(comm::sender_program senders,
                                            const sender_change& change);
 
-/// A planned operator of one rank, with all that is made of the plan. It has a `plan`, and
-///
-///   says()       the steps of its senders by their program, where they walk lists
-///   does()       the same by what its kernels get, after `change`
-///   faults()     faults that show without the other ranks
-///   exchange()   its protocol, if it is a sum
-///   lanes()      the steps of its kernels; the model and its plan have to outlive them
-///   operands()   the sizes of its matrices
-///   sets()       the number of its room sets
+/// A planned operator of one rank, with all data made from the plan. It has a `plan`, and
+///    says()       the steps of its senders by their program, where they walk lists
+///    does()       the same by the arguments of its kernels, after `change`
+///    faults()     faults that show without the other ranks
+///    exchange()   its protocol, if it is a sum
+///    lanes()      the steps of its kernels; the model and its plan have to outlive them
+///    operands()   the sizes of its matrices
+///    sets()       the number of its room sets
 template <class Model>
 void prove(const std::vector<Model>& ranks, device_findings& findings) {
   device_schedule lanes;
@@ -62,8 +62,8 @@ void prove(const std::vector<Model>& ranks, device_findings& findings) {
   add_report(findings, lanes, check_lanes(lanes, operands, epochs));
 }
 
-/// Makes the plans of `ranks` ranks by `model_of(rank)`, looks for faults of each by itself, and
-/// proves the schedule of all of them.
+/// Makes the plans of `ranks` ranks by `model_of(rank)`, searches each for faults, and proves the
+/// schedule of all of them.
 template <class ModelOf>
 [[nodiscard]] device_findings check(int ranks, const ModelOf& model_of) {
   device_findings findings;

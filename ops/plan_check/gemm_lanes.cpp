@@ -44,7 +44,7 @@ class cta_lane {
     ++work_.number;
     if (gemm_.before) gemm_.before(work_, epoch_, emit_);
   }
-  /// In a cluster that splits k the first CTA along k finishes; the others read for it.
+  /// In a cluster that splits k the first CTA along k finishes the tile; the others read for it.
   void split(int cta) {
     const gpu::tile_config& c = gemm_.plan->config;
     const bool finishes = cta % cluster_blocks(c) / c.cluster == 0;
@@ -135,7 +135,7 @@ class cta_lane {
 
   const gemm_lanes& gemm_;
   int rank_;
-  const std::vector<int>& sums_;  // by CTA: the flag that its sums are left to others
+  const std::vector<int>& sums_;  // by CTA: the flag that its sums are ready for another CTA
   std::uint64_t epoch_;
   const program::sink& emit_;
   cta_work work_{.number = -1};

@@ -17,8 +17,8 @@
 
 namespace untax::plan_check {
 
-/// K-blocks of a tile that are each contiguous: what a CTA multiplies, where it lies, and what it
-/// waits for before. Sizes are the actual ones; all beyond a matrix is zero.
+/// K-blocks of a tile that are each contiguous: the operands that a CTA multiplies, their places,
+/// and the waits before. Sizes are the actual ones; elements beyond a matrix are zero.
 struct factors {
   std::int64_t rows = 0;   ///< of A, and of C
   std::int64_t cols = 0;   ///< rows of B, columns of C
@@ -38,8 +38,8 @@ struct factors {
 /// A wait of `consumer` until `producer` has raised a counter to `use`.
 [[nodiscard]] step acquires(int producer, int consumer, int counter, std::uint64_t use);
 
-/// Which operand is at which address, as one rank sees it: rows of elements of 2 bytes, without
-/// gaps. There is no memory at these addresses; they only show what a planned kernel accesses.
+/// The addresses of operands, as one rank sees them: rows of elements of 2 bytes, without gaps.
+/// There is no memory at these addresses; they only show the accesses of a planned kernel.
 class operand_space {
  public:
   void add(operand role, int rank, std::int64_t address, const extent& size);
@@ -48,7 +48,7 @@ class operand_space {
   /// is one rectangle of one operand.
   [[nodiscard]] place rectangle(const void* first, std::int64_t stride, std::int64_t rows,
                                 std::int64_t cols) const;
-  /// The same for a part of a matrix.
+  /// As above, for a part of a matrix.
   [[nodiscard]] place rectangle(const gpu::matrix_at& in, std::int64_t row, std::int64_t col,
                                 std::int64_t rows, std::int64_t cols) const;
   /// The rectangle of a step, among the operands of a sender.
@@ -56,7 +56,7 @@ class operand_space {
                             const step& s) const {
     return rectangle(operands.at(p), operands.stride_of(p.of), s.rows, s.cols);
   }
-  /// The steps of senders that take those of their program, by the addresses that they access.
+  /// The steps of senders that execute those of their program, by the addresses that they access.
   [[nodiscard]] comm::step_source moved_steps(const gpu::moved_operands& operands,
                                               const comm::step_source& steps) const;
   /// The factors of a tile that a CTA multiplies: the given columns of `a` and `b`, as far as the
@@ -83,7 +83,8 @@ struct cta_work {
   int cta = 0, number = 0;
 };
 
-/// The CTAs of a planned GEMM, with what depends on the source of A and the destination of C.
+/// The CTAs of a planned GEMM, with the parts that depend on the source of A and the destination of
+/// C.
 struct gemm_lanes {
   const gpu::gemm_plan* plan = nullptr;
   std::int64_t k = 0;  ///< of the whole product
@@ -92,7 +93,7 @@ struct gemm_lanes {
   std::function<void(const gpu::cta_read&, std::uint64_t epoch,
                      const std::function<void(const factors&)>& visit)>
       read;
-  /// Emits the step that completes a tile, and what the CTA does with the tile then.
+  /// Emits the step that completes a tile, and the CTA's steps with the tile after that.
   std::function<void(const cta_work&, const step& completes, std::uint64_t epoch,
                      const program::sink& emit)>
       store;
@@ -104,8 +105,8 @@ struct gemm_lanes {
   std::vector<range> rows_of_ranks;
 };
 
-/// The CTAs of a GEMM over a rank's part of k, which may be empty. `order`: of the rows of A.
-/// `store` says where products go.
+/// The CTAs of a GEMM over a rank's part of k, which may be empty. `order` is that of the rows of
+/// A. `store` emits the stores of products.
 [[nodiscard]] gemm_lanes partial_products(const gpu::gemm_plan& plan,
                                           const schedule::operand_extents& operands, int rank,
                                           const gpu::row_rotation& order);

@@ -14,7 +14,7 @@ inline constexpr std::string_view rope_append_name = "rope_append";
 [[nodiscard]] constexpr std::int64_t qkv_columns(const rope_append_problem& p) noexcept {
   return (p.heads + 2 * p.kv_heads) * p.head_dim;
 }
-/// Of keys, and of values.
+/// The rows and columns of the cache of keys, and of that of values.
 [[nodiscard]] constexpr extent cache_extent(const rope_append_problem& p) noexcept {
   return {p.page_size > 0 ? p.pages * p.page_size : p.batch * p.keys, p.kv_heads * p.head_dim};
 }
@@ -36,7 +36,7 @@ class rope_append_backend {
 /// `problem` says how many elements are rotated.
 [[nodiscard]] process_owned<rope_append_backend> host_rope_append(
     const rope_append_problem& problem, int rank);
-/// On the GPU of the rank, which becomes the current one.
+/// The backend on the GPU of the rank, which becomes the current one.
 [[nodiscard]] process_owned<rope_append_backend> device_rope_append(
     world& w, const rope_append_problem& problem, bool constant_weights);
 

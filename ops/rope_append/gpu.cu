@@ -31,7 +31,7 @@ gpu::rope_arguments arguments_of(const rope_append_problem& p, bool constant_wei
   return a;
 }
 
-/// On the GPU of a rank, which is the current one.
+/// The backend on the GPU of a rank, which is the current one.
 class device_backend final : public rope_append_backend {
  public:
   device_backend(world& w, const rope_append_problem& problem, bool constant_weights)
@@ -105,7 +105,7 @@ class device_backend final : public rope_append_backend {
 
   int rank_;
   bool early_;
-  std::mutex checking_;  // guards the next one, since several threads may call a run
+  std::mutex checking_;  // guards the next member, since several threads may call a run
   device_arguments arguments_;
   own_stream own_;
   gpu::rope_arguments given_;

@@ -64,13 +64,13 @@ struct frequency_range {
     high = std::min(high, static_cast<double>(f.rotated - 1));
     if (low == high) high += 0.001;
   }
-  /// 0 for the frequencies before it, 1 for those after it.
+  /// The ramp: 0 for the frequencies before it, 1 for those after it.
   [[nodiscard]] double ramp(std::int64_t i) const {
     return std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
   }
 
  private:
-  /// The number of the frequency that makes so many rotations over the original length.
+  /// The number of the frequency with that many rotations over the original length.
   static double place_of(const rope_frequencies& f, double rotations) {
     return static_cast<double>(f.rotated) *
            std::log(f.original_length / (rotations * 2 * std::numbers::pi)) /
@@ -78,7 +78,7 @@ struct frequency_range {
   }
 };
 
-/// What sines and cosines are multiplied by.
+/// The factor of sines and cosines.
 double magnitude(const rope_frequencies& f) {
   if (f.scaling != rope_scaling::yarn) return 1;
   if (f.attention_factor > 0) return f.attention_factor;

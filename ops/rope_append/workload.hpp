@@ -11,7 +11,7 @@
 
 namespace untax {
 
-/// rope_append as `operator_trial` takes it: random inputs, and tokens at places that differ.
+/// rope_append as `operator_trial` takes it: random inputs, and tokens at different places.
 class rope_append_work {
  public:
   using problem_type = rope_append_problem;
@@ -38,8 +38,8 @@ class rope_append_work {
       world& w, const rope_append_options& options) const;
   void fill(std::uint64_t seed, operand_set& set) const;
   void run(lone_operator<rope_append>& op, operand_set& set, stream_ref stream) const;
-  /// The larger of the errors of q and of the rows of the cache; infinity if other rows of it were
-  /// written.
+  /// The larger of the errors of q and of the rows of the cache; infinity if other rows of the
+  /// cache were written.
   [[nodiscard]] double relative_error(std::uint64_t seed, operand_set& set) const;
 
  private:

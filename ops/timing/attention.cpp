@@ -27,7 +27,8 @@ double partial_bytes(const timed_case& c) {
          (4.0 * static_cast<double>(c.head_dim) + statistics_bytes);
 }
 
-/// Every group attends, sends what it has finished to all peers, and combines what has arrived.
+/// Every group attends, sends the items that it has finished to all peers, and combines those that
+/// have arrived.
 timing::workload whole_run(const predictor& p, const timed_case& c, double local, bool fused,
                            double begin) {
   timing::workload work(c.ranks);

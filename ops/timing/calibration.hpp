@@ -17,15 +17,16 @@ struct calibration_key {
   double k = 1;
 };
 
-/// By how much measured figures are longer than the timing engine predicts, by kind and size.
-/// Fitted to measurements of one and two GPUs.
+/// The factors by which measured figures are longer than the timing engine predicts, by kind and
+/// size. Fitted to measurements of one and two GPUs.
 class calibration {
  public:
-  /// Several measurements of the same thing count by their geometric mean.
+  /// Several measurements with one key count by their geometric mean.
   void add(const calibration_key& key, double ratio);
-  /// 1 if nothing of the kind was measured. Entries with the same n and k are a line, along which
-  /// the logarithm of the ratio is linear in log m, and constant beyond its ends. It is the mean
-  /// over the four nearest lines in (log n, log k), weighted by 1 / distance^2.
+  /// The factor of a figure; 1 if nothing of the kind was measured. Entries with the same n and k
+  /// are a line, along which the logarithm of the factor is linear in log m, and constant beyond
+  /// its ends. The result is the mean over the four nearest lines in (log n, log k), weighted by 1
+  /// / distance^2.
   [[nodiscard]] double ratio(const calibration_key& key) const;
 
   /// Whether anything of the kind was measured.
@@ -46,7 +47,7 @@ class calibration {
   std::map<std::string, std::map<std::pair<double, double>, line>, std::less<>> lines_;
 };
 
-/// Reads what `to_json` wrote. Throws `invalid_argument` that names `origin` and the entry.
+/// Reads the text of `to_json`. Throws `invalid_argument` that names `origin` and the entry.
 [[nodiscard]] calibration parse_calibration(std::string_view text, const std::string& origin);
 [[nodiscard]] calibration load_calibration(const std::string& path);
 /// JSON with one line for each entry.

@@ -5,13 +5,14 @@
 namespace untax {
 namespace {
 
-/// Kernels of a layer besides sums over ranks: four products, rotation, attention, two norms; of
+/// Kernels of a layer beside sums over ranks: four products, rotation, attention, two norms; with
 /// libraries also a function of gate and up.
 constexpr int layer_kernels = 8;
 constexpr int library_layer_kernels = layer_kernels + 1;
-/// Embedding and first norm, head and the largest logit of a rank and of all.
+/// Kernels at the ends of a step: embedding, first norm, head, and the largest logit of a rank and
+/// of all ranks.
 constexpr int end_kernels = 5;
-/// Times that the blocks of one kernel meet in a layer.
+/// The number of times that the blocks of the one kernel synchronise in a layer.
 constexpr int meetings = 5;
 
 double products(predictor& p, const timed_chain& c, bool by_library) {
@@ -35,7 +36,7 @@ double attention(predictor& p, const timed_chain& c, std::int64_t keys) {
       .seconds;
 }
 
-/// A sum over ranks of a row for each sequence, by a kernel of its own.
+/// A sum over ranks of a row for each sequence, by a separate kernel.
 double sum(predictor& p, const timed_chain& c, bool by_library) {
   if (c.ranks == 1) return 0;
   const double bytes = timed_element_bytes * static_cast<double>(c.sequences * c.hidden);
@@ -43,7 +44,7 @@ double sum(predictor& p, const timed_chain& c, bool by_library) {
   return p.predict({.op = "all_reduce", .by = "untax", .ranks = c.ranks, .bytes = bytes}).seconds;
 }
 
-/// Seconds that a host takes to launch so many kernels, of which `sums` are collectives with the
+/// Seconds that a host takes to launch `kernels` kernels, `sums` of which are collectives with the
 /// product ahead of them.
 double launches(const predictor& p, int kernels, int sums) {
   const timing::machine_numbers& n = p.numbers();
@@ -60,7 +61,7 @@ chain_parts predict_chain(predictor& p, const timed_chain& c, std::int64_t keys,
   const double added = sum(p, c, by_library);
   chain_parts parts;
   parts.layer = products(p, c, by_library) + attention(p, c, keys);
-  if (fuses) {  // the sum is a part of the kernel that normalises, or of the step's
+  if (fuses) {  // the sum is part of the kernel that normalises, or of the step's kernel
     parts.layer +=
         (c.one_kernel ? meetings : layer_kernels) * start + 2 * std::max(0.0, added - start);
   } else {

@@ -8,7 +8,7 @@
 
 namespace untax {
 
-/// A step of decoding of a model: what one of `ranks` ranks has of it.
+/// A step of decoding of a model: the part that each of `ranks` ranks has.
 struct timed_chain {
   int ranks = 1;
   std::int64_t sequences = 1;
@@ -27,10 +27,11 @@ struct chain_parts {
   double ends = 0;  ///< embedding, first norm, head and the largest logit
 };
 
-/// Predicts a step from its parts: products and attention as they take alone, sums over ranks, and
-/// a start for each kernel, or for each time that the blocks of one kernel meet. `keys`: that a
-/// layer sees of each sequence. `how` is bulk_library, bulk_synchronous, or automatic for operators
-/// that fuse. docs/timing.md says how far it is from measurements.
+/// Predicts a step from its parts: the times of products and attention alone, sums over ranks, and
+/// a start for each kernel, or for each time that the blocks of the one kernel synchronise. `keys`:
+/// the keys that a layer sees of each sequence. `how` is bulk_library, bulk_synchronous, or
+/// automatic for operators that fuse. docs/timing.md says how far predictions are from
+/// measurements.
 [[nodiscard]] chain_parts predict_chain(predictor& p, const timed_chain& c, std::int64_t keys,
                                         pattern how, launch_mode launch);
 

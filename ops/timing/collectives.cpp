@@ -26,7 +26,7 @@ collective_plan by_blocks(collective_plan plan) {
   return plan;
 }
 
-/// The number of workers of a kernel for which one of the simulation stands.
+/// The number of workers of a kernel that one worker of the simulation stands for.
 int workers_in_one(const collective_plan& plan) {
   const double pairs = static_cast<double>(plan.world) * (plan.world - 1);
   const int kept = std::clamp(static_cast<int>(most_ways / pairs), 1, plan.workers);

@@ -65,7 +65,7 @@ std::string by_of_step(const std::string& ran) {
   const std::string how = ran.substr(0, comma);
   return how == "bulk_library" ? how + " " + ran.substr(comma + 2) : how;
 }
-/// The name of a pattern of a table. Its figures of the library are of captured runs.
+/// The name of a pattern of a table. The table's figures of the library are of captured runs.
 std::string by_of_pattern(const std::string& name) {
   return name == "bulk_library" ? "bulk_library graph" : name;
 }
@@ -112,7 +112,8 @@ class file_reader {
   }
   void read_attention(const nlohmann::json& in) {
     for (const nlohmann::json& p : in.at("problems")) {
-      // Pages, and partial results of 16 bits, are variants by which no machine is judged.
+      // Figures with pages, or with partial results of 16 bits, are variants that no judgement
+      // uses.
       if (p.value("page_size", 0) != 0 || p.value("partials", "fp32") != "fp32") continue;
       const timed_case c = attention_case(p, ranks_, "batch", "keys");
       for (const nlohmann::json& g : p.at("figures")) {
@@ -177,7 +178,7 @@ std::vector<fs::path> files_of(const std::vector<std::string>& paths) {
   return files;
 }
 
-/// The document of a file of measurements. Throws `invalid_argument` if it holds none.
+/// The document of a file of measurements. Throws `invalid_argument` if the file holds none.
 nlohmann::json document_of(const fs::path& path) {
   nlohmann::json in =
       read_json(path.string(), {.advice = "give files that `untax bench --json` wrote, or "

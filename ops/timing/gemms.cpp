@@ -20,17 +20,17 @@ using timing::step_costs;
 
 /// Partial results have the type of A, as in `untax taxes`.
 constexpr dtype type = dtype::bf16;
-/// Rows that are added are only read. (Words are also reset.)
+/// The share of time of rows that are only read to be added. (Words are also reset.)
 constexpr double only_reads = 0.5;
 /// A warp of a CTA that only adds takes the words of a rank for this many elements at a time: for
-/// four fragments of 16 x 8. It looks for the words, resets them and adds them, one after the
+/// four fragments of 16 x 8. It polls for the words, resets them and adds them, one after the
 /// other.
 constexpr std::int64_t words_together = 4 * 16 * 8;
 /// Seconds for these elements, measured with two H200: the time of gemm_reduce_scatter by
 /// producer_consumer (ops/choice/tables/h200-2.json), from 1 to 8192 rows, less the part of its
 /// GEMM that is not hidden.
 constexpr double seconds_of_words = 1.5e-6;
-/// Warps of a block in which all warps send that do not multiply.
+/// Warps of a block that send, if all warps that do not multiply send.
 constexpr int warps_that_send = 4;
 /// Multiprocessors that a GEMM loses beside copy engines, which read the same memory.
 constexpr int beside_copies = 2;
@@ -82,7 +82,7 @@ step_costs sending(const predictor& p, const gather_plan& plan) {
   costs.posted = plan.tma_tiles || plan.streams > 0;
   if (plan.streams > 0) {
     costs.move_pace = 0;
-    // A signal to a peer is a copy of 8 bytes. Its stream is another one, the engine the same.
+    // A signal to a peer is a copy of 8 bytes, on another stream but by the same engine.
     costs.begin_after = costs.signal_after = n.copy_start;
   } else if (!plan.tma_tiles && (plan.comm_ctas + plan.own_grid) > 0) {
     costs.move_pace /= gpu::sender_warps;
@@ -94,7 +94,7 @@ step_costs sending(const predictor& p, const gather_plan& plan) {
   return costs;
 }
 
-/// cuBLASLt behind NCCL. Data that was gathered by columns is laid out in rows.
+/// cuBLASLt after NCCL. Data that was gathered by columns is laid out in rows.
 double gather_by_library(predictor& p, const timed_case& c) {
   const timing::machine_numbers& n = p.numbers();
   const double bytes = timed_element_bytes * static_cast<double>(c.m) * static_cast<double>(c.k);
@@ -107,7 +107,7 @@ double gather_by_library(predictor& p, const timed_case& c) {
   return p.launched_by_host(seconds + n.launch_eager, turned ? 1 : 0);
 }
 
-/// The quickest product behind untax's all_gather.
+/// The quickest product after untax's all_gather.
 predicted gather_then_product(predictor& p, const timed_case& c) {
   const double bytes = timed_element_bytes * static_cast<double>(c.m) * static_cast<double>(c.k);
   predicted whole;
@@ -121,7 +121,7 @@ predicted gather_then_product(predictor& p, const timed_case& c) {
   return whole;
 }
 
-/// NCCL behind cuBLASLt. Data that was gathered by ranks is laid out in rows.
+/// NCCL after cuBLASLt. Data that was gathered by ranks is laid out in rows.
 double scatter_by_library(predictor& p, const timed_case& c) {
   const timing::machine_numbers& n = p.numbers();
   const double bytes = timed_element_bytes * static_cast<double>(c.m) * static_cast<double>(c.n);
@@ -133,7 +133,8 @@ double scatter_by_library(predictor& p, const timed_case& c) {
   return eager ? p.launched_by_host(seconds, 1) : seconds;
 }
 
-/// NCCL behind cuBLASLt. Rows that do not divide by the ranks are handed over by a copy.
+/// NCCL after cuBLASLt. If the number of rows is no multiple of the ranks, rows are handed over by
+/// a copy.
 double sum_by_library(predictor& p, const timed_case& c, bool everywhere) {
   const timing::machine_numbers& n = p.numbers();
   const double between = c.by.ends_with("eager") ? n.launch_eager : n.launch_graph;
@@ -155,7 +156,7 @@ gpu::gemm_shape part_of(const device_sum& sum, int ranks) {
 }
 
 /// Words, which carry their own signal: CTAs store partial results at the owners of their rows, and
-/// others, or the same ones, add them there.
+/// separate CTAs, or the same ones, add them there.
 predicted simulate_words(predictor& p, const device_sum& sum, int ranks, pattern how) {
   const timing::machine_numbers& n = p.numbers();
   const auto plan_of = [&](int rank) {

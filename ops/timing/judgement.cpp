@@ -23,7 +23,7 @@ int pass_of(const timed_case& c) {
   return 1;
 }
 
-/// The problem of a figure, whatever pattern it was carried out by.
+/// The problem of a figure, in any pattern.
 std::string problem_of(const figure& f) {
   timed_case c = f.what;
   c.by = f.file;

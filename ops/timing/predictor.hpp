@@ -23,7 +23,8 @@ inline constexpr double timed_element_bytes = 2;
 struct predicted {
   double seconds = 0;
   double simulated = 0;  ///< before calibration
-  /// Of the part that has programs; empty for a case without any: a library, a GEMM alone.
+  /// The simulation of the part that has programs; empty for a case without any: a library, a GEMM
+  /// alone.
   timing::simulation detail;
 };
 
@@ -37,7 +38,7 @@ class predictor {
   /// Throws `invalid_argument` for an unknown figure, and `unsupported` for a case that GPUs
   /// refuse.
   [[nodiscard]] predicted predict(const timed_case& c);
-  /// The same without the calibration of this figure, but with the calibration of its parts.
+  /// As `predict`, without the calibration of this figure, but with the calibration of its parts.
   [[nodiscard]] predicted simulate(const timed_case& c);
   /// The key of a case in calibration files.
   [[nodiscard]] static calibration_key key_of(const timed_case& c);
@@ -45,23 +46,23 @@ class predictor {
   [[nodiscard]] const timing::machine& machine() const noexcept { return machine_; }
   [[nodiscard]] calibration& known() noexcept { return known_; }
 
-  // The parts that operators are composed of.
+  // The parts of which operators are composed.
 
   /// Seconds of a GEMM alone, by untax's kernels or by the library.
   [[nodiscard]] double gemm_alone(const gpu::gemm_shape& shape, bool by_library);
   /// The seconds of one plan, on as many multiprocessors as it was made for.
   [[nodiscard]] double seconds_of(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
                                   const gpu::gemm_shape& like);
-  /// The same where `beside` multiprocessors are taken by others. For a plan with senders, whose
-  /// model includes them, it is the time of the same plan without.
+  /// As `seconds_of`, while other kernels take `beside` multiprocessors. For a plan with senders,
+  /// whose model includes them, it is the time of the same plan without senders.
   [[nodiscard]] double seconds_beside(const gpu::gemm_plan& plan, const gpu::gemm_shape& shape,
                                       const gpu::gemm_shape& like, int beside);
   [[nodiscard]] const std::vector<gpu::gemm_plan>& plans(const gpu::gemm_shape& shape,
                                                          int processors);
   /// Seconds of a collective of the library among `ranks` ranks.
   [[nodiscard]] double library_collective(const std::string& name, int ranks, double bytes);
-  /// Seconds of an eager run of libraries that takes the GPU `seconds`: no less than its host takes
-  /// to launch a collective, a GEMM and `more` kernels.
+  /// Seconds of an eager run of libraries that takes the GPU `seconds`: at least the time in which
+  /// its host launches a collective, a GEMM and `more` kernels.
   [[nodiscard]] double launched_by_host(double seconds, int more) const {
     return std::max(seconds, numbers().library_run + more * numbers().launch_eager);
   }
@@ -78,11 +79,11 @@ class predictor {
       plans_;
 };
 
-/// Seconds that a CTA multiplies for each element along k, if the GEMM alone takes `seconds`: those
-/// of the CTA that multiplies most.
+/// Seconds that a CTA multiplies for each element along k, if the GEMM alone takes `seconds`: for
+/// the CTA with the most k-blocks.
 [[nodiscard]] double k_seconds_of(const gpu::gemm_plan& plan, double seconds);
 
-// One function for each kind of operator.
+// The predictions of each kind of operator.
 
 [[nodiscard]] predicted simulate_gather(predictor& p, const timed_case& c);
 [[nodiscard]] predicted simulate_scatter(predictor& p, const timed_case& c);

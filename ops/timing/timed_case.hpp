@@ -9,7 +9,7 @@
 
 namespace untax {
 
-/// One figure: an operator at one size on a number of ranks, carried out in one way.
+/// One figure: an operator at one size on a number of ranks, in one pattern or by one library.
 struct timed_case {
   std::string op;  ///< "gemm", "all_gather_gemm", ..., "all_reduce"
   /// "fused_sequential", ..., "bulk_library graph", "bulk_library eager", "GEMM alone",
@@ -17,16 +17,16 @@ struct timed_case {
   std::string by;
   int ranks = 1;
   gather_axis gather = gather_axis::rows;
-  std::int64_t m = 0;  ///< of GEMMs, as `untax bench` has them; of flash_decode the batch
+  std::int64_t m = 0;  ///< of GEMMs, as `untax bench` counts them; of flash_decode the batch
   std::int64_t n = 0;
   std::int64_t k = 0;
-  double bytes = 0;  ///< of a collective, as `untax bench collectives` has them
+  double bytes = 0;  ///< of a collective, as `untax bench collectives` counts them
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t keys = 0;  ///< keys that one rank holds of each sequence
 
-  /// Whether it is a GEMM, alone or of an operator.
+  /// Whether the case is a GEMM, alone or of an operator.
   [[nodiscard]] bool is_gemm() const noexcept { return m > 0 && heads == 0; }
   [[nodiscard]] bool is_attention() const noexcept { return heads > 0; }
   /// The GEMM operator; null for any other case.
