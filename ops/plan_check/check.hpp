@@ -42,13 +42,13 @@ using sender_change = std::function<void(int sender, std::vector<step>& steps)>;
                                            const sender_change& change);
 
 /// A planned operator of one rank, with all data made from the plan. It has a `plan`, and
-///    says()       the steps of its senders by their program, where they walk lists
-///    does()       the same by the arguments of its kernels, after `change`
-///    faults()     faults that show without the other ranks
-///    exchange()   its protocol, if it is a sum
-///    lanes()      the steps of its kernels; the model and its plan have to outlive them
-///    operands()   the sizes of its matrices
-///    sets()       the number of its room sets
+///   says()       the steps of its senders by their program, where they walk lists
+///   does()       the same by the arguments of its kernels, after `change`
+///   faults()     faults that show without the other ranks
+///   exchange()   its protocol, if it is a sum
+///   lanes()      the steps of its kernels; the model and its plan have to outlive them
+///   operands()   the sizes of its matrices
+///   sets()       the number of its room sets
 template <class Model>
 void prove(const std::vector<Model>& ranks, device_findings& findings) {
   device_schedule lanes;

@@ -30,8 +30,8 @@ enum class activation_function : std::uint8_t {
 /// Columns of gate and of up that lie together in a product: eight of gate, eight of up, and so on.
 inline constexpr int gate_group = 8;
 
-/// The column of a product with gate and up in such groups that is the gate of a column of the
-/// result; its up is `gate_group` columns behind.
+/// The column of the gate of result column `column`, in a product with gate and up in such groups.
+/// The column of its up is `gate_group` columns behind.
 [[nodiscard]] constexpr std::int64_t gate_column(std::int64_t column) noexcept {
   return column / gate_group * 2 * gate_group + column % gate_group;
 }

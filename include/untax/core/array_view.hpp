@@ -47,7 +47,7 @@ using array_view = basic_array_view<void*>;
 /// A view that only reads.
 using const_array_view = basic_array_view<const void*>;
 
-/// The same elements through a view that only reads.
+/// Makes a view that only reads, of the same elements.
 [[nodiscard]] inline const_array_view as_const(const array_view& e) noexcept {
   return {e.data, e.type, e.count};
 }

@@ -110,7 +110,7 @@ class environment {
  public:
   /// The environment of this process.
   environment() = default;
-  /// These variables and no others; tests use it.
+  /// An environment of these variables alone, for tests.
   explicit environment(std::map<std::string, std::string> values) : values_(std::move(values)) {}
 
   /// The value of `v`; nothing if it is not set.
@@ -119,7 +119,7 @@ class environment {
   /// A whole number in [least, most]; nothing if `v` is not set.
   [[nodiscard]] std::optional<std::int64_t> number(const environment_variable& v,
                                                    std::int64_t least, std::int64_t most) const;
-  /// The same; if `v` is not set, its fallback, which is not compared with the limits.
+  /// As `number`; if `v` is not set, its fallback, which is not compared with the limits.
   [[nodiscard]] std::int64_t number_or_fallback(const environment_variable& v, std::int64_t least,
                                                 std::int64_t most) const;
   /// A number of bytes, given as 4096, 64K, 512M or 2G; the variable's fallback if it is not set.

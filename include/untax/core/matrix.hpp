@@ -50,7 +50,7 @@ using matrix = basic_matrix<void*>;
 /// A view that only reads.
 using const_matrix = basic_matrix<const void*>;
 
-/// The same matrix through a view that only reads.
+/// Makes a view that only reads, of the same matrix.
 [[nodiscard]] inline const_matrix as_const(const matrix& m) noexcept {
   return {m.data, m.type, m.rows, m.cols, m.stride};
 }

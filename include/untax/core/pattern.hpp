@@ -10,7 +10,7 @@ namespace untax {
 
 /// Ways to overlap communication with computation, from none to all of it.
 enum class pattern : std::uint8_t {
-  automatic,     ///< untax chooses; `explain()` says what and why
+  automatic,     ///< untax chooses; `explain()` names the choice and its reason
   bulk_library,  ///< one library GEMM and a plain collective, a barrier between them: the baseline
   bulk_synchronous,        ///< own tiles, barrier, own collective
   producer_consumer,       ///< two kernels at the same time, tile flags between them

@@ -6,7 +6,7 @@
 
 namespace untax {
 
-/// How many forks lie between the first process that used untax and this one. A parent and its
+/// The number of forks between the first process that used untax and this one. A parent and its
 /// child have different numbers.
 [[nodiscard]] std::uint64_t process_generation() noexcept;
 

@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// How the contributions of all ranks are combined.
+/// The operation that combines the contributions of all ranks.
 enum class reduction : std::uint8_t { sum, max, min };
 
 /// The name of `how` in options and messages.
@@ -16,9 +16,9 @@ enum class reduction : std::uint8_t { sum, max, min };
   return names[static_cast<std::uint8_t>(how)];
 }
 
-/// Combines `so_far` with one more contribution. A maximum or minimum of which one argument is NaN
-/// is NaN. It is written so that host and device give the same bits, and that the compiler can
-/// vectorise a loop over it.
+/// Combines `so_far` with one more contribution. A maximum or minimum is NaN if one argument is
+/// NaN. The expression gives the same bits on host and device, and the compiler can vectorise a
+/// loop over it.
 template <class T>
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr T combined(reduction how, T so_far, T next) noexcept {
   switch (how) {

@@ -4,10 +4,10 @@ struct CUstream_st;
 
 namespace untax {
 
-/// A CUDA stream, named without CUDA's headers; a cudaStream_t converts to it implicitly. It is
-/// empty in worlds of the host, which have no streams: operators throw `unsupported` for another
-/// one there. In a world of GPUs an empty one makes a run blocking: the run starts after the work
-/// in the default stream, and returns when its result is complete. A caller that wants to launch on
+/// A CUDA stream, named without CUDA's headers; a cudaStream_t converts to it implicitly. In worlds
+/// of the host, which have no streams, it has to be empty: operators throw `unsupported` for any
+/// other. In a world of GPUs an empty stream makes a run blocking: the run starts after the work in
+/// the default stream, and returns when its result is complete. A caller that wants to launch on
 /// the default stream passes cudaStreamLegacy.
 struct stream_ref {
   void* handle = nullptr;

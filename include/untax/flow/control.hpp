@@ -13,7 +13,7 @@
 
 namespace untax {
 
-/// The life of a rank, as it says itself.
+/// The state of a rank, as the rank itself publishes it.
 enum class rank_status : std::uint8_t {
   joining,
   running,
@@ -52,8 +52,8 @@ struct ledger_line {
 };
 
 /// Typed access to the control block of a world. It is a view that is copied freely and owns
-/// nothing. Any rank may call any function at any time, and none blocks. Functions that write say
-/// whose data they write.
+/// nothing. Any rank may call any function at any time, and none blocks. The comment of a function
+/// that writes names the rank whose data it writes.
 class control {
  public:
   /// The size in bytes of the control block of `ranks` ranks.

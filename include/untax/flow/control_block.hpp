@@ -22,8 +22,8 @@ inline constexpr int ledger_entries = 32;
 /// The most numbers of dropped objects that a rank publishes for one barrier.
 inline constexpr int drops_a_barrier = 63;
 
-/// Where one worker waits, once it has waited for a while. `since` is written last and cleared
-/// first.
+/// The place where one worker waits, once it has waited for a while. `since` is written last and
+/// cleared first.
 struct wait_record {
   std::uint64_t since;  ///< nanoseconds of the monotonic clock; 0: it does not wait
   std::uint64_t where;  ///< verb, peer and room, packed
@@ -54,7 +54,8 @@ static_assert(sizeof(ledger_entry) == 512);
 
 /// Numbers of objects that a rank has dropped, ascending, as it publishes them for one barrier.
 struct drop_list {
-  std::uint64_t total;  ///< of all barriers of the exchange, of which this is one
+  std::uint64_t total;  ///< numbers that the rank drops in the whole exchange, to which this
+                        ///< barrier belongs
   std::uint64_t numbers[drops_a_barrier];
 };
 
@@ -63,7 +64,8 @@ struct rank_block {
   std::uint64_t status;
   std::uint64_t process;  ///< process id; 0 in a world of threads
   std::uint64_t posted;   ///< sequence number of the last entry in the ledger
-  /// 1 + the slot of the kernel's wait that gave up; whether one was stopped. See `device_control`.
+  /// 1 + the slot of the kernel's wait that gave up; then whether a wait was stopped. See
+  /// `device_control`.
   std::uint64_t kernel_outcome[2];
   std::uint64_t spare[3];
   std::uint64_t arrived[max_ranks];  ///< by rank: the number of barriers that it has entered
@@ -73,8 +75,8 @@ struct rank_block {
   drop_list dropped[2];  ///< by the parity of the barrier
 };
 
-/// Why the world was stopped. The claim decides which rank may write; the flag says that the rest
-/// is written.
+/// The reason why the world was stopped. The claim decides which rank may write; the flag is set
+/// when the other fields are written.
 struct stop_block {
   std::uint64_t claim;  ///< reporter + 1
   std::uint64_t flag;

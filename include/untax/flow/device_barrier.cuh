@@ -10,11 +10,11 @@
 namespace untax {
 
 /// A barrier of all ranks inside kernels: one group (a warp or a block) of each rank enters. The
-/// accesses of a rank's group before it are visible to all groups afterwards.
+/// accesses of a rank's group before the barrier are visible to all groups after it.
 ///
 /// It is made of signals, as every barrier of untax: a warp raises its rank's counter at all peers
-/// in parallel and polls all of theirs at once. How often the barrier was entered is counted in
-/// device memory, so nothing is ever reset, and a captured graph can be replayed.
+/// in parallel and polls all of theirs at once. The number of entries is counted in device memory,
+/// so nothing is ever reset, and a captured graph can be replayed.
 class device_barrier {
  public:
   /// The number of words of symmetric memory that a barrier of `ranks` ranks needs, zero at first:

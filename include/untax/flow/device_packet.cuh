@@ -12,7 +12,7 @@ namespace untax {
 namespace detail {
 
 /// Up to `most` packets that a lane loads together, `step` apart. Their data stay in registers, and
-/// come from the very load that saw the epoch. `order` is that of a lane's first packet; the first
+/// come from the very load that read the epoch. `order` is that of a lane's first packet; the first
 /// packet of the message, which carries its order, is one of these.
 template <int most, memory_order order>
 struct packet_batch {
@@ -115,9 +115,9 @@ template <waiting_device_group G, packed_element T>
 }
 
 /// Waits for the `count` elements that a peer sent to `mailbox` by `small_put_with_signal` with
-/// `value`, and writes them to `to`. All threads of the group call it. It returns whether they
-/// came, the same to all threads. Acquire, as `wait_until`: the group then sees the elements, and
-/// what the peer wrote before.
+/// `value`, and writes them to `to`. All threads of the group call it. It returns whether the
+/// elements came, the same to all threads. Acquire, as `wait_until`: the group then sees the
+/// elements, and all writes of the peer before them.
 template <waiting_device_group G, packed_element T>
 [[nodiscard]] __device__ bool receive_small_put(G& group, T* to, const packet* mailbox,
                                                 std::int64_t count, std::uint64_t value,

@@ -54,8 +54,8 @@ struct common_counter {
 }  // namespace detail
 
 /// Waits until `*counter >= value`, and returns how the wait ended, the same to all threads of the
-/// group. All of them call it. Acquire: what was written before the signal is visible to the group
-/// after `ok`. The counter lies at this rank.
+/// group. All of them call it. Acquire: after `ok`, writes before the signal are visible to the
+/// group. The counter lies at this rank.
 template <waiting_device_group G>
 [[nodiscard]] __device__ wait_outcome try_wait_until(G& group, std::uint64_t* counter,
                                                      std::uint64_t value, const awaited& who = {}) {
@@ -69,13 +69,13 @@ template <waiting_device_group G>
     const wait_site site{who.name, verb::wait_until, who.peer, who.room, 1};
     outcome = wait_until<memory>(all, site, guard);
   }
-  if constexpr (lockstep_group<G>) return outcome;  // each lane has acquired, and knows
+  if constexpr (lockstep_group<G>) return outcome;  // each lane has acquired, and has the outcome
   return detail::agreed(group, outcome);
 }
 
 /// As `try_wait_until`, but returns whether the signal came. If it did not, the group leaves the
-/// kernel through its normal exit, and does not touch what it waited for; `world::check` on the
-/// host then throws the reason.
+/// kernel through its normal exit, and does not touch the awaited data; `world::check` on the host
+/// then throws the reason.
 template <waiting_device_group G>
 [[nodiscard]] __device__ bool wait_until(G& group, std::uint64_t* counter, std::uint64_t value,
                                          const awaited& who = {}) {

@@ -51,7 +51,7 @@ struct fault {
   std::chrono::milliseconds duration{100};  ///< of a delay or a stall
   int code = 1;                             ///< of an exit
 
-  /// Reads a text. Throws `invalid_argument`, which says what would be right.
+  /// Reads a text. Throws `invalid_argument`, which names the right forms.
   [[nodiscard]] static fault parse(std::string_view text);
   /// The fault that occurs at exactly this site.
   [[nodiscard]] static fault at(fault_kind kind, const fault_site& site);
@@ -104,7 +104,7 @@ class fault_plan final : public fault_tap {
 };
 
 /// Lists the sites that an operator passes, and injects nothing. Tests choose their faults from the
-/// list. As with plans, every rank has its own.
+/// list. Every rank has its own record, as with plans.
 class site_record final : public fault_tap {
  public:
   void before(const fault_site& site) override;

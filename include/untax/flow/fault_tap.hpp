@@ -20,9 +20,9 @@ struct fault_site {
   channel_verb verb = channel_verb::reserve;
 };
 
-/// Stands between an engine and its signals, to test what happens when signals are lost, late or
-/// repeated, or when a rank stalls or dies. An operator without a tap pays one untaken branch for
-/// each verb. All workers call it at the same time.
+/// Stands between an engine and its signals, for tests of signals that are lost, late or repeated,
+/// and of ranks that stall or die. An operator without a tap pays one untaken branch for each verb.
+/// All workers call it at the same time.
 class fault_tap {
  public:
   fault_tap() = default;
@@ -41,7 +41,7 @@ class fault_tap {
                       const std::function<void()>& deliver) {
     deliver();
   }
-  /// Called when the operator ends, and its workers with it.
+  /// Called when the operator and its workers end.
   virtual void settle() {}
 };
 

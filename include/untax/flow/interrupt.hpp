@@ -2,14 +2,14 @@
 
 namespace untax {
 
-/// Says whether the calling thread has to leave what it waits for, such as after Ctrl-C.
+/// A function that says whether the calling thread has to leave its wait, for example after Ctrl-C.
 using interrupt_check = int (*)();
 
-/// Sets what `interrupted` asks; null for nothing. Any thread may call it.
+/// Sets the function that `interrupted` calls; null: none. Any thread may call it.
 void set_interrupt(interrupt_check check) noexcept;
 
-/// Whether the calling thread has to leave its wait. To be called again and again by waits that
-/// last: it asks at most every 20 ms.
+/// Whether the calling thread has to leave its wait. Waits that last call it again and again: it
+/// calls the check at most every 20 ms.
 [[nodiscard]] bool interrupted() noexcept;
 
 }  // namespace untax

@@ -11,7 +11,7 @@ class liveness {
   liveness& operator=(const liveness&) = delete;
   virtual ~liveness() = default;
 
-  /// Whether `rank` may still do something. Once false, it stays false.
+  /// Whether `rank` may still act. Once false, it stays false.
   [[nodiscard]] virtual bool alive(int rank) const noexcept = 0;
   /// Whether `rank` is stopped from outside (by SIGSTOP or a debugger), so that it does nothing for
   /// now. It is called only when a wait is reported.

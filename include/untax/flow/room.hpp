@@ -28,7 +28,7 @@ struct room {
   std::uint64_t use = 0;
   std::uint64_t credit = 1;
 
-  /// Whether it names a room. A step has unnamed rooms for the verbs that it does not have.
+  /// Whether the object names a room. A step has unnamed rooms for the verbs that it does not have.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool named() const noexcept { return number >= 0; }
   /// The value of the `free` counters that reserve waits for.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t needed_free() const noexcept {
@@ -49,7 +49,7 @@ struct room_sets {
   /// The number of the use of its set, from 1.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::uint64_t use_of(
       std::uint64_t epoch) const noexcept {
-    // Without a division, which is slow on a GPU.
+    // The epochs are divided without a division, which is slow on a GPU.
     if (sets <= 2) return (sets == 2 ? (epoch - 1) >> 1U : epoch - 1) + 1;
     return (epoch - 1) / static_cast<std::uint64_t>(sets) + 1;
   }

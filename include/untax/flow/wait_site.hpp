@@ -16,8 +16,8 @@ enum class verb : std::uint8_t { reserve, acquire, wait_until, barrier, agree };
   return names[static_cast<std::uint8_t>(v)];
 }
 
-/// Describes a wait: its place and what it waits for. `peer` is the rank that raises the counter,
-/// and so the suspect.
+/// Describes a wait: its place and its counter. `peer` is the rank that raises the counter, and so
+/// the suspect.
 struct wait_site {
   name_ref operator_name;
   verb what = verb::wait_until;

@@ -26,8 +26,8 @@ struct awaited {
   int room = -1;  ///< distinguishes waits of one name
 };
 
-/// Waits until `*counter >= value`, and returns how the wait ended. Acquire: what was written
-/// before the signal is visible to the group after `ok`. All threads of the group call it. Throws
+/// Waits until `*counter >= value`, and returns how the wait ended. Acquire: after `ok`, writes
+/// before the signal are visible to the group. All threads of the group call it. Throws
 /// `invalid_argument` if the counter is null or misaligned.
 template <waiting_group G>
 [[nodiscard]] wait_outcome try_wait_until(G& group, typename G::memory::counter* counter,
@@ -39,9 +39,9 @@ template <waiting_group G>
   return outcome;
 }
 
-/// Waits until `*counter >= value`. Acquire: what was written before the signal is visible to the
-/// group afterwards. All threads of the group call it. The counter lies at this rank, where polling
-/// is cheap.
+/// Waits until `*counter >= value`. Acquire: writes before the signal are visible to the group
+/// afterwards. All threads of the group call it. The counter lies at this rank, where polling is
+/// cheap.
 ///
 /// The wait is bounded (UNTAX_WAIT_LIMIT_MS, 20 s unless set). Throws untax::error: `timeout` with
 /// the name, the peer, the value and the value seen instead; `peer_lost` if a rank was lost;

@@ -10,7 +10,7 @@
 
 namespace untax {
 
-/// Looks for another reason why a wait may never end.
+/// Searches for another reason why a wait may never end.
 class wait_suspicion {
  public:
   wait_suspicion() = default;
@@ -18,8 +18,8 @@ class wait_suspicion {
   wait_suspicion& operator=(const wait_suspicion&) = delete;
   virtual ~wait_suspicion() = default;
 
-  /// Called each time a wait is looked at, on the waiting thread. It stops the world if it finds a
-  /// reason.
+  /// Called each time the watch looks at a wait, on the waiting thread. It stops the world if it
+  /// finds a reason.
   virtual void look() = 0;
 };
 
@@ -70,10 +70,10 @@ class watch {
   wait_suspicion* also_ = nullptr;
   static constexpr poll_count spinning_polls = 128;
 
-  std::uint64_t looked_ = 0;  // when it was time to look last
+  std::uint64_t looked_ = 0;  // the time of the last look
   std::uint64_t since_ = 0;   // 0: no wait is being looked at
   int lost_before_ = -1;      // the rank that the last look found lost
-  std::uint64_t beaten_ = 0;  // when another reporter was first found to be quicker
+  std::uint64_t beaten_ = 0;  // the time when another reporter was first found to be quicker
 };
 
 static_assert(wait_guard<watch>);

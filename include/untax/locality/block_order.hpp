@@ -23,7 +23,7 @@ using remap_of_rows = order::repeated<order::chunked_remap>;
 using last_first_along = order::along_axis<order::last_first>;
 
 struct formula_program;
-/// An order that is given by its blocks, and by the formula that they come from, if there is one.
+/// An order that is given by its blocks, and by the formula that yields them, if there is one.
 struct listed_order {
   std::shared_ptr<const std::vector<int>> blocks;     ///< of each position
   std::shared_ptr<const std::vector<int>> positions;  ///< of each block
@@ -63,10 +63,10 @@ struct block_order {
 /// All orders that are tried for a kernel on a device with `domains` domains: remaps, ways through
 /// the plane of the two axes that change first, orders of axes, rectangles, last first, and
 /// directions of steps. The first one is the order of the numbers. Orders that would start a block
-/// before one that it needs are left out.
+/// before another one that it needs are left out.
 [[nodiscard]] std::vector<block_order> order_space(const kernel& k, int domains);
 
-/// The names of all orders that `order_named` takes.
+/// The names of all orders that `order_named` accepts.
 [[nodiscard]] std::vector<std::string> order_names(const kernel& k, int domains);
 
 /// The order `name` of `order_space`, or an order for attention that arXiv 2511.02132 names: "naive

@@ -11,8 +11,9 @@ namespace untax::locality {
 /// the theorems and their proofs.
 struct certificate {
   double compulsory = 1;  ///< each piece of memory is missed once
-  double in_waves = 1;    ///< also, each window of waves needs more than the cache can have kept
-  double any_timing = 1;  ///< the same if blocks do not keep step
+  double in_waves = 1;    ///< the bound if each window of waves also needs more than the cache can
+                          ///< have kept
+  double any_timing = 1;  ///< the bound if blocks do not keep step
   double limit = 1;       ///< the least of the bounds that hold for this kernel
   std::string because;    ///< the name of that bound, as text for people
 };

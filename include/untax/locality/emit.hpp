@@ -13,14 +13,14 @@ namespace untax::locality {
 /// The order as C++: a value of untax/order, for kernels and hosts that include it; as `to_hip` for
 /// a formula or a list.
 [[nodiscard]] std::string to_cpp(const block_order& order, const kernel& k);
-/// The order as a function for HIP, CUDA and C++ that needs nothing else. Lengths of axes are
-/// arguments, whose defaults are those of `k`. Orders along curves and diagonals, and lists, have
-/// a table. Throws `invalid_argument` if it would have more than a million blocks.
+/// The order as a function for HIP, CUDA and C++ that includes no header. Lengths of axes are
+/// arguments, whose defaults are those of `k`. Orders along curves and diagonals, and lists, have a
+/// table. Throws `invalid_argument` if it would have more than a million blocks.
 [[nodiscard]] std::string to_hip(const block_order& order, const kernel& k);
-/// The same as a `triton.jit` function.
+/// As `to_hip`, as a `triton.jit` function.
 [[nodiscard]] std::string to_triton(const block_order& order, const kernel& k);
 
-/// A picture of the grid: the colour of a place is the domain that does its block, and it is
+/// A picture of the grid: the colour of a place is the domain that runs its block, and it is
 /// lighter the later its wave. It shows only the first part of large grids.
 [[nodiscard]] std::string to_svg(const block_order& order, const kernel& k, const device& d);
 

@@ -33,10 +33,10 @@ struct operand {
   }
 };
 
-/// The steps at which a block does an access.
+/// The steps at which a block makes an access.
 enum class moment { every_step, first_step, last_step, given_step };
 
-/// The rectangle of an operand that a block reads or writes at step 0, and how it moves with each
+/// The rectangle of an operand that a block reads or writes at step 0, and its movement with each
 /// step. The part outside of the operand is ignored.
 struct access {
   int operand = 0;
@@ -67,7 +67,7 @@ class kernel {
   using sizes = std::map<std::string, double>;
 
   /// Reads a text. `given` replaces the sizes in it, and `line` is the length of a cache line in
-  /// bytes. Throws `invalid_argument` with origin, line and what would be right.
+  /// bytes. Throws `invalid_argument` with origin, line and the right values.
   static kernel read(std::string_view text, std::string_view origin, const sizes& given,
                      int line = 128);
 
@@ -97,8 +97,8 @@ class kernel {
   [[nodiscard]] std::vector<int> coordinates(int block) const;
   /// The number of steps of a block, at least 1.
   [[nodiscard]] int steps(int block) const;
-  /// Whether blocks have the same number of steps, as far as 200 of them say that are spread
-  /// evenly from the first to the last.
+  /// Whether blocks have the same number of steps, judged by 200 of them, spread evenly from the
+  /// first to the last.
   [[nodiscard]] bool has_equal_steps() const noexcept { return has_equal_steps_; }
   /// The accesses of a block.
   [[nodiscard]] std::vector<access> accesses(int block) const;
@@ -188,7 +188,7 @@ class kernel {
   bool drifts_ = false;
   bool has_lines_ = false;
   bool has_equal_steps_ = true;
-  int factor_ = 1;  // steps of the text in one of these
+  int factor_ = 1;  // steps of the text in one step of this kernel
   int line_ = 128;
   std::vector<operand> operands_;
   std::vector<rectangle> rectangles_;

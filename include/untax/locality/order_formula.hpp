@@ -11,13 +11,14 @@
 
 namespace untax::locality {
 
-/// How often the blocks of a grid are done if each position of the dispatch does one of them.
+/// The number of times that each block of a grid is run if each position of the dispatch runs one
+/// block.
 struct order_verdict {
   int blocks = 0;            ///< of the grid
-  int distinct = 0;          ///< blocks that are done at all
-  int repeated = 0;          ///< blocks that are done more than once
+  int distinct = 0;          ///< blocks that are run at all
+  int repeated = 0;          ///< blocks that are run more than once
   int outside = 0;           ///< positions whose number is no block of the grid
-  std::vector<int> missing;  ///< the first blocks that are never done, at most 4
+  std::vector<int> missing;  ///< the first blocks that are never run, at most 4
 
   [[nodiscard]] bool is_bijection() const { return distinct == blocks; }
   /// A sentence for people.
@@ -64,17 +65,17 @@ struct formula_program {
   std::vector<std::string> names;    ///< given names first, then names that statements declare
   std::vector<std::int64_t> values;  ///< of the given names
   std::vector<statement> statements;
-  int given = 0;   ///< how many names are given
-  int result = 0;  ///< the index of the name that has the block in the end
-  /// Whether the block is that at the places on the axes, which the statements set.
+  int given = 0;   ///< the number of given names
+  int result = 0;  ///< the index of the name that holds the block at the end
+  /// Whether the block is the one at the places on the axes, which the statements set.
   bool has_places = false;
   /// Whether C computes it as the formula does: no division has a negative operand, and all values
   /// fit in 32 bits.
   bool is_natural = true;
 };
 
-/// An order of one's own: integer statements that give the block of each position, or the list of
-/// the blocks. docs/locality.md has the grammar.
+/// An order that a user writes: integer statements that give the block of each position, or the
+/// list of the blocks. docs/locality.md has the grammar.
 class order_formula {
  public:
   /// Reads a text; `origin` names it in errors. Throws `invalid_argument`.
@@ -89,7 +90,7 @@ class order_formula {
  private:
   std::string origin_;
   std::vector<std::int64_t> numbers_;
-  std::shared_ptr<const formula_program> program_;  // none of a list
+  std::shared_ptr<const formula_program> program_;  // null for a list
 };
 
 }  // namespace untax::locality

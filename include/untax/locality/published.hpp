@@ -37,7 +37,7 @@ struct published_pattern {
   double simulated_hits = 0;
   double simulated_ratio = 0;
   order_verdict verdict;
-  double bound = 1;  ///< on the hits of every bijection
+  double bound = 1;  ///< of the hits of every bijection
 };
 
 /// Simulates the patterns of arXiv 2508.20258's kernels; the first one of each kernel is the order
@@ -48,7 +48,7 @@ struct published_pattern {
 [[nodiscard]] std::string markdown_of(const std::vector<published_pattern>& patterns);
 
 /// The sweeps of arXiv 2511.02132's figures over heads, keys and batches, simulated with `seeds`
-/// seeds, beside what its text says: a table in Markdown. Calls `progress` after each of
+/// seeds, beside the statements of its text: a table in Markdown. Calls `progress` after each of
 /// `sweep_simulations`.
 [[nodiscard]] std::string sweeps(int seeds, const std::function<void()>& progress = {});
 [[nodiscard]] int sweep_simulations();

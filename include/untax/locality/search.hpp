@@ -34,10 +34,10 @@ struct search_options {
   double touches = 3e5;  ///< cache accesses that are simulated in the first pass over each order
   double drifting_steps = 5e5;  ///< steps of the first pass, if blocks drift
   block_order baseline{"as numbered", {}, order::direction::forward};
-  /// With several seeds, the baseline and the best order are simulated with each in the end.
+  /// With several seeds, the baseline and the best order are simulated with each seed at the end.
   assumptions how;
   std::function<void(int)> begin;  ///< called with the number of simulations before the first
-  std::function<void()> progress;  ///< called after each, by any thread
+  std::function<void()> progress;  ///< called after each simulation, by any thread
 };
 
 /// Tries all orders of `order_space`. The first pass simulates a part of the kernel, or larger

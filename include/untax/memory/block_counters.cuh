@@ -9,14 +9,15 @@
 namespace untax {
 
 /// The memory policy of counters between the warps of a block, in its shared memory. Acquire and
-/// release have the scope of the block; they also hand on what its warps have acquired from
-/// elsewhere. For kernels only.
+/// release have the scope of the block; they also pass on data that its warps have acquired from
+/// other ranks. For kernels only.
 struct block_counters : cuda_memory {
-  /// ld.acquire.cta.
+  /// The load is ld.acquire.cta.
   __device__ static std::uint64_t load_acquire(const counter& c) noexcept {
     return ref(c).load(cuda::memory_order_acquire);
   }
-  /// st.release.cta. A store is enough, since one thread raises a counter, to rising values.
+  /// The store is st.release.cta. A store is enough, since one thread raises a counter, to rising
+  /// values.
   __device__ static void raise_release(counter& c, std::uint64_t value) noexcept {
     ref(c).store(value, cuda::memory_order_release);
   }

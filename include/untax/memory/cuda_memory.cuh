@@ -15,12 +15,12 @@ struct cuda_memory {
   template <class T>
   using cell = T;
 
-  /// ld.acquire.sys.
+  /// The load is ld.acquire.sys.
   __device__ static std::uint64_t load_acquire(const counter& c) noexcept {
     return ref(c).load(cuda::memory_order_acquire);
   }
 
-  /// red.release.sys.max: one operation without a result, so no thread waits for an answer.
+  /// red.release.sys.max is one operation without a result, so no thread waits for an answer.
   __device__ static void raise_release(counter& c, std::uint64_t value) noexcept {
     asm volatile("red.release.sys.global.max.u64 [%0], %1;"
                  :
@@ -28,7 +28,7 @@ struct cuda_memory {
                  : "memory");
   }
 
-  /// red.release.sys.add, for counters that several writers raise.
+  /// red.release.sys.add serves counters that several writers raise.
   __device__ static void add_release(counter& c, std::uint64_t amount) noexcept {
     asm volatile("red.release.sys.global.add.u64 [%0], %1;"
                  :

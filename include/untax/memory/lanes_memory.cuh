@@ -5,8 +5,8 @@
 #include <untax/memory/cuda_memory.cuh>
 
 // Threads that run in lockstep (the `lanes` of a group: a warp, or one thread), each of which waits
-// for something. They look at memory together, so this takes as long as one look, and they continue
-// together.
+// for its own value. They poll memory together, so a poll of all takes as long as a poll of one,
+// and they continue together.
 
 namespace untax::detail {
 

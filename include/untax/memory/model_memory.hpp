@@ -64,7 +64,7 @@ class model_cell {
 /// Ways to make the policy too weak, for mutants that a checker has to catch.
 enum class weakening : std::uint8_t {
   none,
-  relaxed_raise,  ///< raising a counter does not release what was written before
+  relaxed_raise,  ///< a load does not acquire the writes before the counter was raised
   relaxed_load,   ///< a load does not acquire what was written before the counter was raised
   plain_raise     ///< raising is a plain release store, with which a late signal lowers a counter
 };
@@ -82,8 +82,8 @@ struct basic_model_memory {
   }
 
   /// A maximum by compare-exchange, as on the host. With one writer to a counter a release store
-  /// would do, and would synchronise with the same loads. The maximum makes a signal harmless that
-  /// comes twice or late.
+  /// would suffice, and would synchronise with the same loads. The maximum makes a signal harmless
+  /// that comes twice or late.
   static void raise_release(counter& c, std::uint64_t value) {
     if constexpr (W == weakening::plain_raise) {
       c.store(value, rl::mo_release);

@@ -20,7 +20,8 @@ template <class M>
 concept memory_policy = requires(typename M::counter& counter, std::uint64_t value,
                                  poll_count polls) {
   typename M::template cell<int>;
-  /// Acquire load: what the writer wrote before it raised the counter is visible after it.
+  /// Acquire load: the writes of the thread that raised the counter are visible after it, if they
+  /// came before.
   { M::load_acquire(counter) } -> std::same_as<std::uint64_t>;
   /// Release: raises the counter to `value`. It never lowers the counter, so a signal that arrives
   /// twice or late is harmless.

@@ -57,7 +57,7 @@ class all_gather_gemm {
   /// The plan. In a world of GPUs only `how` was chosen; the other values are those of the options,
   /// and `explain` describes the plan of the kernels.
   [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
-  /// A text that says what was chosen, and why.
+  /// The choices of the plan, and their reasons, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

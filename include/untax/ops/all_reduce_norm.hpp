@@ -49,11 +49,11 @@ struct norm_results {
   float* scales = nullptr;  ///< [tokens], only with e4m3_per_token
 };
 
-/// The all-reduce between the layers of a transformer together with what follows it: residual,
-/// RMSNorm and, as an option, quantisation. Additions are in fp32 in rank order, the residual last,
-/// and rounded once; rows are normalised as they are in x after rounding. So all ranks have the
-/// same bits, in every run. It is planned once and run many times. ops/all_reduce_norm/README.md
-/// draws it.
+/// The all-reduce between the layers of a transformer together with the operations after it:
+/// residual, RMSNorm and, as an option, quantisation. Additions are in fp32 in rank order, the
+/// residual last, and rounded once; rows are normalised as they are in x after rounding. So all
+/// ranks have the same bits, in every run. It is planned once and run many times.
+/// ops/all_reduce_norm/README.md draws it.
 class all_reduce_norm {
  public:
   /// Collective. `w` has to outlive the operator. It has the patterns bulk_synchronous,
@@ -96,7 +96,7 @@ class all_reduce_norm {
   [[nodiscard]] const all_reduce_norm_problem& problem() const noexcept { return problem_; }
   /// The plan; with `varying_rows` that of the most tokens.
   [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
-  /// A text that says what was chosen, and why.
+  /// The choices of the plan, and their reasons, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

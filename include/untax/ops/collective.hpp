@@ -42,7 +42,7 @@ class collective {
 
   /// The plan; with `varying_count` that of the largest count.
   [[nodiscard]] const collective_plan& plan() const noexcept { return plan_; }
-  /// A text that says what was chosen, and why.
+  /// The choices of the plan, and their reasons, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  protected:
@@ -57,12 +57,12 @@ class collective {
   ~collective();
 
   /// Compares problem and plan with those of the other ranks, and makes the engine. `kernels` is
-  /// called only in a world of GPUs. `tables` is what the program points to; it is kept as long as
-  /// the engine.
+  /// called only in a world of GPUs. `tables` owns the data that the program points to; it is kept
+  /// as long as the engine.
   void start(world& w, const std::string& problem, const program& p,
              const std::function<gpu::collective_kernel()>& kernels,
              const collective_options& options, std::shared_ptr<const void> tables = nullptr);
-  /// The same for runs of any count up to the problem's.
+  /// As above, for runs of any count up to the problem's.
   void start(world& w, const std::string& problem, const counted_programs& counted,
              const collective_options& options);
   /// The count of a run: `given` by its arguments if counts vary, else `planned`. Throws
@@ -76,7 +76,7 @@ class collective {
   /// Refuses an input and a result that share memory, unless they are placed as `allowed`.
   void check_apart(const const_array_view& in, const array_view& out,
                    const in_place& allowed) const;
-  /// Does a run of `count` elements. In a world of the host `stream` has to be empty, else
+  /// Executes a run of `count` elements. In a world of the host `stream` has to be empty, else
   /// `unsupported`. Throws `not_symmetric` for memory that peers have to access and cannot.
   void carry_out(const const_array_view& in, const array_view& out, std::int64_t count,
                  stream_ref stream);
@@ -85,7 +85,7 @@ class collective {
   [[nodiscard]] bool on_device() const noexcept { return device_runner_ || device_runners_; }
   /// Whether `stream` is being captured.
   [[nodiscard]] bool captures(stream_ref stream) const;
-  /// Does a run, whose turn it is.
+  /// Executes a run in its turn.
   void take_turn(const const_array_view& in, const array_view& out, std::int64_t count,
                  stream_ref stream);
   /// One run on a GPU.
@@ -94,7 +94,7 @@ class collective {
   void show_by(const collective_plan& plan, touched by_peers);
 
   /// Refuses memory that is not this rank's symmetric memory, and compares offsets with the other
-  /// ranks. The first time it waits for them. A capture compares nothing.
+  /// ranks. For new memory the function waits for them. A capture compares nothing.
   void agree_on(const const_array_view& in, const array_view& out, stream_ref stream);
 
   world* world_ = nullptr;
@@ -102,7 +102,7 @@ class collective {
   process_owned<run_turns> turns_;
   collective_plan plan_;
   touched by_peers_ = {};
-  bool shows_input_ = false;  ///< whether peers access it, like the next
+  bool shows_input_ = false;  ///< whether peers access the input, and the result
   bool shows_result_ = false;
   std::int64_t between_ = 0;  ///< bytes from a rank's memory to the next rank's, if peers access it
   /// The addresses that the ranks have compared, each with the text of the comparison.

@@ -86,20 +86,20 @@ struct collective_options {
   /// bulk_synchronous, fused_sequential, fused_specialized or automatic.
   pattern how = pattern::automatic;
   /// Of all_reduce and broadcast. 1: every rank sends to every rank, which is for few bytes. 2:
-  /// each element goes to one rank, which passes it on, reduced if it is an all_reduce.
+  /// each element goes to one rank, which passes it on, reduced if the collective is an all_reduce.
   int phases = 0;
   /// Of the host only. On GPUs the caller launches a run eagerly, or captures it in a graph.
   launch_mode launch = launch_mode::graph;
   wire_kind wire = wire_kind::automatic;
   int workers = 0;  ///< workers of a rank, on GPUs blocks; each has its own chunks
-  /// If true, the problem's count is a capacity: a run takes any count from 0 to it, the same at
-  /// all ranks, and has a plan for its count. The sizes of the arrays say the count. all_to_all
-  /// needs equal parts for it.
+  /// If true, the problem's count is a capacity: a run takes any count from 0 to the capacity, the
+  /// same at all ranks, and has a plan for its count. The sizes of the arrays determine the count.
+  /// all_to_all needs equal parts for it.
   bool varying_count = false;
   std::int64_t chunk_bytes = 0;  ///< the most bytes that are sent as a whole
   int depth = 0;                 ///< rooms used in turn for the chunks between two workers
   /// Of all_gather, all_to_all and broadcast with `direct`: the number of additional workers that
-  /// only copy what stays at a rank.
+  /// only copy the data that stay at a rank.
   int keepers = 0;
   /// In fused_specialized: the number of lanes for which one worker takes data out of rooms.
   int serves = 0;
@@ -110,7 +110,7 @@ struct collective_options {
   /// for all ranks to compare offsets, but not while its stream is being captured.
   bool direct = false;
   /// Of reductions with `direct`. With rooms only results have to be symmetric. A reduce_scatter,
-  /// and an all_reduce in one phase, are then done without `direct`.
+  /// and an all_reduce in one phase, then run without `direct`.
   input_path inputs = input_path::automatic;
   std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests, on the host
 };
@@ -128,7 +128,7 @@ struct collective_plan {
   int depth = 2;
   bool direct = false;  ///< between the callers' own memory, without rooms
   bool pushes = false;  ///< `direct`, but inputs are sent through rooms
-  int keepers = 0;      ///< additional workers that only copy what stays at the rank
+  int keepers = 0;      ///< additional workers that only copy the data that stay at the rank
   int serves = 1;       ///< lanes for which a worker of fused_specialized takes data out of rooms
   /// The most elements that a rank sends to another, if kernels run any count. 0: all runs have the
   /// same count.

@@ -73,8 +73,8 @@ class all_reduce : public collective {
   all_reduce(world& w, const all_reduce_problem& problem, const collective_options& options = {});
 
   /// `in` and `out`: `count` elements. In place if they are the same array; but with one phase not
-  /// in fused_specialized or with `direct`, where a rank would overwrite what others still read.
-  /// With `varying_count`, `out` says the count.
+  /// in fused_specialized or with `direct`, where a rank would overwrite elements that others still
+  /// read. With `varying_count`, `out` says the count.
   void run(const const_array_view& in, const array_view& out, stream_ref stream = {});
 
   /// The number of elements of a rank's input, and of its result.

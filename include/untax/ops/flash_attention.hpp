@@ -41,7 +41,8 @@ struct flash_attention_operands {
   /// of scaled logits, with which results over parts of the keys are merged. May be null.
   float* log_sums = nullptr;
   const std::int32_t* query_begins = nullptr;  ///< [batch + 1], not decreasing
-  const std::int32_t* key_begins = nullptr;    ///< the same of keys; both or none are null
+  const std::int32_t* key_begins = nullptr;    ///< as `query_begins`, for keys; both or none are
+                                               ///< null
 };
 
 /// Options of flash_attention.
@@ -75,7 +76,7 @@ class flash_attention {
   /// with them (docs/design.md, "The order of runs"). Several threads may call it.
   void run(const flash_attention_operands& operands, stream_ref stream = {});
 
-  /// A text that says what runs.
+  /// The kernels that run, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

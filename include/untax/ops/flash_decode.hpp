@@ -78,7 +78,7 @@ class flash_decode {
 
   /// The plan.
   [[nodiscard]] const flash_decode_plan& plan() const noexcept { return plan_; }
-  /// A text that says what was chosen, and why.
+  /// The choices of the plan, and their reasons, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

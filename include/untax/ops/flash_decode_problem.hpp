@@ -35,11 +35,10 @@ struct flash_decode_options {
   /// Of the host only. On GPUs the caller launches a run eagerly, or captures it in a graph.
   launch_mode launch = launch_mode::graph;
   int workers = 0;  ///< computing workers of a rank; on GPUs blocks
-  /// These are of the host only. On GPUs senders and splits that are not 0 are refused.
+  /// The next two are of the host only. On GPUs senders and splits that are not 0 are refused.
   int senders = 0;  ///< senders of a rank, if the pattern has them
   int splits = 0;   ///< parts into which a rank splits its keys of a sequence
-  std::shared_ptr<fault_tap> faults =
-      nullptr;  ///< for tests of what happens when ranks or signals fail
+  std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests in which ranks or signals fail
 };
 
 /// The plan of a protocol, besides the problem. All values are positive, but in a world of GPUs

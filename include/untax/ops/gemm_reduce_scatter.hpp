@@ -26,7 +26,7 @@ struct gemm_reduce_scatter_problem {
   std::int64_t n = 0;
   std::int64_t k = 0;  ///< the whole reduction dimension, all ranks together
   dtype type = dtype::bf16;
-  /// The element type in which partial results are sent: fp32, or `type`, which empty is, too.
+  /// The element type in which partial results are sent: fp32, or `type`; empty stands for `type`.
   std::optional<dtype> partials = std::nullopt;
 };
 
@@ -71,7 +71,7 @@ class gemm_reduce_scatter {
                                       int rank);
   /// The plan. In a world of GPUs only `how` was chosen; the other values are those of the options.
   [[nodiscard]] const protocol_plan& plan() const noexcept { return plan_; }
-  /// A text that says what was chosen, and why.
+  /// The choices of the plan, and their reasons, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

@@ -15,8 +15,7 @@ namespace untax {
 class linear_backend;
 class run_turns;
 
-/// A linear layer: out = activation(x W^T + bias). W has n rows, or 2 n where the function is
-/// gated.
+/// A linear layer: out = activation(x W^T + bias). W has n rows, or 2 n if the function is gated.
 struct linear_problem {
   std::int64_t rows = 0;  ///< of x and out; a capacity with `varying_rows`
   std::int64_t n = 0;     ///< columns of out
@@ -34,22 +33,22 @@ struct linear_options {
   /// No work ahead in the stream writes the weights, so kernels may read them before it has ended.
   /// Of GPUs only.
   bool constant_weights = false;
-  /// The product is that of cuBLASLt, as programs call it today, and no kernel of untax. Of GPUs
-  /// only; there without `invariant`.
+  /// The product is computed by cuBLASLt, as programs call it today, and by no kernel of untax. Of
+  /// GPUs only; there without `invariant`.
   bool library = false;
 };
 
 /// The matrices of a run; rows may have gaps between them on hosts.
 struct linear_operands {
-  const_matrix x;              ///< [rows, k]
+  const_matrix x;              ///< [n, k], or [2 n, k] if the function is gated
   const_matrix weights;        ///< [n, k], or [2 n, k] where the function is gated
   const void* bias = nullptr;  ///< one element for each row of the weights; may be null
   matrix out;                  ///< [rows, n]; written
 };
 
-/// A matrix product on one GPU, or on one rank's processors, with what follows it in a layer. Each
-/// rank computes for itself: nothing is sent. Sums are in fp32, and rounded to the type of the
-/// problem before the function and behind it. ops/linear/README.md says which kernels run.
+/// A matrix product on one GPU, or on one rank's processors, with the operations that follow it in
+/// a layer. Each rank computes for itself: nothing is sent. Sums are in fp32, and rounded to the
+/// type of the problem before and after the function. ops/linear/README.md says which kernels run.
 ///
 /// Weights of a gated function have their rows in groups of eight, gate and up in turn: rows 16 i
 /// to 16 i + 7 are rows 8 i to 8 i + 7 of the gate's, and the eight after them those of up. So n is
@@ -79,7 +78,7 @@ class linear {
   /// may overlap with them (docs/design.md, "The order of runs"). Several threads may call it.
   void run(const linear_operands& operands, stream_ref stream = {});
 
-  /// A text that says what runs.
+  /// The kernels that run, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
   /// Writes the rows of `gate` and of `up`, [n, k], in the order of a gated function's weights to

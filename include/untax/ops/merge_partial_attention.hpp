@@ -47,12 +47,11 @@ struct merge_partial_attention_options {
   /// If true, `tokens` is a capacity: each run has any number of tokens up to it, the same at all
   /// ranks.
   bool varying_tokens = false;
-  std::shared_ptr<fault_tap> faults =
-      nullptr;  ///< for tests of what happens when ranks or signals fail
+  std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests in which ranks or signals fail
 };
 
 /// The plan of a protocol, besides the problem. All values are positive. But on GPUs `workers` are
-/// blocks, 0 means as many as there is work for, and there are no `senders`.
+/// blocks, 0 means that their number follows from the work, and there are no `senders`.
 struct merge_partial_attention_plan {
   int world = 1;
   int rank = 0;
@@ -103,7 +102,7 @@ class merge_partial_attention {
                                       int rank);
   /// The plan.
   [[nodiscard]] const merge_partial_attention_plan& plan() const noexcept { return plan_; }
-  /// A text that says what was chosen, and why.
+  /// The choices of the plan, and their reasons, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

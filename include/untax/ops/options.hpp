@@ -22,8 +22,8 @@ struct operator_options {
   /// rows and send the sum to all.
   int phases = 0;
   /// If true, the problem's m, or its tokens, is a capacity: a run takes any number of rows from 0
-  /// to it, the same at all ranks, and has a plan for its rows. The matrices say how many. On GPUs
-  /// own kernels of all_gather_gemm and gemm_all_scatter do not have it with pull:
+  /// to it, the same at all ranks, and has a plan for its rows. The matrices determine the number.
+  /// On GPUs own kernels of all_gather_gemm and gemm_all_scatter do not support it with pull:
   /// `unsupported`.
   bool varying_rows = false;
   /// Of GEMM operators: a row of the result has the same bits for every m, place in the batch,
@@ -36,12 +36,11 @@ struct operator_options {
   /// loads the first weights while that work ends, except in bulk_library and bulk_synchronous. The
   /// weights of a model that only infers are constant.
   bool constant_weights = false;
-  /// These are of the host only. On GPUs they follow from the plan of the GEMM.
-  std::int64_t tile_m = 0;   ///< rows of a tile
-  std::int64_t tile_n = 0;   ///< columns of a tile
-  std::int64_t panel_k = 0;  ///< columns of a chunk if A is gathered by k
-  std::shared_ptr<fault_tap> faults =
-      nullptr;  ///< for tests of what happens when ranks or signals fail
+  /// The next three are of the host only. On GPUs they follow from the plan of the GEMM.
+  std::int64_t tile_m = 0;                      ///< rows of a tile
+  std::int64_t tile_n = 0;                      ///< columns of a tile
+  std::int64_t panel_k = 0;                     ///< columns of a chunk if A is gathered by k
+  std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests in which ranks or signals fail
 };
 
 }  // namespace untax

@@ -9,11 +9,11 @@
 
 namespace untax {
 
-/// Shards of k and of n are multiples of this number of elements. So each of them, and each part of
-/// a row, begins at a multiple of 16 bytes if elements have 2.
+/// Shards of k and of n are multiples of this number of elements. So each shard, and each part of a
+/// row, begins at a multiple of 16 bytes if elements have 2.
 inline constexpr std::int64_t shard_granularity = 8;
 
-/// Which dimension of A is sharded over the ranks.
+/// The dimension of A that is sharded over the ranks.
 enum class gather_axis : std::uint8_t { rows, k };
 
 /// The name of `g` in options and messages.
@@ -42,8 +42,9 @@ struct gemm_all_scatter_problem {
   dtype type = dtype::bf16;
 };
 
-/// The element type in which partial results of a problem are sent: the one that is asked for, else
-/// that of the problem. fp32 sends twice the bytes of a 16-bit type and rounds nothing on the way.
+/// The element type in which partial results of a problem are sent: the one that the problem asks
+/// for, else that of the problem. fp32 sends twice the bytes of a 16-bit type and rounds nothing on
+/// the way.
 template <class Problem>
 [[nodiscard]] constexpr dtype partials_type(const Problem& problem) noexcept {
   return problem.partials.value_or(problem.type);
@@ -74,10 +75,10 @@ struct protocol_plan {
   bool reserves_next = false;
   /// The number of chunks of A, or tiles of C, one below the other, whose first columns are sent
   /// before their next columns. Then the chunks below them follow. If tiles are in raster groups of
-  /// one, they are sent as they are numbered.
+  /// one, they are sent in the order of their numbers.
   int raster_rows = 1;
-  /// The number of columns of A, equally far apart, at which tiles begin at the same time. Chunks
-  /// of these take turns, if it divides the chunks of a row.
+  /// The number of columns of A, equally far apart, at which tiles begin at the same time. The
+  /// chunks of these columns take turns, if the number divides the chunks of a row.
   int k_interleave = 1;
   int sets = 2;  ///< sets of rooms for A, used in turn
   /// The most rows of any run, if the problem's rows are those of one run and other runs between

@@ -65,12 +65,12 @@ struct rope_append_options {
   bool constant_weights = false;
 };
 
-/// For each token t, with y = qkv[t] + bias: heads of q and k become
-/// y / sqrt(mean(y^2) + epsilon) * (weight + norm_offset) if the problem has a norm, and each pair
-/// (a, b) among their rotated elements becomes (a cos - b sin, b cos + a sin) of the token's
-/// position. Those of q go to q[t], keys and values to the row of the token's position in the cache
-/// of its sequence. All of it is computed in fp32 and rounded once. Each rank computes for itself:
-/// nothing is sent. ops/rope_append/README.md draws it.
+/// For each token t, with y = qkv[t] + bias: heads of q and k become y / sqrt(mean(y^2) + epsilon)
+/// * (weight + norm_offset) if the problem has a norm, and each pair (a, b) among their rotated
+/// elements becomes (a cos - b sin, b cos + a sin) of the token's position. Heads of q go to q[t],
+/// keys and values to the row of the token's position in the cache of its sequence. All of it is
+/// computed in fp32 and rounded once. Each rank computes for itself: nothing is sent.
+/// ops/rope_append/README.md draws it.
 class rope_append {
  public:
   /// Not collective. `w` has to outlive the operator. Throws `invalid_argument`. In a world of GPUs
@@ -82,7 +82,7 @@ class rope_append {
   rope_append& operator=(rope_append&&) noexcept;
   ~rope_append();
 
-  /// Not collective. Results share no memory with what is read, and no two tokens have one place in
+  /// Not collective. Results share no memory with the inputs, and no two tokens have one place in
   /// the cache. With `varying_tokens` the rows of qkv are the tokens of the run. Throws
   /// `invalid_argument` before anything is written. On the host that includes values: each position
   /// is in the table of rotations and below `keys`, each sequence in the batch, each page in the
@@ -97,7 +97,7 @@ class rope_append {
   /// streams may overlap. Several threads may call it.
   void run(const rope_append_operands& operands, stream_ref stream = {});
 
-  /// A text that says what runs.
+  /// The kernels that run, as text.
   [[nodiscard]] const std::string& explain() const noexcept { return explanation_; }
 
  private:

@@ -10,9 +10,9 @@ namespace untax {
 /// longer than those of the first training.
 enum class rope_scaling : std::uint8_t {
   none,
-  linear,  ///< all are divided by `factor`
-  llama3,  ///< low ones are divided by `factor`, high ones stay, with a ramp between them
-  yarn,    ///< the same with another ramp (arXiv 2309.00071); rotations are scaled
+  linear,  ///< all frequencies are divided by `factor`
+  llama3,  ///< low frequencies are divided by `factor`, high ones stay, with a ramp between them
+  yarn,    ///< as llama3 with another ramp (arXiv 2309.00071); rotations are scaled
 };
 
 /// The name of `scaling` in model configurations; of `none` it is "default".
@@ -26,13 +26,13 @@ struct rope_frequencies {
   double theta = 10000;        ///< the base
   std::int64_t rotated = 128;  ///< elements of a head that are rotated; even
   rope_scaling scaling = rope_scaling::none;
-  double factor = 1;            ///< of all scalings
+  double factor = 1;            ///< of all scalings but `none`
   double low_freq_factor = 1;   ///< of llama3
   double high_freq_factor = 4;  ///< of llama3
   double beta_fast = 32;        ///< of yarn
   double beta_slow = 1;         ///< of yarn
   bool truncate = true;         ///< of yarn: the ramp has whole numbers as its ends
-  /// Of yarn: what sines and cosines are multiplied by; 0: 0.1 ln(factor) + 1, at least 1.
+  /// Of yarn: the factor of sines and cosines; 0: 0.1 ln(factor) + 1, at least 1.
   double attention_factor = 0;
   double original_length = 0;  ///< positions of the first training; of llama3 and yarn
 };
@@ -41,7 +41,7 @@ struct rope_frequencies {
 [[nodiscard]] std::vector<double> rope_angles(const rope_frequencies& frequencies);
 
 /// [positions, rotated]: cosines of the rotated / 2 angles of each position, then sines, computed
-/// in fp64. It is what `rope_append` takes. Throws `invalid_argument`.
+/// in fp64: the `rotations` of `rope_append`. Throws `invalid_argument`.
 [[nodiscard]] std::vector<float> rope_table(const rope_frequencies& frequencies,
                                             std::int64_t positions);
 

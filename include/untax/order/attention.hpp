@@ -40,7 +40,8 @@ enum class attention_order {
   return axis_order<3>{{g.batches, g.heads(), g.blocks}, {0, 2, 1}};
 }
 
-/// The same, but each domain has heads that follow each other, if the domains divide the heads.
+/// As `naive_block_first`, but each domain has heads that follow each other, if the domains divide
+/// the heads.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto swizzled_block_first(const attention_grid& g,
                                                                     int domains) {
   return composed{repeated{g.batches * g.blocks, full_remap(g.heads(), domains)},
@@ -64,7 +65,7 @@ enum class attention_order {
   return axis_order<4>{{g.batches, g.kv_heads, g.group, g.blocks}, {0, 1, 3, 2}};
 }
 
-/// The same in each domain.
+/// As `naive_group_first`, in each domain.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr auto swizzled_group_first(const attention_grid& g,
                                                                     int domains) {
   return composed{full_remap(g.size(), domains), naive_group_first(g)};

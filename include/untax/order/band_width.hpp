@@ -15,7 +15,7 @@ struct product_tiles {
   int x_rows = 0;          ///< rows of the operand along x that a tile reads
   int y_rows = 0;          ///< rows of the operand along y that a tile reads
   std::int64_t k = 0;      ///< elements of a row
-  double cache_bytes = 0;  ///< size of a cache that sees all reads and writes of the tiles
+  double cache_bytes = 0;  ///< size of a cache that serves all reads and writes of the tiles
 };
 
 /// The memory traffic of bands of one width, in bytes.
@@ -25,9 +25,10 @@ struct band_traffic {
 };
 
 /// An estimate of the memory traffic with bands of width `band`. Tiles that run at the same time do
-/// their steps together, so each of their rows and columns is read once. The next tiles find it in
-/// the cache if the cache holds everything that the running tiles touch; the next band does if the
-/// cache holds everything of a band, since the least recently used data is evicted first.
+/// their steps together, so each of their rows and columns is read once. The next tiles find a row
+/// or column in the cache if the cache holds everything that the running tiles touch; the next band
+/// does if the cache holds everything of a band, since the least recently used data is evicted
+/// first.
 [[nodiscard]] constexpr band_traffic traffic_of_bands(const product_tiles& t, int band) {
   const auto xs = static_cast<double>(t.x_tiles);
   const auto ys = static_cast<double>(t.y_tiles);
@@ -48,10 +49,10 @@ struct band_traffic {
   return {at_once, xs * x_bytes + ys * y_bytes * passes};
 }
 
-/// The width of a band with the least traffic, among those for which the cache holds everything
-/// that runs at the same time: the traffic of others depends on how well tiles keep step. It is
-/// `usual` unless another width has clearly less traffic, even with three quarters of the cache: a
-/// cache that is almost full evicts data before it is reused.
+/// The width of a band with the least traffic, among those for which the cache holds all data of
+/// the tiles that run at the same time: the traffic of other widths depends on how well tiles keep
+/// step. It is `usual` unless another width has clearly less traffic, even with three quarters of
+/// the cache: a cache that is almost full evicts data before it is reused.
 [[nodiscard]] constexpr int band_of_least_traffic(const product_tiles& t, int usual) {
   constexpr int widths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
   constexpr double clearly = 0.75;

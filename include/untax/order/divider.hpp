@@ -31,7 +31,7 @@ class divider {
   }
 
  private:
-  std::uint32_t factor_ = std::uint32_t{1} << 31;  // by 1
+  std::uint32_t factor_ = std::uint32_t{1} << 31;  // the factor of a division by 1
   std::uint32_t shift_ = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <untax/core/host_device.hpp>
 
 // Block orders as values. An order is a bijection on the numbers [0, size()): `block(position)` is
-// the logical block that the block started at `position` does, `position(block)` its inverse.
+// the logical block that the block started at `position` computes, `position(block)` its inverse.
 // Everything here is plain arithmetic, constexpr, and the same on host and device. Arguments have
 // to be in range, and sizes below 2^31; neither is checked.
 
@@ -49,8 +49,8 @@ struct composed {
 template <class First, class Then>
 composed(First, Then) -> composed<First, Then>;
 
-/// The same order in each of `times` equal parts, one part after the other. Part i has the blocks
-/// from i * part.size().
+/// An order that repeats `part` in each of `times` equal parts, one part after the other. Part i
+/// has the blocks from i * part.size().
 template <class Part>
 struct repeated {
   int times = 1;

@@ -6,7 +6,7 @@
 
 namespace untax::order {
 
-/// Visits a grid in bands, so that tiles that run at the same time share what they read. A band is
+/// Visits a grid in bands, so that tiles that run at the same time share their reads. A band is
 /// `band` tiles wide along x; within it x changes first, then y. The last band may be narrower. A
 /// band of 1 goes along y, one of `x_tiles` along x. The x axis may be divided into `segments`
 /// equal parts, visited one after the other; `segments` has to divide `x_tiles`.

@@ -4,7 +4,7 @@
 
 namespace untax::order {
 
-/// Undoes the way in which a device distributes blocks to its cache domains: the block started at
+/// Undoes the distribution of blocks to the cache domains of a device: the block started at
 /// position p runs in domain p % domains. Of every `domains` * `chunk` blocks each domain gets
 /// `chunk` that follow each other. The rest at the end is assigned in the same way with a smaller
 /// chunk. If the domains do not divide the rest, the first ones ("tall") get one block more than

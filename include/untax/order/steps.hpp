@@ -8,15 +8,18 @@ namespace untax::order {
 enum class direction {
   forward,
   backward,
-  sawtooth,   ///< every other turn goes back, and begins with what the turn before read last
+  sawtooth,   ///< every other turn goes back, and begins with the data that the turn before read
+              ///< last
   staggered,  ///< turn t begins at step t * `shift`, modulo the number of steps
-  joined,     ///< begins at step `turn`, where blocks are that read the same, and wraps around
+  joined,     ///< begins at the step of blocks that read the same operands, `turn`, and wraps
+              ///< around
 };
 
-/// A bijection on the steps of one block. `turn` distinguishes blocks: it is how many blocks the
-/// same processor has done before, or the number of the block. With `joined` it is the step that
-/// another block on the same operands has reached, 0 if there is none. Each block writes to memory
-/// where it is, as in scans of a database that begin where another scan is.
+/// A bijection on the steps of one block. `turn` distinguishes blocks: it is the number of blocks
+/// that the same processor has run before, or the number of the block. With `joined` it is the step
+/// that another block on the same operands has reached, 0 if there is none: each block publishes
+/// its step in memory, and the next block joins it, as in scans of a database that begin where
+/// another scan is.
 struct step_order {
   int steps = 0;
   direction way = direction::forward;

@@ -11,7 +11,7 @@
 // Operations of one thread on one value at any rank. None of them waits for another thread. Every
 // address must be a multiple of the size of the value; null and misaligned addresses are refused
 // with errc::invalid_argument. So are values outside of an allocation if heaps have guards. An
-// operation takes from `order` the part that it can have: a load acquires, a store releases. The
+// operation takes from `order` the part that applies to it: a load acquires, a store releases. The
 // scope has no effect on the host.
 
 namespace untax {
@@ -54,7 +54,7 @@ T atomic_update(std::atomic_ref<T> location, memory_order order, Change change) 
 
 }  // namespace detail
 
-/// Reads a value. `acquire`: what its writer released is visible afterwards.
+/// Reads a value. `acquire`: data that its writer released are visible afterwards.
 template <atomic_word T>
 [[nodiscard]] T load(const T* from, memory_order order = memory_order::relaxed,
                      memory_scope /*scope*/ = memory_scope::system) {
@@ -64,7 +64,7 @@ template <atomic_word T>
       .load(detail::load_order(order));
 }
 
-/// Writes a value. `release`: what this thread wrote before is visible to a thread that acquires.
+/// Writes a value. `release`: earlier writes of this thread are visible to a thread that acquires.
 template <atomic_word T>
 void store(T* to, std::type_identity_t<T> value, memory_order order = memory_order::relaxed,
            memory_scope /*scope*/ = memory_scope::system) {

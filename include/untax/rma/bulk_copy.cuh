@@ -46,7 +46,7 @@ __device__ void bulk_move(const G& group, Ring& ring, byte_rows to, byte_rows fr
   }
   const auto head = static_cast<std::int64_t>(-target & 15U);
   const std::int64_t body = (bytes - head) & ~std::int64_t{15};
-  group.sync();  // what the other threads wrote to the source
+  group.sync();  // orders the writes of the other threads to the source
   if (group.thread_rank() == 0) {
     ring.move({const_cast<std::byte*>(to.data) + head, from.data + head, to.stride, from.stride,
                rows, body});

@@ -51,20 +51,20 @@ class bulk_ring {
   }
 
   /// Moves the rows, and returns when all of them are at their destination, so that a release of
-  /// this thread covers them. It is called by one thread, always the same one. It also moves what
-  /// this thread, or a thread that it is synchronised with, wrote to the source by ordinary stores.
+  /// this thread covers them. It is called by one thread, always the same one. Earlier ordinary
+  /// stores to the source, by this thread or a thread that it is synchronised with, are moved, too.
   __device__ void move(const bulk_rows& rows) {
     post(rows);
     finish();
   }
 
-  /// The same, but returns when the last rows are in flight, so that the next rows follow without a
-  /// gap. `finish` has to be called before the first release that covers them, and before the
+  /// As `move`, but returns when the last rows are in flight, so that the next rows follow without
+  /// a gap. `finish` has to be called before the first release that covers them, and before the
   /// kernel ends.
   __device__ void post(const bulk_rows& rows) {
     post(rows, 1, [&](int /*copy*/) { return rows.to; });
   }
-  /// The same for `copies` destinations of one source: copy i begins at `to_of(i)`.
+  /// As above, for `copies` destinations of one source: copy i begins at `to_of(i)`.
   template <class ToOf>
   __device__ void post(const bulk_rows& rows, int copies, const ToOf& to_of) {
     // Ordinary stores and TMA take different ways to memory.
@@ -74,8 +74,8 @@ class bulk_ring {
     chunk here(rows);
     for (bool first = true; here.row < rows.rows; first = false) {
       store(rows, here, copies, to_of);
-      // The next load goes to the stage of the previous chunk: this chunk may still be leaving its
-      // stage, but the previous one has left.
+      // The next load goes to the stage of the previous chunk: the current chunk may still be
+      // leaving its stage, but the previous one has left.
       if (first || next.row >= rows.rows) continue;
       cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<1>());
       load(rows, next);
@@ -85,7 +85,7 @@ class bulk_ring {
   /// Returns when everything that was posted is at its destination. It is called by the same
   /// thread.
   __device__ void finish() {
-    // Waits until the bytes are written, not only read, since a signal promises that.
+    // Waits until the bytes are written, not only read, since a signal promises the write.
     cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>());
   }
 
@@ -128,7 +128,7 @@ class bulk_ring {
     }
   };
 
-  /// Starts a load into each stage, as soon as what was posted before has left it.
+  /// Starts a load into each stage, as soon as the rows posted before have left it.
   template <int... i>
   __device__ void fill(const bulk_rows& all, chunk& c, std::integer_sequence<int, i...> /*turns*/) {
     (fill_stage<stages - 1 - i>(all, c), ...);

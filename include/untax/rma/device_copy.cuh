@@ -14,11 +14,11 @@
 // and destination are equal modulo 16 bytes. Each returns when all threads of the group have issued
 // their stores. This signals nothing: a peer may read the bytes only after a signal.
 //
-// A kernel cannot throw, so what the host verbs refuse is a precondition here. Addresses are not
-// null and multiples of the element's alignment, sizes are not negative, source and destination do
-// not overlap, and both tiles have the same shape and a stride of at least their columns. Pointers
-// to symmetric memory must not be marked `const __restrict__` in a kernel that waits for what they
-// point to: the compiler may then read it before the wait.
+// A kernel cannot throw, so the conditions that host verbs check are preconditions here. Addresses
+// are not null and multiples of the element's alignment, sizes are not negative, source and
+// destination do not overlap, and both tiles have the same shape and a stride of at least their
+// columns. Pointers to symmetric memory must not be marked `const __restrict__` in a kernel that
+// waits for the data behind them: the compiler may then read these before the wait.
 
 namespace untax {
 

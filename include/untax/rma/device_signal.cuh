@@ -9,8 +9,8 @@
 #include <untax/rma/signal.hpp>
 
 // The verbs of rma/signal.hpp for groups of a kernel; all threads of a group call them with the
-// same arguments. The memory order is that of the counter: the group's barrier collects what its
-// threads wrote, and one thread releases it. Counters are not checked.
+// same arguments. The memory order is that of the counter: the group's barrier orders the writes of
+// its threads, and one thread releases them. Counters are not checked.
 
 namespace untax {
 
@@ -69,9 +69,8 @@ __device__ void small_put_with_signal(const G& group, packet* mailbox, const T* 
 }
 
 /// Returns when the puts of this group are complete; then another thread of the rank that is
-/// synchronised with the group may signal for them. It waits until everything that the
-/// multiprocessor has written has arrived. A signal does that by itself, so no operator calls
-/// `quiet`.
+/// synchronised with the group may signal for them. It waits until all earlier writes of the
+/// multiprocessor have arrived. A signal does that by itself, so no operator calls `quiet`.
 template <signalling_group G>
 __device__ void quiet(const G& group) {
   group.sync();

@@ -9,8 +9,8 @@ namespace untax {
 /// docs/memory_model.md.
 enum class memory_order : std::uint8_t {
   relaxed,  ///< atomic, orders nothing else
-  acquire,  ///< what the releasing thread wrote before is visible after
-  release,  ///< what this thread wrote before is visible to a thread that acquires
+  acquire,  ///< earlier writes of the releasing thread are visible after it
+  release,  ///< earlier writes of this thread are visible to a thread that acquires
   acq_rel,  ///< both
 };
 

@@ -23,7 +23,7 @@ struct alignas(16) packet {
   std::uint64_t epoch = 0;  ///< zero at first, then only raised
 };
 
-/// Types of elements that packets carry, of 1, 2, 4 or 8 bytes.
+/// Element types that packets can carry: of 1, 2, 4 or 8 bytes.
 template <class T>
 concept packed_element = transferable<T> &&
     (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);

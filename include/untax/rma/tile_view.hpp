@@ -55,8 +55,8 @@ struct tile_view {
                                                   std::int64_t col) const noexcept {
     return data + row * stride + col;
   }
-  /// The tile of at most `max_rows` x `max_cols` elements whose first element is (row, col),
-  /// without what is beyond the edges.
+  /// The tile of at most `max_rows` x `max_cols` elements whose first element is (row, col), cut
+  /// off at the edges of this tile.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr tile_view part(std::int64_t row, std::int64_t col,
                                                            std::int64_t max_rows,
                                                            std::int64_t max_cols) const noexcept {
@@ -115,7 +115,7 @@ template <class T>
   for (std::int64_t row = 0; row < to.rows; ++row) {
     const std::int64_t begin = bytes(row * to.stride) - apart;  // of this row, seen from the source
     // The first source row that ends behind `begin` is the only one that can touch a row as wide as
-    // itself, or the next.
+    // itself, or the next one can.
     const std::int64_t first = begin < width || from.rows == 1 ? 0 : (begin - width) / step + 1;
     if (first < from.rows && first * step < begin + width && first * step + width > begin)
       return true;

@@ -5,16 +5,16 @@
 
 #include <untax/rma/device_group.cuh>
 
-// How device verbs move bytes: in the widest words that both sides are aligned for, each thread
-// with several loads in flight before its first store. A load from a peer takes long, and the loads
-// in flight meanwhile are what keeps the link busy.
+// Device verbs move bytes in the widest words for which both sides are aligned, each thread with
+// several loads in flight before its first store. A load from a peer takes long, and only loads in
+// flight keep the link busy.
 
 namespace untax::detail {
 
 /// Words that a thread loads before it stores the first one: as many as a block of 1024 threads,
 /// with 64 registers a thread, has registers for.
 inline constexpr int words_in_flight = 8;
-/// The same for rows, which need registers for addresses.
+/// As `words_in_flight`, for rows, which need registers for addresses.
 inline constexpr int row_words_in_flight = 4;
 
 template <int bytes>
@@ -48,8 +48,8 @@ struct word_walk {
   std::int32_t column;
 
   struct pace {
-    std::int64_t bytes;       // from one word of the thread to its next, as long as the row lasts
-    std::int64_t wrap;        // what to add where the next row begins
+    std::int64_t bytes;       // bytes from one word of the thread to its next, within a row
+    std::int64_t wrap;        // bytes to add where the next row begins
     std::int32_t columns;     // words to the right
     std::int32_t row_length;  // in words
   };
@@ -79,9 +79,9 @@ struct byte_rows {
   }
 };
 
-/// Returns `value`, but hides from the compiler that it is unchanged. So what depends on it is
-/// computed where it is needed, and is not kept in registers from before the caller's loops, where
-/// it would not fit.
+/// Returns `value`, but hides from the compiler that it is unchanged. So values derived from it are
+/// computed where they are needed, instead of being kept in registers from before the caller's
+/// loops, where they would not fit.
 [[nodiscard]] __device__ inline std::int32_t afresh(std::int32_t value) noexcept {
   asm volatile("" : "+r"(value));
   return value;

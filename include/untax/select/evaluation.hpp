@@ -10,7 +10,7 @@
 
 namespace untax::select {
 
-/// The cost of a way of choosing over the records of a table, with setup and gathering, compared
+/// The cost of a rule of choice over the records of a table, with setup and gathering, compared
 /// with the cost of an oracle that always knows the best candidate and gathers nothing.
 struct evaluation {
   std::string way;  ///< "known", "gathered", "selector", "always csr", ...
@@ -38,8 +38,8 @@ struct judgement {
 [[nodiscard]] judgement evaluate(const selector& chooser, const table& held_out,
                                  const loss_weights& weights = {});
 
-/// The same by cross-validation: each record is judged by a selector that was trained without the
-/// fold of the record. `folds` and `seed` assign the records to folds; training makes its own
+/// As `evaluate`, by cross-validation: each record is judged by a selector that was trained without
+/// the fold of the record. `folds` and `seed` assign the records to folds; training makes its own
 /// folds. Throws `invalid_argument` for fewer than 2 folds, or more folds than records.
 [[nodiscard]] judgement cross_validate(const table& whole, int folds, std::uint64_t seed,
                                        const training_options& options = {});
@@ -51,7 +51,7 @@ struct speedup {
   double iterations = 1;
   double mean = 0;     ///< geometric mean
   double least = 0;    ///< the least of any record
-  std::string lowest;  ///< the label of the record with the least
+  std::string lowest;  ///< the label of the record with the least speedup
   std::size_t records = 0;
 };
 

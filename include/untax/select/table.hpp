@@ -62,13 +62,14 @@ struct table {
 /// missing, a feature that is not a finite number, a time that is neither empty nor 0 or more, and
 /// if no record is left. Cells may be separated by semicolons or tabs, too.
 [[nodiscard]] table read_csv(std::string_view text, std::string_view origin, const schema& what);
-/// The same from JSON: a list of objects, whose fields are the columns; null is an empty cell.
+/// As `read_csv`, from JSON: a list of objects, whose fields are the columns; null is an empty
+/// cell.
 [[nodiscard]] table read_json(std::string_view text, std::string_view origin, const schema& what);
-/// The same from a file: JSON if its name ends with .json or .json.gz, else comma-separated values.
-/// It is decompressed if it was compressed by gzip.
+/// As above, from a file: JSON if its name ends with .json or .json.gz, else comma-separated
+/// values. It is decompressed if it was compressed by gzip.
 [[nodiscard]] table read_table(const std::string& path, const schema& what);
-/// The same from several files, such as run times, features and costs. A record has the cells of
-/// all lines with its labels; one that a file does not have is left out.
+/// As above, from several files, such as run times, features and costs. A record has the cells of
+/// all lines with its labels; a record that a file does not have is left out.
 [[nodiscard]] table read_tables(const std::vector<std::string>& paths, const schema& what);
 
 /// The table of the records with these indices.

@@ -19,7 +19,7 @@ class decision_tree {
     int high = -1;
     int choice = 0;           ///< of a leaf; of an inner node, the choice if it were a leaf
     std::size_t records = 0;  ///< records that reached the node in training
-    double loss = 0;          ///< of all of these with `choice`
+    double loss = 0;          ///< of all of these records with `choice`
   };
 
   /// A tree of one leaf.
@@ -67,13 +67,14 @@ struct tree_limits {
 /// Classification and Regression Trees, 1984). The same input gives the same tree.
 [[nodiscard]] decision_tree grow(const grid& features, const grid& loss, const tree_limits& limits);
 
-/// The same tree, pruned to at most `leaves` leaves.
+/// The tree pruned to at most `leaves` leaves.
 [[nodiscard]] decision_tree pruned(const decision_tree& tree, int leaves);
 
 /// A tree of the same form that loses no more. One node after the other gets the split, or the
 /// choice, that loses least while all others stay, until the gain is negligible (alternating
-/// optimization: Carreira-Perpinan and Tavallali, 2018). Sides keep `limits.records` records of
-/// `features` and `loss`, and the records and losses of nodes are of these.
+/// optimization: Carreira-Perpinan and Tavallali, 2018). Both sides of a split keep
+/// `limits.records` records of `features` and `loss`, and the records and losses of nodes are
+/// counted on these.
 [[nodiscard]] decision_tree refined(const decision_tree& tree, const grid& features,
                                     const grid& loss, const tree_limits& limits);
 

@@ -25,8 +25,9 @@ struct device_csr {
 template <class Value>
 class device_kernel;
 
-/// A matrix that is prepared for one way to multiply it by vectors, on the current device. Ways
-/// with CSR read the matrix where it is, so it has to outlive this object; the others have a copy.
+/// A matrix that is prepared for one algorithm that multiplies it by vectors, on the current
+/// device. Algorithms with CSR read the caller's matrix, so it has to outlive this object; the
+/// others have a copy.
 ///
 /// Adaptive by rows: Greathouse, Daga, Efficient sparse matrix-vector multiplication on GPUs using
 /// the CSR storage format, SC 2014. Merge-path and SELL-P: as in <untax/sparse/spmv.hpp>.

@@ -17,7 +17,7 @@ namespace untax::sparse {
 /// and `unsupported` for arrays, complex numbers and hermitian matrices.
 [[nodiscard]] coordinates read_matrix_market(std::string_view text, std::string_view origin);
 
-/// The same from a file, which may be compressed by gzip. Throws also `invalid_argument` if it
+/// As above, from a file, which may be compressed by gzip. Throws also `invalid_argument` if it
 /// cannot be read.
 [[nodiscard]] coordinates load_matrix_market(const std::string& path);
 

@@ -15,7 +15,8 @@ struct row_profile {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t nnz = 0;
-  double row_min = 0;  ///< the shortest row; below, quantiles of the lengths of rows
+  double row_min = 0;  ///< length of the shortest row; the next members are quantiles of the
+                       ///< lengths of rows
   double row_q1 = 0;
   double row_median = 0;
   double row_q3 = 0;
@@ -48,8 +49,8 @@ struct named_profile {
 
 /// Makes a matrix that is similar to another one of which only the profile is known. It has the
 /// same size, number of elements, shortest and longest row, and about the same quartiles and
-/// variance. Rows are in random order. Columns are drawn from those at most `band` away from the
-/// diagonal or, with 0, from all; a profile does not contain this. The same seed gives the same
+/// variance. Rows are in random order. Columns, which a profile does not contain, are drawn from
+/// those at most `band` away from the diagonal or, with 0, from all. The same seed gives the same
 /// matrix on every machine. Throws `invalid_argument` for a profile that no matrix has.
 [[nodiscard]] csr<double, std::int64_t> twin_of(const row_profile& like, std::int64_t band,
                                                 std::uint64_t seed);

@@ -13,8 +13,8 @@ inline constexpr double most_padding = 10;
 /// Throws `unsupported` if ELL would be padded too much. Small matrices may have any padding.
 void require_padding(std::int64_t rows, std::int64_t elements, std::int64_t longest);
 
-/// A matrix that is prepared for one kernel of the host. Kernels with CSR read the matrix where it
-/// is, so it has to outlive this object; the others have a copy.
+/// A matrix that is prepared for one kernel of the host. Kernels with CSR read the caller's matrix,
+/// so it has to outlive this object; the others have a copy.
 ///
 /// Merge-path: Merrill, Garland, Merge-based parallel sparse matrix-vector multiplication, SC 2016.
 /// SELL-P: Anzt, Tomov, Dongarra, Implementing a sparse matrix vector product for the
@@ -45,8 +45,8 @@ class spmv {
   process_owned<state> state_;
 };
 
-/// The same product by one thread, each row with a compensated sum of products without rounding
-/// (Ogita, Rump, Oishi, Accurate sum and dot product, 2005). It is the reference for kernels.
+/// The product by one thread, each row with a compensated sum of products without rounding (Ogita,
+/// Rump, Oishi, Accurate sum and dot product, 2005). It is the reference for kernels.
 template <class Value, class Offset>
 void spmv_reference(const csr_view<Value, Offset>& matrix, double alpha, std::span<const Value> x,
                     double beta, std::span<double> y);

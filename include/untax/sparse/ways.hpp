@@ -9,22 +9,22 @@
 
 namespace untax::sparse {
 
-/// Ways to compute y = alpha A x + beta y. All but those of cuSPARSE exist for threads of the host
-/// and for GPUs. A block is a block of a kernel; on the host a thread stands for it.
+/// Algorithms that compute y = alpha A x + beta y. All but those of cuSPARSE exist for threads of
+/// the host and for GPUs. A block is a block of a kernel; on the host a thread stands for it.
 enum class spmv_kernel {
   csr_thread,      ///< a thread adds a row
   csr_warp2,       ///< 2 lanes of a warp add a row
   csr_warp4,       ///< 4
   csr_warp8,       ///< 8
   csr_warp16,      ///< 16
-  csr_warp32,      ///< a whole warp
+  csr_warp32,      ///< a whole warp adds a row
   csr_mixed4,      ///< 4 lanes add a row; a whole block adds a long one
   csr_mixed16,     ///< 16
   csr_block,       ///< a block adds a row
   csr_adaptive,    ///< a block has whole rows with about as many elements
   csr_merge_path,  ///< each block has the same number of rows plus elements
   csr_balanced,    ///< each block has the same number of elements
-  coo,             ///< the same, with the row of each element stored
+  coo,             ///< as csr_balanced, with the row of each element stored
   ell,             ///< all rows padded to the longest, stored by columns
   sellp,           ///< rows padded to the longest of their slice
   cusparse_csr1,   ///< cuSPARSE's first algorithm for CSR
@@ -59,23 +59,24 @@ enum class unit_of_work {
   path,        ///< a number of steps of the merge path; a row belongs to the unit in which it ends
   elements,    ///< a number of elements; a row belongs to the unit in which it begins
   slice,       ///< a number of rows, padded to the longest
-  library,     ///< what a library does
+  library,     ///< a unit of the library
 };
 
-/// How the terms of a row are added. The order depends only on the matrix, unless `spmv_way` says
-/// otherwise.
+/// The order in which the terms of a row are added. It depends only on the matrix, unless
+/// `spmv_way` says otherwise.
 enum class row_sum {
   serial,    ///< one after the other
   lanes,     ///< lane l has elements l, l + lanes, ...; lanes are added in a tree of halves, those
-             ///< of a warp first; how many there are says `lanes_of_row`
-  segments,  ///< parts of a unit by a segmented scan, those of several units in their order
+             ///< of a warp first; `lanes_of_row` is their number
+  segments,  ///< parts of a unit by a segmented scan, parts in several units in the order of the
+             ///< units
   library,
 };
 
-/// The contract of a way. Any implementation of it
+/// The contract of an algorithm. Any implementation of it
 /// - has each element in exactly one unit, and writes each row once, also an empty one;
-/// - adds as `sum` says; what other units than the row's own have of it is added after that, in the
-///   order of units or, if `ordered` is false, in any order;
+/// - adds in the order of `sum`; parts of a row in other units than its own are added after that,
+///   in the order of units or, if `ordered` is false, in any order;
 /// - does not read y if beta is 0, and reads no x for padding.
 /// tests/sparse/contract.hpp tests all of this.
 struct spmv_way {
@@ -84,7 +85,7 @@ struct spmv_way {
   row_sum sum = row_sum::serial;
   int lanes = 1;           ///< lanes that share a row
   bool on_host = true;     ///< false: needs a GPU
-  bool same_threads_only;  ///< on the host the bits depend on how many threads there are
+  bool same_threads_only;  ///< on the host the bits depend on the number of threads
   bool ordered = true;     ///< on GPUs the bits are the same in each run
   bool mixed = false;      ///< more lanes share a long row, see `lanes_of_row`
 };

@@ -29,10 +29,10 @@ class device_arenas {
   virtual void use(int rank) const = 0;
 
   /// Maps `bytes` bytes more, cleared, at `offset` of the range of a rank of this process. It does
-  /// nothing where whole ranges have memory from the beginning, as in tests.
+  /// nothing if whole ranges have memory from the beginning, as in tests.
   virtual void extend(int /*rank*/, std::size_t /*offset*/, std::size_t /*bytes*/,
                       const device_share& /*memory*/) {}
-  /// The same for the memory of another process's rank, which that process clears. The caller owns
+  /// As above, for the memory of another process's rank, which that process clears. The caller owns
   /// the descriptor.
   virtual void extend(int /*rank*/, std::size_t /*offset*/, std::size_t /*bytes*/,
                       int /*descriptor*/) {}

@@ -72,7 +72,7 @@ class symmetric_heap {
   void free(const symmetric<T>& allocation) {
     free_bytes(allocation.local());
   }
-  /// The same, by the address of this rank's copy.
+  /// As above, by the address of this rank's copy.
   void free_bytes(const void* local);
 
   /// Retires an allocation of this rank, which peers may still access. It stays allocated until
@@ -93,7 +93,7 @@ class symmetric_heap {
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
 
   /// The bytes by which the heap has to grow before an allocation of `bytes` bytes succeeds, as
-  /// whole pages. 0 if it cannot grow so far, or need not grow.
+  /// whole pages. 0 if the heap cannot grow so far, or need not grow.
   [[nodiscard]] std::size_t growth_for(std::size_t bytes) const noexcept;
   /// Makes `bytes` bytes behind the heap part of it. They have to be mapped at all ranks.
   void extend(std::size_t bytes);
@@ -129,7 +129,7 @@ class symmetric_heap {
  private:
   struct block {
     std::size_t span = 0;   // bytes up to the next block
-    std::size_t bytes = 0;  // as asked for
+    std::size_t bytes = 0;  // the requested bytes
     bool taken = false;
     bool retired = false;  // and taken
     std::string label = {};

@@ -24,7 +24,8 @@ struct segment_layout {
   std::size_t arena_bytes = 0;
   memory_kind memory = memory_kind::host;  ///< the memory of the arenas
   std::size_t arena_page = page;           ///< page size of the arenas
-  std::size_t first_bytes = 0;  ///< of an arena in device memory, what has memory at first; 0: all
+  std::size_t first_bytes = 0;  ///< the part of an arena in device memory that has memory at first;
+                                ///< 0: all
 
   [[nodiscard]] constexpr std::size_t control_span() const noexcept {
     return round_up(control_bytes, page);
@@ -103,8 +104,8 @@ class segment {
   }
   /// The rank whose arena contains all of [p, p + bytes), or -1.
   [[nodiscard]] int owner_of(const void* p, std::size_t bytes = 1) const noexcept;
-  /// The address of the copy at `peer` of what `p` points to in any arena. Throws `not_symmetric`
-  /// if `p` is in none of them, and `invalid_argument` if there is no such peer.
+  /// The address of the copy, at `peer`, of the data at `p` in any arena. Throws `not_symmetric` if
+  /// `p` is in none of them, and `invalid_argument` if there is no such peer.
   [[nodiscard]] void* translate(const void* p, int peer) const;
 
   /// The descriptor of a shareable segment until `close_descriptor`, else -1. Closing it does not

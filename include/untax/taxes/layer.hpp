@@ -35,13 +35,13 @@ struct layer_operation {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  int per_layer = 1;  ///< how often it occurs in a layer that has it
-  int layers = 1;     ///< how many layers of the model have it
+  int per_layer = 1;  ///< number of times that it occurs in a layer that has it
+  int layers = 1;     ///< number of layers of the model that have it
   dtype type = dtype::bf16;
   gather_axis gather = gather_axis::rows;  ///< of all_gather_gemm
   attention_heads attention = {};          ///< of flash_decode
 
-  /// How often it occurs in the whole model.
+  /// The number of times that it occurs in the whole model.
   [[nodiscard]] std::int64_t occurrences() const noexcept {
     return std::int64_t{per_layer} * layers;
   }
@@ -71,8 +71,8 @@ enum class layer_layout : std::uint8_t {
     const model_config& model, int tensor_parallel, int tokens, std::int64_t keys = 0,
     layer_layout layout = layer_layout::sequence_parallel);
 
-/// Sentences about what `layer_operations` leaves out or assumes for this model, so that reports
-/// say what is missing. They include `model.notes`.
+/// Sentences about the parts that `layer_operations` leaves out or assumes for this model, so that
+/// reports name them. They include `model.notes`.
 [[nodiscard]] std::vector<std::string> layer_notes(
     const model_config& model, int tensor_parallel, std::int64_t keys = 0,
     layer_layout layout = layer_layout::sequence_parallel);

@@ -18,7 +18,7 @@ struct expert_config {
   std::int64_t intermediate = 0;       ///< inner width of one routed expert
   std::int64_t shared_intermediate =
       0;  ///< inner width of the experts that every token visits as well; 0: there are none
-  std::int64_t layers = 0;  ///< how many layers are MoE layers
+  std::int64_t layers = 0;  ///< number of layers that are MoE layers
 };
 
 /// Multi-head latent attention (DeepSeek): q, k and v are computed from small latent vectors.
@@ -55,13 +55,13 @@ struct model_config {
 };
 
 /// Reads the config.json `file`, or the one in the folder `file`. Throws `invalid_argument` with
-/// the file, the field, its value and what would be right, for a file that is missing, unreadable
-/// or not JSON (with line and column), for a model_type that is known neither by name nor by its
+/// the file, the field, its value and the right values, for a file that is missing, unreadable or
+/// not JSON (with line and column), for a model_type that is known neither by name nor by its
 /// fields, and for a field that is missing, not a positive whole number, or larger than in any
 /// model.
 [[nodiscard]] model_config load_model(const std::filesystem::path& file);
 
-/// The same from text. `origin` is the name of the file in messages, and gives the model its name.
+/// As above, from text. `origin` is the name of the file in messages, and gives the model its name.
 [[nodiscard]] model_config parse_model(std::string_view text, const std::filesystem::path& origin);
 
 }  // namespace untax

@@ -72,7 +72,7 @@ struct tax_part {
   std::string_view title;    ///< "launch tax"
   std::string_view column;   ///< a short title, for the head of a column
   std::string_view meaning;  ///< one sentence
-  bool is_tax;               ///< one of the three taxes, or several; the others hide nothing
+  bool is_tax;               ///< one of the three taxes, or a sum of several of them
 };
 extern const std::array<tax_part, 7> tax_parts;
 
@@ -97,7 +97,7 @@ struct tax_row {
   /// Whether `part` has a figure of its own, and is not in `joint`; for `joint`, whether there is
   /// one.
   [[nodiscard]] bool separates(const tax_part& part, const tax_report& report) const noexcept;
-  /// Why parts are in `joint`: "E2 was not measured, so ..."; empty if all are separate.
+  /// The reason why parts are in `joint`: "E2 was not measured, so ..."; empty if all are separate.
   [[nodiscard]] std::string why_joint(const tax_report& report) const;
   /// The uncertainty of each part: in about 95 % of cases chance has moved it by less. It follows
   /// from the spread of the two times whose difference the part is, and from the number of runs. It
@@ -170,7 +170,7 @@ void check(const tax_report& report);
 void add_traces(tax_report& report, const trace_record& record);
 
 /// The differences between ablation and trace: a sentence for each tax of an operation for which
-/// the two differ by more than 5 % of E0, with what else changed between the two steps. Empty
+/// the two differ by more than 5 % of E0, with the other changes between the two steps. Empty
 /// without a trace.
 [[nodiscard]] std::vector<std::string> trace_differences(const tax_report& report);
 

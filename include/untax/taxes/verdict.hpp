@@ -12,7 +12,7 @@ enum class gain {
   faster,
   slower,
   none,    ///< the difference is smaller than its uncertainty
-  unknown  ///< the uncertainty is not known, as for one run each, or a value is not finite
+  unknown  ///< the uncertainty is not known, as with a single run of each, or a value is not finite
 };
 
 /// The state of the bound, which E4 should not be below.
@@ -20,8 +20,9 @@ enum class bound_state {
   absent,   ///< there is none
   holds,    ///< E4 is not below the bound
   reached,  ///< E4 is below the bound by no more than the uncertainty
-  invalid,  ///< E4 is below the bound by more: compute or transfers alone were measured too slow
-  unknown   ///< E4 is below it, and the uncertainty is not known
+  invalid,  ///< E4 is below the bound by more than that: compute or transfers alone were measured
+            ///< too slow
+  unknown   ///< E4 is below the bound, and the uncertainty is not known
 };
 
 /// The conclusions that the figures and their uncertainty allow. Text, JSON and HTML report these
@@ -40,8 +41,8 @@ struct tax_verdict {
 /// known.
 [[nodiscard]] tax_verdict judge(const tax_breakdown& parts, const tax_breakdown& chance) noexcept;
 
-/// The conclusions for the layer, or for the operator. The bound is invalid if that of an operation
-/// is.
+/// The conclusions for the layer, or for the operator. The bound is invalid if that of one of its
+/// operations is.
 [[nodiscard]] tax_verdict verdict_of(const tax_report& report);
 /// The conclusions for one operation, which was timed `repeats` times.
 [[nodiscard]] tax_verdict verdict_of(const tax_row& row, const tax_report& report);

@@ -14,8 +14,8 @@ namespace untax {
   return (rank + hop) % world;
 }
 
-/// The rank whose data reaches `rank` at hop h, if all ranks send in the order above. Hop 0 is the
-/// rank itself.
+/// The rank whose data reaches `rank` at hop h, if all ranks send in the order of
+/// `receiver_at_hop`. Hop 0 is the rank itself.
 [[nodiscard]] UNTAX_HOST_DEVICE constexpr int source_at_hop(int rank, int hop, int world) noexcept {
   return (rank - hop + world) % world;
 }
@@ -54,7 +54,7 @@ struct raster_grid {
     int row;
     int column;
   };
-  /// The cell that is visited after `turn` others.
+  /// The cell that is visited as number `turn`, from 0.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr cell at(int turn) const noexcept {
     const int first = turn / (raster_rows * across) * raster_rows;
     const int height = down - first < raster_rows ? down - first : raster_rows;

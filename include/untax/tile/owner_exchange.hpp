@@ -11,17 +11,17 @@ namespace untax {
 
 /// The exchange of a sum over ranks, as one rank takes part in it. Each rank stores its partial
 /// results of some rows in a slab at the rank that owns these rows. The owner adds the slabs of all
-/// ranks in rank order, whatever arrives first, and may store the sums at all ranks. Or every rank
-/// owns all rows.
+/// ranks in rank order, in whatever order they arrive, and may store the sums at all ranks. Or
+/// every rank owns all rows.
 ///
 /// A slab consists of parts. The source reserves a part before it fills it, and publishes it; the
 /// owner acquires a part before it adds it, and retires the slab. An owner that stores sums at
 /// peers publishes that they have landed, and every rank acquires that of all owners. A rank waits
-/// for peers only after it has sent everything that they wait for, so no cycle of waits can arise.
+/// for peers only after it has sent all data that they wait for, so no cycle of waits can arise.
 ///
-/// A placement derives from this class, and says what a part is and where the counters are. There
-/// are three (ops/gemm_reduce_scatter/README.md): a part is a tile, all that a rank sends, or a
-/// word, which is its own signal.
+/// A placement derives from this class, and defines the parts and the places of the counters. There
+/// are three placements (ops/gemm_reduce_scatter/README.md): a part is a tile, all that a rank
+/// sends, or a word, which is its own signal.
 ///
 ///   rank(), world(), sets()
 ///   has_rooms()                  false if barriers take the place of all counters
@@ -49,7 +49,8 @@ class owner_exchange {
     r.credit = self().credit();
     return r;
   }
-  /// Says that all sums of `owner`, or those of one of its workers, have been stored at rank `to`.
+  /// Signals that all sums of `owner`, or those of one of its workers, have been stored at rank
+  /// `to`.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr room landed(int owner, int to, std::uint64_t epoch,
                                                         int passer = 0) const noexcept {
     room r;
@@ -87,14 +88,14 @@ class owner_exchange {
                 .from = from(source),
                 .acquire = arrival(source)});
   }
-  /// This rank has sent a part of all slabs; it waits for that part of all sources.
+  /// Publishes that this rank has sent a part of all slabs, and waits for that part of all sources.
   template <class Emit>
   constexpr void close_slabs(std::uint64_t epoch, int part, Emit&& emit) const {
     meet([&](int from, int to) { return slab(from, to, epoch, part); }, [](int) { return true; },
          emit);
   }
-  /// This rank has stored its sums at all ranks; it waits for those of the others. `passes(owner)`:
-  /// whether that owner has some.
+  /// Publishes that this rank has stored its sums at all ranks, and waits for the sums of the
+  /// others. `passes(owner)`: whether that owner has some.
   template <class Passes, class Emit>
   constexpr void close_sums(std::uint64_t epoch, int passer, const Passes& passes,
                             Emit&& emit) const {

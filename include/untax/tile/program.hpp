@@ -16,7 +16,7 @@ class program {
   template <protocol P>
   explicit program(P p) : self_(std::make_shared<holder<P>>(std::move(p))) {}
 
-  /// These are the functions of the protocol.
+  /// The functions of the protocol.
   [[nodiscard]] int rank() const { return self_->rank(); }
   [[nodiscard]] int world() const { return self_->world(); }
   [[nodiscard]] int counters() const { return self_->counters(); }

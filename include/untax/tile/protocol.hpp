@@ -7,7 +7,7 @@
 
 namespace untax {
 
-/// Ignores steps. In the concept below it stands for any consumer of a program.
+/// Ignores steps. In the concept `protocol` it stands for any consumer of a program.
 struct step_sink {
   constexpr void operator()(const step&) const noexcept {}
 };

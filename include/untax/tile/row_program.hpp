@@ -22,7 +22,7 @@ struct row_run {
 
   /// The set that the run uses.
   [[nodiscard]] constexpr int set() const noexcept { return room_sets{run_sets}.set_of(number); }
-  /// How often the set of this run has been used, this run included.
+  /// The number of times that the set of this run has been used, this run included.
   [[nodiscard]] constexpr std::uint64_t turn() const noexcept {
     return room_sets{run_sets}.use_of(number);
   }
@@ -83,7 +83,8 @@ class row_program {
   /// The largest number of kernels of a run.
   [[nodiscard]] int most_kernels() const noexcept { return kernels_; }
 
-  /// The sizes of a run with some number of rows. Its matrices begin where those of its set do.
+  /// The sizes of a run with some number of rows. Its matrices begin at the same places as those of
+  /// its set.
   struct sizes {
     int rank = 0;
     int world = 1;
@@ -179,7 +180,7 @@ class row_program {
   [[nodiscard]] int counters_before(const row_run& run) const noexcept {
     return run_sets * world_ + run.set() * counters_of_set_;
   }
-  /// The flags of the roll call: to all others, or from them.
+  /// Emits the flags of the roll call: to all other ranks, or from them.
   void call(const row_run& run, room step::*verb, const program::sink& emit) const {
     for (int peer = 0; peer < world_; ++peer) {
       if (peer == rank_) continue;

@@ -24,7 +24,7 @@ struct range {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr bool empty() const noexcept { return size == 0; }
 };
 
-/// How `extent` elements are distributed over `parts` owners in order: ceil(extent / parts) each,
+/// The distribution of `extent` elements over `parts` owners in order: ceil(extent / parts) each,
 /// rounded up to a multiple of `granularity`. The last ones have fewer, or none.
 struct sharding {
   std::int64_t extent = 0;
@@ -40,7 +40,7 @@ struct sharding {
     const std::int64_t begin = smaller(extent, part * full());
     return {begin, smaller(extent, begin + full()) - begin};
   }
-  /// The same sharding in smaller elements, of which `unit` make one of these.
+  /// The same sharding in smaller elements: `unit` of them make one element of this sharding.
   [[nodiscard]] constexpr sharding times(std::int64_t unit) const noexcept {
     return {extent * unit, parts, granularity * unit};
   }

@@ -38,16 +38,16 @@ enum class action : std::uint8_t {
              ///< completes
   add,       ///< sum (+)= from[rows x cols]; `first` overwrites
   store,     ///< to = from (product or sum), converted to the element type of `to`
-  reduce,    ///< to = the `depth` ranks' contributions combined in rank order, in fp32, rounded
-             ///< once: rank i's starts i * rows rows below `from`, the own one is at `weights`;
-             ///< if `from` is in a, rank i's is at the same place in its a
+  reduce,    ///< to = the contributions of `depth` ranks combined in rank order, in fp32, rounded
+             ///< once. The contribution of rank i starts i * rows rows below `from`, this rank's is
+             ///< at `weights`; if `from` is in a, rank i's is at the same place in its a
   attend,    ///< to = the partial result of rows x cols queries at `from` over a split of the keys
              ///< and values of this rank: `weights` names the sequence and head (row) and the split
-             ///< (col), `depth` says how many splits there are
-  merge,     ///< to = `depth` partial results of rows x cols; number i starts i * rows rows below
-             ///< `from`, combined in that order; in c it is the result, elsewhere partial again
-  normalise,  ///< to = rows x cols sums of whole rows, with what the operator adds to them; and as
-              ///< many columns behind them, which are those rows normalised
+             ///< (col), `depth` is the number of splits
+  merge,     ///< to = `depth` partial results of rows x cols, combined in order; number i starts i
+             ///< * rows rows below `from`. The result is final in c, partial elsewhere
+  normalise,  ///< to = rows x cols sums of whole rows, plus the rows that the operator adds to
+              ///< them; behind them, in as many columns, these rows normalised
 };
 
 /// The number of columns that a partial result of attention has behind those of the result: two
@@ -72,7 +72,7 @@ struct step {
   room acquire = {};
   room publish = {};
   room retire = {};
-  reduction combine = reduction::sum;  ///< how `reduce` combines
+  reduction combine = reduction::sum;  ///< the operation by which `reduce` combines
   int reader = 0;                      ///< the number of this worker among the readers of `retire`
   /// Whether the result of `reduce` or `normalise` goes to the same place of `to` at all `depth`
   /// ranks.

@@ -45,7 +45,7 @@ struct tile_ring {
 
   /// Calls `visit(worker, index)` for each tile that a sender moves, where `index` counts the tiles
   /// of a worker, `count_of(worker)` in all. All tiles of a worker go through one sender, so that
-  /// every counter has one writer. Tiles are taken in the order in which they are computed.
+  /// every counter has one writer. Tiles are moved in the order in which they are computed.
   template <class CountOf, class Visit>
   constexpr void each(int sender, CountOf&& count_of, Visit&& visit) const {
     for (int index = 0, busy = 1; busy > 0; ++index) {

@@ -89,8 +89,8 @@ struct operator_account {
   std::string name;
   std::string label;
   std::vector<run_account> runs;
-  /// Means over the third of the runs whose times are nearest the median, so parts add up here,
-  /// too.
+  /// Means over the third of the runs whose times are nearest the median. The means of the parts
+  /// add up, too.
   double wall = 0;
   std::vector<trace_breakdown> ranks;  ///< by rank
   trace_breakdown path;
@@ -104,8 +104,8 @@ struct timeline_piece {
   int worker = 0;
   double begin = 0;
   double end = 0;
-  /// Of a part in flight: the rank and worker that signalled, and when. -1: not recorded, or
-  /// another part.
+  /// For a part in flight: the rank and worker that signalled, and the time of the signal. -1: not
+  /// recorded, or another part.
   int from_rank = -1;
   int from_worker = -1;
   double sent = 0;

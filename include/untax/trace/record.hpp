@@ -11,15 +11,15 @@
 
 namespace untax {
 
-/// Something that a worker did, from `begin` to `end`, in nanoseconds of the monotonic clock, which
-/// is the same for all processes of a host. The end of a signal is its begin.
+/// A recorded activity of a worker, from `begin` to `end`, in nanoseconds of the monotonic clock,
+/// which is the same for all processes of a host. The end of a signal is its begin.
 struct trace_span {
   trace_kind kind = trace_kind::run;
   int what = 0;  ///< an `action`, or a `channel_verb`
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::int64_t number = 0;  ///< epoch, stage, kernel, or use; see `trace_kind`
-  /// Of waits and signals: the counter, by the rank that it lies at and its index.
+  /// Of waits and signals: the counter, by the rank at which it lies and its index.
   int owner = -1;
   int counter = -1;  ///< -1 for data that are their own signal
   int count = 1;  ///< of a run its stages, of a stage its workers, of a wait its counters, in a row

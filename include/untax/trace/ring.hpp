@@ -17,13 +17,13 @@ struct trace_mark {
   trace_kind kind = trace_kind::run;
   bool end = false;
   int what = 0;   ///< 4 bits
-  int owner = 0;  ///< 8 bits: the rank that a counter lies at; at the end of a wait: the
-                  ///< peer, all bits for none
+  int owner = 0;  ///< 8 bits: the rank at which a counter lies; at the end of a wait: the peer, all
+                  ///< bits for none
   /// 8 bits: the number of counters from `counter` on that are waited for; of a run the number of
   /// its stages, of a stage that of its workers.
   int readers = 0;
   std::int64_t counter = 0;  ///< 24 bits; at the end of a wait: the room
-  std::int64_t number = 0;   ///< 16 bits; where there is no counter, it goes on in those 24
+  std::int64_t number = 0;   ///< 16 bits; without a counter it continues in those 24
 
   static constexpr int number_bits = 16;
   static constexpr int counter_bits = 24;
@@ -58,7 +58,7 @@ struct trace_mark {
     }
     return m;
   }
-  /// Whether it is of a counter.
+  /// Whether the mark is of a counter.
   [[nodiscard]] constexpr bool counts() const noexcept {
     return kind == trace_kind::wait || kind == trace_kind::signal;
   }
@@ -89,8 +89,8 @@ class trace_ring {
   std::unique_ptr<trace_event[]> events_;
 };
 
-/// Records the begin of something, and its end when the scope ends. It does nothing without a ring
-/// buffer.
+/// Records the begin of an activity, and its end when the scope ends. It does nothing without a
+/// ring buffer.
 class trace_scope {
  public:
   trace_scope(trace_ring* ring, trace_mark mark) noexcept : ring_(ring), mark_(mark) {

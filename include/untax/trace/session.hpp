@@ -10,8 +10,8 @@ namespace untax {
 
 /// Options of a trace.
 struct trace_options {
-  /// The file that it is written to, in the JSON format of Chrome's trace events, which Perfetto
-  /// reads. Empty: none.
+  /// The file to which the trace is written, in the JSON format of Chrome's trace events, which
+  /// Perfetto reads. Empty: none.
   std::string path;
   /// The number of events that are kept of each worker of each operator, and of its caller. An
   /// event has 16 bytes.
@@ -28,17 +28,17 @@ struct trace_options {
 /// `stop_trace` when it exits. A process that is killed, or leaves by _exit, writes nothing.
 void start_trace(const trace_options& options);
 
-/// Ends the recording and writes the file. Ranks that are processes add their parts to it, one
-/// after the other. It returns what the file holds so far or, without a file, what was recorded
-/// here. No operator may run meanwhile. Throws `invalid_argument` if no trace is being recorded,
-/// `internal` if the file cannot be written.
+/// Ends the recording and writes the file. Ranks that are processes add their parts to the file,
+/// one after the other. It returns the content of the file so far or, without a file, the record of
+/// this process. No operator may run meanwhile. Throws `invalid_argument` if no trace is being
+/// recorded, `internal` if the file cannot be written.
 trace_record stop_trace();
 
 /// Whether operators that this thread makes are recorded. Throws `invalid_argument` if the value of
 /// UNTAX_TRACE cannot be used.
 [[nodiscard]] bool is_tracing();
 
-/// While it exists, operators that this thread makes have the label `text` in traces.
+/// A scope in which operators that this thread makes have the label `text` in traces.
 class trace_label {
  public:
   explicit trace_label(std::string text);
@@ -53,7 +53,7 @@ class trace_label {
   std::string before_;
 };
 
-/// While it exists, operators that this thread makes are not recorded, for comparison with those
+/// A scope in which operators that this thread makes are not recorded, for comparison with those
 /// that are.
 class trace_pause {
  public:
@@ -70,7 +70,7 @@ class trace_source {
   trace_source(const trace_source&) = delete;
   trace_source& operator=(const trace_source&) = delete;
   virtual ~trace_source() = default;
-  /// Returns what was recorded so far. The session calls it once, while no run is in progress.
+  /// Returns the record so far. The session calls it once, while no run is in progress.
   [[nodiscard]] virtual traced_operator collect() const = 0;
 };
 

@@ -13,12 +13,13 @@ namespace untax {
 
 /// Runs `body` for each of `ranks` ranks in one thread per rank, and waits for all of them. A
 /// rank's world ends with its body. If ranks fail, it throws the error that stopped the world, not
-/// the errors that followed in other ranks. Throws also what `world::threads` throws, and
+/// the errors that followed in other ranks. Throws also the errors of `world::threads`, and
 /// `out_of_memory` if a thread cannot be started.
 void run_threads(int ranks, const std::function<void(world&)>& body,
                  const world_options& options = {});
 
-/// The same in a world of `world::local_gpus`. The current device of a thread is its rank's GPU.
+/// As `run_threads`, in a world of `world::local_gpus`. The current device of a thread is its
+/// rank's GPU.
 void run_gpus(int ranks, const std::function<void(world&)>& body,
               const world_options& options = {});
 
@@ -31,17 +32,17 @@ struct process_launch {
   /// directory in XDG_RUNTIME_DIR, or in /tmp, unless it is set here or in the environment; then
   /// UNTAX_LAUNCH distinguishes the ranks from other ranks that meet there.
   std::vector<std::pair<std::string, std::string>> variables;
-  /// How long the other ranks may continue after one has failed, or after an interrupt. Then they
-  /// are killed.
+  /// The time for which other ranks may continue after one has failed, or after an interrupt. Then
+  /// they are killed.
   std::chrono::milliseconds grace{5000};
   /// The limit of the whole run, after which all ranks are killed; 0: none.
   std::chrono::milliseconds limit{0};
-  /// Receives what the ranks write to stdout and stderr, line by line without the end of line, in
-  /// the calling thread. If it is empty, the ranks write to those of this process.
+  /// Receives the output of the ranks on stdout and stderr, line by line without the end of line,
+  /// in the calling thread. If it is empty, the ranks write to those of this process.
   std::function<void(int rank, std::string_view line)> output;
 };
 
-/// How a rank ended.
+/// The end of a rank's process.
 struct process_end {
   int rank = -1;
   int exit_code = -1;   ///< -1 if a signal ended it, or if it is not known
@@ -54,11 +55,11 @@ struct process_end {
   [[nodiscard]] std::string text() const;
 };
 
-/// How all ranks ended.
+/// The ends of all ranks.
 struct launch_result {
   std::vector<process_end> ends;  ///< by rank
-  /// The rank that failed first, or -1. If the launcher finds several at the same time, it is one
-  /// that a signal ended.
+  /// The rank that failed first, or -1. If the launcher finds several failures at the same time, it
+  /// is a rank that a signal ended.
   int first_failure = -1;
   int interrupt =
       0;  ///< SIGINT, SIGTERM or SIGHUP, if one arrived meanwhile and was passed on to the ranks

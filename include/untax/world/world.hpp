@@ -64,15 +64,15 @@ class world {
   /// A world of processes of this host that can already exchange bytes, for example by the store of
   /// a process group. This one is rank `rank` of `ranks`, which may be only some of the processes.
   /// `exchange` is called once by every rank, not at all for a single rank. Otherwise it is as
-  /// `from_environment`. Throws also `unsupported` if the ranks are on several hosts, and what
-  /// `exchange` throws.
+  /// `from_environment`. Throws also `unsupported` if the ranks are on several hosts, and the
+  /// errors of `exchange`.
   [[nodiscard]] static world from_exchange(int rank, int ranks, const byte_exchange& exchange,
                                            const world_options& options = {});
 
   world(world&& other) noexcept;
   world& operator=(world&& other) noexcept;
   ~world();
-  /// Whether it belongs to a rank, and was not moved from.
+  /// Whether the object belongs to a rank, and was not moved from.
   [[nodiscard]] explicit operator bool() const noexcept { return member_ != nullptr; }
 
   [[nodiscard]] int rank() const noexcept;
@@ -83,7 +83,7 @@ class world {
   [[nodiscard]] memory_kind memory() const noexcept;
   /// The device number of the rank's GPU in this process; -1 if the heaps are in host memory.
   [[nodiscard]] int device() const noexcept;
-  /// How many ranks share a GPU: 1, unless the option asks for more.
+  /// The number of ranks that share a GPU: 1, unless the option asks for more.
   [[nodiscard]] int ranks_per_gpu() const noexcept;
   /// Makes the rank's GPU the current device of the calling thread. It does nothing if the heaps
   /// are in host memory.
@@ -94,7 +94,7 @@ class world {
   [[nodiscard]] std::chrono::milliseconds wait_limit() const noexcept;
 
   /// The same rank's world at an address that does not change when this object is moved; operators
-  /// keep it. It is valid as long as the world exists. Throws `invalid_argument` if this one was
+  /// keep it. It is valid as long as the world exists. Throws `invalid_argument` if this object was
   /// moved from.
   [[nodiscard]] world& stable_view() const;
 
@@ -109,8 +109,8 @@ class world {
     make_room(count, sizeof(T), label);
     return heap().allocate<T>(count, label);
   }
-  /// Collective. As `allocate`, for an owner whose end is no meeting: its memory is retired, and
-  /// reused after the next collective call that waits for all ranks.
+  /// Collective. As `allocate`, for an owner whose destructor does not meet the other ranks: its
+  /// memory is retired, and reused after the next collective call that waits for all ranks.
   template <class T>
   [[nodiscard]] owned_symmetric<T> allocate_owned(std::size_t count, std::string_view label) {
     return {heap(), allocate<T>(count, label)};
@@ -145,25 +145,25 @@ class world {
   [[nodiscard]] bool reachable(int peer) const noexcept;
   /// The rank whose symmetric heap contains all of [p, p + bytes), or -1.
   [[nodiscard]] int owner_of(const void* p, std::size_t bytes = 1) const noexcept;
-  /// The address of the copy at `peer` of what `p` points to in any heap. Throws `not_symmetric`,
+  /// The address of the copy, at `peer`, of the data at `p` in any heap. Throws `not_symmetric`,
   /// `invalid_argument`.
   template <class T>
   [[nodiscard]] T* translate(T* p, int peer) const {
     return static_cast<T*>(translate_address(p, peer));
   }
 
-  /// Collective. Returns when all ranks have entered. Their earlier accesses are visible
-  /// afterwards.
+  /// Collective. Returns when all ranks have entered. Accesses before it are then visible to all
+  /// ranks.
   void barrier();
   /// Collective. Compares `what` and its `description` with those of all ranks, and waits for them.
   /// If they differ, every rank throws `disagreement` with both versions.
   void agree(std::string_view what, std::string_view description);
-  /// Collective. The same for frequent calls: it does not wait, so a difference is found by the
+  /// Collective. As `agree`, for frequent calls: it does not wait, so a difference is found by the
   /// rank that comes second.
   void note(std::string_view what, std::string_view description);
 
   /// The number of the next run of any operator on this world, from 1. Ranks run the same operators
-  /// in the same order, so the number says how far each of them is.
+  /// in the same order, so the numbers of two ranks tell which of them is behind.
   [[nodiscard]] std::uint64_t next_run() noexcept;
 
   /// Collective. The number, from 1, of the next object that all ranks make, such as an operator or
@@ -193,12 +193,12 @@ class world {
   /// Whether the world was stopped.
   [[nodiscard]] bool stopped() const noexcept;
   /// Whether an exception is leaving a scope of the calling thread, which stops the world if it
-  /// leaves the rank's body, or the rank ends what it dropped. A destructor that would meet its
-  /// peers does not do so then, since they may wait for this rank elsewhere; it leaves its
+  /// leaves the rank's body, or the rank is destroying its dropped objects. A destructor that would
+  /// meet its peers does not do so then, since they may wait for this rank elsewhere; it leaves its
   /// symmetric memory to the world.
   [[nodiscard]] bool unwinding() const noexcept;
-  /// Throws if the world was stopped, also by a kernel that gave up waiting. Called after kernels
-  /// of this rank have ended, it says whether they ended well.
+  /// Throws if the world was stopped, also by a kernel that gave up waiting. A call after kernels
+  /// of this rank have ended tells whether they succeeded.
   void check() const;
   /// Calls `body`. An exception that leaves it stops the world with its text, and is thrown on.
   void run(const std::function<void(world&)>& body);
@@ -210,7 +210,7 @@ class world {
   struct member;
   explicit world(std::shared_ptr<member> m) noexcept;
 
-  /// Refuses a world that was moved from, and one that this process only has a copy of.
+  /// Refuses a world that was moved from, and one of which this process only has a copy.
   [[nodiscard]] member& own() const;
   [[nodiscard]] void* translate_address(const void* p, int peer) const;
   void make_room(std::size_t count, std::size_t size, std::string_view label);
