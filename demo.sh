@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the command, with CUDA where nvcc and a GPU are, and shows the taxes of a large model's
-# layers on 8 H200, which need not be here: they are predicted. Then it measures those of a smaller model on this machine: on
-# its GPUs where there are two or more, else on its processor.
+# Installs missing packages, builds the command, with CUDA if there are nvcc and a GPU, and shows the taxes of a large
+# model's layers on 8 H200, which this machine need not have: they are predicted. Then it measures the taxes of a smaller
+# model on this machine: on its GPUs if there are two or more, else on its processor.
 #
-#   --cuda   builds with CUDA also where no GPU is seen; kernels take most of an hour on two cores
+#   --cuda   builds with CUDA also without a GPU; kernels take most of an hour on two cores
 #   --host   compiles nothing for GPUs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -27,7 +27,7 @@ case ${1:-} in
 esac
 untax=build/$preset/untax
 
-# How long it takes, before anything is done.
+# The expected duration, before anything else.
 cores=$(nproc)
 if [[ -x $untax ]]; then
   echo "This takes about two minutes: $untax is there, and only what has changed is built."
@@ -49,7 +49,7 @@ elif has_nvcc && ((gpus == 0)); then
 else
   heading "Build"
 fi
-# A first build has the sources of a folder compiled together, which takes less time; a folder remembers how it was built.
+# A first build compiles the sources of a folder together, which takes less time. The build folder keeps this setting.
 configuration=(--preset "$preset" -D UNTAX_UNITY=ON)
 if [[ -f build/$preset/CMakeCache.txt ]]; then configuration=(-B "build/$preset"); fi
 quietly build/$preset/configure.log cmake "${configuration[@]}"
@@ -64,8 +64,8 @@ heading "untax taxes $predicted"
 $untax taxes $predicted --html $predicted_page
 echo "As a page with the waterfall: $PWD/$predicted_page"
 
-# Four ranks where there are so many GPUs, or cores: of more ranks than cores some wait for others to be scheduled, and that
-# hides what is measured.
+# Four ranks if there are four GPUs or cores. With more ranks than cores some ranks wait to be scheduled, and that hides
+# the measured effects.
 places=$cores
 if [[ $preset == cuda ]] && ((gpus >= 2)); then places=$gpus; fi
 ranks=1
@@ -73,7 +73,7 @@ if ((places >= 4)); then ranks=4; elif ((places >= 2)); then ranks=2; fi
 heading "untax taxes --model $model --tensor-parallel $ranks --tokens 64"
 $untax taxes --model "$model" --tensor-parallel $ranks --tokens 64 --html "$page" --json build/taxes.json
 
-# A whole model: its tokens depend neither on the number of ranks nor, in fp32, on the way to compute them.
+# A whole model: its tokens depend neither on the number of ranks nor, in fp32, on the patterns that compute them.
 tiny=build/tiny-llama.json
 cat >$tiny <<'END'
 {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512, "intermediate_size": 1408,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test and the style gates: the release build, with CUDA where nvcc is
+# Installs missing packages, builds, and runs every test and the style gates: the release build, with CUDA if nvcc is
 # found. With --all the same tests run under ThreadSanitizer, and under AddressSanitizer with
 # UndefinedBehaviorSanitizer.
 set -euo pipefail
@@ -82,7 +82,7 @@ choose_compiler
 
 passed=0 failed=0 skipped=0
 
-# build PRESET CMAKE_BUILD_ARGUMENT...: configures and builds; what fails is counted.
+# build PRESET CMAKE_BUILD_ARGUMENT...: configures and builds; counts a failure.
 build() {
   local preset=$1
   shift
@@ -111,8 +111,8 @@ run_stage() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# install_torch_for_cpus VENV: torch from PyPI with what its import and gloo need, and no more: python/tests/cuda_stand_ins.py
-# makes do without its packages of CUDA.
+# install_torch_for_cpus VENV: installs torch from PyPI with only the packages that its import and gloo need:
+# python/tests/cuda_stand_ins.py replaces its packages of CUDA.
 install_torch_for_cpus() {
   if [[ "$torch" != cpu ]]; then return; fi
   quietly build/python-torch.log "$1/bin/pip" install -q --no-deps \
@@ -122,9 +122,9 @@ install_torch_for_cpus() {
     quietly build/python-transformers.log "$1/bin/pip" install -q transformers
 }
 
-# test_python PRESET: makes a wheel, installs it in a virtual environment of its own, looks at it and runs pytest. The
-# compiler is that of the build PRESET, so that ccache has its objects. Without GPUs two files of tests run at a time: their
-# imports and compilations use one core each.
+# test_python PRESET: makes a wheel, installs it in a virtual environment of its own, checks its contents and runs
+# pytest. The compiler is that of the build PRESET, so that ccache has its objects. Without GPUs two files of tests run
+# at a time: their imports and compilations use one core each.
 test_python() {
   local venv=build/venv wheels=build/wheels counts at_a_time=()
   if [[ "$torch" == cpu ]]; then at_a_time=(-n 2 --dist loadfile); fi
@@ -156,7 +156,7 @@ test_python() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# Gates look at sources, which do not depend on the build, so they run once, in the build that has most sources.
+# Gates read sources, which do not depend on the build, so they run once, in the build that has most sources.
 gates=${presets[0]}
 if [[ "$quick" == yes && "$release" == cuda ]]; then
   configuration=(-D UNTAX_GPU_TESTS=OFF -D UNTAX_UNITY=OFF -D UNTAX_CUDA_SHARE=6)

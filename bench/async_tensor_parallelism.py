@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Times the two operators that torch's asynchronous tensor parallelism emits, in three ways: torch's own, the same taken
-over by `untax.torch.install()`, and a matmul beside NCCL's collective. A process for each GPU:
+"""Times the two operators that torch's asynchronous tensor parallelism emits, in three ways: torch's own, the same
+operators taken over by `untax.torch.install()`, and a matmul beside NCCL's collective.
+
+A process for each GPU:
 
     torchrun --nproc-per-node 2 bench/async_tensor_parallelism.py --json FILE
 
-Shapes are the projections of a Llama of 70 B, split over the ranks. Times are of eager calls behind each other, as a
+Shapes are the projections of a Llama of 70 B, split over the ranks. Times are of eager calls one after the other, as a
 model without graphs makes them.
 """
 import argparse
@@ -96,7 +98,7 @@ def said_by(*command):
 
 
 def place():
-    """The fields that say where the figures are from."""
+    """The fields that name the origin of the figures."""
     return {"format": "untax-async-tensor-parallelism",
             "commit": said_by("git", "describe", "--always", "--dirty", "--abbrev=12"),
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "device": torch.cuda.get_device_name(),

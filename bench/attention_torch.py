@@ -32,7 +32,7 @@ def rows_of(document):
 
 
 def median_of(call, runs, repeats):
-    """Median over `repeats` timings of the mean time of `runs` calls, after two that do not count."""
+    """The median over `repeats` timings of the mean time of `runs` calls, after two timings that do not count."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     times = []
     for repeat in range(-2, repeats):

@@ -2,12 +2,12 @@
 import csv
 import io
 
-# As text, each launch a row with the counts as they are.
+# Output as text: each launch is a row with unscaled counts.
 OPTIONS = ["ncu", "--csv", "--page", "raw", "--print-units", "base"]
 
 
 def launches(printed, names):
-    """The counts of each launch, from what ncu prints: a line of names, a line of units, one of each launch."""
+    """The counts of each launch, from the output of ncu: a line of names, a line of units, one line of each launch."""
     lines = printed.splitlines()
     begin = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
     rows = list(csv.DictReader(io.StringIO("\n".join(lines[begin:]))))[1:]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How far sums over ranks are from exact, by the type in which partial results travel: the table of docs/numerics.md.
+"""The errors of sums over ranks, by the type in which partial results travel: the table of docs/numerics.md.
 
     python bench/partial_sums.py            prints it
     python bench/partial_sums.py --write    puts it into docs/numerics.md
 
-Ranks are threads of this process, on the CPU. Products of m x n x k are compared with those of the same operands in fp64. The
-error of a sum is its distance over its norm; the worst element is its distance over the root mean square of the sum. `rounded
-once` is the exact sum, rounded to the type: no result in this type is nearer.
+Ranks are threads of this process, on the CPU. Products of m x n x k are compared with those of the same operands in
+fp64. The error of a sum is its distance over its norm; the worst element is its distance over the root mean square of
+the sum. `rounded once` is the exact sum, rounded to the type: no result in this type is nearer.
 """
 
 import argparse

@@ -75,7 +75,7 @@ def collective_calls(device, name, engine, settle):
 
 
 def seconds_in_a_process(program):
-    """The number that a fresh interpreter prints last."""
+    """The number that a fresh interpreter prints as its last line."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
     return float(done.stdout.split()[-1])
 

@@ -50,7 +50,7 @@ def measured(model, tokens, ranks, group):
         before = world.heap_used
         call()
         torch.cuda.synchronize()
-        for _ in range(2):  # after these meetings, what planning has dropped is free again
+        for _ in range(2):  # after these barriers the memory that planning has dropped is free again
             world.barrier()
         yield {"model": model, "tokens": tokens, "operator": name, "written": written, "taken": world.heap_used - before,
                "bound": 2 * written + 64 * MEGA}
@@ -84,7 +84,7 @@ def main():
                     verdict = "within" if result["taken"] <= result["bound"] else "OVER"
                     print(f"{model:15} {tokens:6} {result['operator']:30} takes {result['taken'] / MEGA:8.1f} MiB, bound "
                           f"{result['bound'] / MEGA:8.1f}: {verdict}", flush=True)
-                    if options.json:  # what there is, if a time limit ends this
+                    if options.json:  # writes the results so far, in case a time limit ends the script
                         write(options.json, place, results)
     over = sum(result["taken"] > result["bound"] for result in results)
     if rank == 0:

@@ -30,12 +30,13 @@ from layers import checks, models, projections, record, whole
 DECODE, PREFILL = [1, 16, 64, 256], [512, 1024, 2048, 4096, 8192]
 NO_RIVALS = ("matmul", "no communication")
 BEHIND = whole.BEHIND  # ends the names of ways that have untax's attention
-# Of bf16 results: sums are rounded once or twice, an element by 2^-9 of up to five times what is usual in its row.
+# Limits for bf16 results: sums are rounded once or twice, an element by 2^-9 of up to five times the usual size in its
+# row.
 LIMITS = {torch.bfloat16: (1e-2, 8e-2), torch.float32: (1e-4, 1e-3)}
 
 
 def factor(seconds):
-    """The best rival's time over the best of untax; None where one of them has no time."""
+    """The best rival's time over the best of untax; None if one of them has no time."""
     ours = [s["median"] for way, s in seconds.items() if way.startswith("untax")]
     others = [s["median"] for way, s in seconds.items() if not way.startswith("untax") and way not in NO_RIVALS]
     return min(others) / min(ours) if ours and others else None
@@ -124,7 +125,8 @@ class Bench:
     def layer(self, weights, tokens, keys, small):
         cell = whole.Layer(weights, tokens, keys, self.dtype, self.device, self.buffers, small)
         expected = cell.reference()
-        limits = 3 * LIMITS[self.dtype][0], 6 * LIMITS[self.dtype][1]  # four products and attention, one behind the other
+        limits = 3 * LIMITS[self.dtype][0], 6 * LIMITS[self.dtype][1]  # four products and attention, one after the
+                                                                       # other
 
         def check(way, call):
             _, total = call(0)
@@ -193,7 +195,7 @@ class Bench:
         return problems_of_run, run
 
     def small_operations(self):
-        """Norm with residual, the gate, and positions: compiled, which all ways gain by alike."""
+        """Norm with residual, the gate, and rotary positions, compiled: all ways gain equally by that."""
         small = whole.add_norm, whole.gated, whole.rotate_and_append
         if self.device == "cpu":
             return small
@@ -208,14 +210,14 @@ class Bench:
             self.require_room(model, self.tokens())
             cells, run = self.cells(model, self.small_operations())
             left = self.clock.left()
-            until = left - max(left, 0) / (len(names) - place)  # an equal part of the time left for each model
+            until = left - max(left, 0) / (len(names) - place)  # an equal part of the remaining time for each model
             for turn, cell in enumerate(cells):
                 if self.clock.left() < until:
                     self.left_out += [[name, *cell] for cell in cells[turn:]]
                     break
                 run(cell)
             self.plans += untax.torch.explain()
-            untax.torch.close()  # its plans, which graphs of the model before held
+            untax.torch.close()  # its plans, which graphs of the model before it held
             self.buffers = None
             if self.device != "cpu":
                 torch.cuda.empty_cache()

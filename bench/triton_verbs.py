@@ -56,13 +56,14 @@ def move(to, source, count, span, turns, peer, context, PULLS: tl.constexpr, BLO
 
 
 def separately(memory, body):
-    """What `body` returns in a world of its own, and the error of the first rank that had one; the next world is whole again."""
+    """The result of `body` in a world of its own, and the error of the first rank that had one; the next world is not
+    affected."""
     result = fault = None
     try:
         with untax.World.from_torch(memory=memory) as world:
             world.use_device()
             result = body(world)
-    except Exception as error:  # whatever it is, it is the result
+    except Exception as error:  # any error is the result
         fault = f"{type(error).__name__}: {error}".split("\n")[0]
     return result, first_fault(fault)
 
@@ -83,7 +84,7 @@ def wait_in_vain(counter, context):
 
 
 def told(memory):
-    """Whether the host reports a wait that no signal ends. Such a wait stops its world, so the world is made for it."""
+    """Whether the host reports a wait without a signal. Such a wait stops its world, so the world is made for it."""
     world = untax.World.from_torch(memory=memory, wait_limit=1)
     try:
         counter = world.full(1, 2, torch.int64)
@@ -109,10 +110,11 @@ class Mover:
         self.span = most  # elements, of four times the most bytes
         self.source, self.target = (world.empty(self.span, torch.int32) for _ in range(2))
         self.cuda = world.device >= 0
-        # The numbers of a rank differ from each other and from those of the others.
+        # The numbers of a rank differ from each other and from those of the other ranks.
         self.source.copy_(torch.arange(self.span, dtype=torch.int32) + world.rank)
         self.ways = ["store", "load"]
-        if self.cuda and torch.cuda.device_count() > 1:  # the process sees the peer's GPU, whose memory torch takes as a tensor
+        if self.cuda and torch.cuda.device_count() > 1:  # the process sees the peer's GPU, whose memory torch wraps as
+                                                         # a tensor
             address = world._core.translate(self.target.data_ptr(), 1 - world.rank)
             for gpu in range(torch.cuda.device_count()):
                 tensor = torch.as_tensor(_Bytes(address, 4 * self.span, None), device=f"cuda:{gpu}")
@@ -138,7 +140,8 @@ class Mover:
         return timed(lambda: self.run(way, size, turns)) / turns
 
     def check(self, way, size):
-        """The wrong elements that this rank sees after a transfer by rank 0. Calls `settle` before and after it."""
+        """The number of wrong elements that this rank sees after a transfer by rank 0. Calls `settle` before and after
+        it."""
         self.target.fill_(-1)
         self.settle()
         if self.world.rank == 0:
@@ -160,7 +163,7 @@ class Mover:
 
 
 def alone(run):
-    """Seconds of the work of this GPU alone."""
+    """Seconds of work on this GPU alone."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     run()

@@ -13,7 +13,7 @@ heading() {
   printf '\n==> [%02d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
 }
 
-# missing_packages NAME...: those of the Debian packages that are not installed, one a line.
+# missing_packages NAME...: prints the Debian packages that are not installed, one a line.
 missing_packages() {
   local package
   for package in "$@"; do
@@ -23,7 +23,7 @@ missing_packages() {
   done
 }
 
-# install_packages NAME...: installs what is missing, or says which command would and ends the script.
+# install_packages NAME...: installs missing packages, or prints the command that would and ends the script.
 install_packages() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     echo "No apt-get here, so nothing is installed. Needed, by their Debian names: $*"
@@ -46,7 +46,7 @@ install_packages() {
   fi
   echo "installing ${missing[*]}"
   as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
-  # An outdated or unreachable list may still do; the installation tells.
+  # An outdated or unreachable list may still suffice; the installation shows that.
   "${as_root[@]}" update </dev/null || true
   if ! "${as_root[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null; then
     echo "The installation failed. What was tried: $by_hand" >&2
@@ -54,7 +54,7 @@ install_packages() {
   fi
 }
 
-# install_optional NAME...: the same for packages that not every release has and that nothing depends on.
+# install_optional NAME...: as install_packages, for packages that not every release has and that nothing depends on.
 install_optional() {
   command -v apt-get >/dev/null || return 0
   local package there=()
@@ -93,7 +93,8 @@ has_nvcc() {
   PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvcc >/dev/null
 }
 
-# with_progress LOG COMMAND...: as quietly; where no terminal shows how far the build is, a line every so often does.
+# with_progress LOG COMMAND...: as quietly; without a terminal it prints a line every so often that shows how far the
+# build is.
 with_progress() {
   if [[ -t 1 ]]; then
     quietly "$@"

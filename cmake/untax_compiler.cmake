@@ -1,4 +1,4 @@
-# How everything is compiled: language level, warnings, sanitizers, launcher.
+# Compiler settings of all targets: language level, warnings, sanitizers, launcher.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -13,14 +13,14 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 find_program(UNTAX_CCACHE ccache)
 if(UNTAX_CCACHE AND PROJECT_IS_TOP_LEVEL)
-  # Without the sloppiness, ccache gives up on every file that uses precompiled headers. Paths are hashed
-  # relative to the checkout, so that a second clone finds what the first one compiled.
+  # Without the sloppiness, ccache refuses every file that uses precompiled headers. Paths are hashed relative to the
+  # checkout, so that a second clone finds the objects of the first one.
   set(ccache_settings CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
   set(UNTAX_CCACHE_LAUNCHER ${CMAKE_COMMAND} -E env ${ccache_settings} ${UNTAX_CCACHE})
   if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    # GCC compares the bytes of a header with `#pragma once` with those that a precompiled header was made of, and parses it
-    # again if they differ. Without depend mode, ccache serves one made of headers with other comments or spaces, and remembers
-    # it for both modes; so there is a namespace, too.
+    # GCC compares the bytes of a header with `#pragma once` with those of the header in a precompiled header, and
+    # parses it again if they differ. Without depend mode, ccache serves a precompiled header of headers with other
+    # comments or spaces, and remembers it for both modes; so there is a namespace, too.
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_NAMESPACE=depend ${ccache_settings} ${UNTAX_CCACHE})
   endif()
 endif()
@@ -38,7 +38,7 @@ if(UNTAX_SANITIZE)
   add_link_options(-fsanitize=${UNTAX_SANITIZE})
 endif()
 
-# untax_warnings(target) sets the warnings that our own code is held to.
+# untax_warnings(target) sets the warnings that untax's own code has to pass.
 function(untax_warnings target)
   set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
       -Woverloaded-virtual -Wcast-qual)

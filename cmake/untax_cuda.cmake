@@ -1,8 +1,8 @@
 # The sm_90a engine: sets UNTAX_CUDA_SOURCES, and UNTAX_HAS_CUDA when CUDA code is compiled.
 set(UNTAX_CUDA_SOURCES "")
 set(UNTAX_HAS_CUDA OFF)
-# Sources in cuda/ and in no_cuda/ stand for each other, and gpu.cu and no_cuda.cpp of an operator or the decoder: those that match this
-# are left out.
+# Sources in cuda/ and in no_cuda/ replace each other, and so do gpu.cu and no_cuda.cpp of an operator or the decoder:
+# sources that match this are left out.
 set(UNTAX_LEFT_OUT "/(src|engines)/[a-z_]+/cuda/")
 if(NOT UNTAX_CUDA)
   return()
@@ -27,7 +27,7 @@ endif()
 enable_language(CUDA)
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-# nvcc has known C++20 since CUDA 12; CMake has known that it does since 3.26.
+# nvcc supports C++20 since CUDA 12; CMake knows that since 3.26.
 if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
@@ -53,7 +53,7 @@ function(untax_leave_to_host_compiler)
   foreach(source IN LISTS ARGN)
     file(STRINGS ${source} device REGEX "__(global|device|constant)__|<<<|[.]cuh[\">]")
     if(NOT device)
-      # Arguments of kernels name some of their parts; the others are what they are by default.
+      # Designated initialisers of kernel arguments leave out members, which then have their defaults.
       set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -Wno-missing-field-initializers)
     endif()
   endforeach()
@@ -62,8 +62,7 @@ untax_leave_to_host_compiler(${UNTAX_CUDA_SOURCES})
 list(APPEND UNTAX_CUDA_SOURCES ${UNTAX_KERNEL_SOURCES} ${UNTAX_COMM_SOURCES})
 set(UNTAX_HAS_CUDA ON)
 
-# The part that tests/gpu/mutants.sh leaves out is chosen when the tests run; only these sources are compiled with the
-# choice.
+# The mutant of tests/gpu/mutants.sh is chosen when the tests run; only these sources are compiled with the choice.
 set(UNTAX_MUTANTS "" CACHE STRING
   "Kernels that can leave something out (engines/gpu/channel/mutant.hpp): an expression that their sources match")
 if(UNTAX_MUTANTS)
@@ -82,9 +81,10 @@ if(NOT UNTAX_NCCL_INCLUDE)
     "/(src/[a-z_]+/no_cuda|engines/(gpu|product)/no_cuda)/|/(ops/[a-z_]+|decoder)/no_cuda\\.cpp$|bulk/cuda/(communicator|nccl)|bulk/no_cuda/(library_gemm|scratch)")
 endif()
 
-# untax_cuda_objects compiles what a build with CUDA adds, but for the kernels of GEMMs and of attention (variants/), which
-# take most of its time; of those, the gate `ptx` compiles one of each kind. Nothing is linked. With UNTAX_CUDA_SHARE=N
-# only every Nth source is compiled, others for each commit, as gates do (tests/style/cached.py).
+# untax_cuda_objects compiles the sources that a build with CUDA adds, except the kernels of GEMMs and of attention
+# (variants/), which take most of its time; of those, the gate `ptx` compiles one of each kind. Nothing is linked. With
+# UNTAX_CUDA_SHARE=N only every Nth source is compiled, other sources for each commit, as in gates
+# (tests/style/cached.py).
 set(UNTAX_CUDA_SHARE 1 CACHE STRING "Which part of its sources the target untax_cuda_objects compiles: 1 of so many")
 function(untax_add_cuda_objects)
   set(all ${UNTAX_CUDA_SOURCES} ${ARGN})

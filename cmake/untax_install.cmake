@@ -23,8 +23,8 @@ install(FILES
   cmake/FindLibcsv.cmake
   DESTINATION ${package_dir})
 
-# For builds without CMake, a file for each library. They are static, so what they need is linked with them; where the file
-# lies says where the rest does, so that the folder may be moved.
+# Package files for builds without CMake, one for each library. The libraries are static, so their dependencies are
+# linked with them. Paths are relative to the package file, so that the folder may be moved.
 set(pkg_config_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pkg_config_prefix /prefix/${pkg_config_dir} /prefix)
 string(REGEX REPLACE "/$" "" pkg_config_prefix "${pkg_config_prefix}")

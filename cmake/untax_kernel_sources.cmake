@@ -1,9 +1,11 @@
-# A hash of the sources that determine how long GEMM operators take on GPUs. Tables carry it (ops/choice/table.hpp), so
-# that untax knows which were measured with the kernels that it runs. Comments and white space do not count. Sources that
-# were proved to make the same kernels have the hash of those that were measured: SAME has a line for each, with both hashes.
+# A hash of the sources that determine how long GEMM operators take on GPUs. Tables carry the hash
+# (ops/choice/table.hpp), so that untax knows which tables were measured with the kernels that it runs. Comments and
+# white space do not count. Sources that were proved to make the same kernels have the hash of the measured ones: SAME
+# has a line for each, with both hashes.
 #
-# Included by CMakeLists.txt it adds UNTAX_KERNEL_HASH_SOURCE, which is made again when one of them changes. As a script
-# it makes that source: cmake -D LIST=FILE -D SAME=FILE -D OUT=FILE -P untax_kernel_sources.cmake
+# Included by CMakeLists.txt it adds UNTAX_KERNEL_HASH_SOURCE, which is made again when a source changes. As a script it
+# makes that source:
+#     cmake -D LIST=FILE -D SAME=FILE -D OUT=FILE -P untax_kernel_sources.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
   file(STRINGS ${LIST} sources)
   set(text "")

@@ -1,12 +1,12 @@
-# Kernels that are compiled from sources made here: sets UNTAX_KERNEL_SOURCES, the GEMMs, one of each line of a list,
-# and UNTAX_COMM_SOURCES, the kernels that only send. They are made also where nvcc is not, since configuring then shows a
-# line that cannot be read.
+# Kernels that are compiled from generated sources: sets UNTAX_KERNEL_SOURCES, the GEMMs, one for each line of a list,
+# and UNTAX_COMM_SOURCES, the kernels that only send. The sources are generated also without nvcc, so that configuring
+# finds a line that cannot be parsed.
 #
-# The engine has them as templates over the protocol of an operator, and `headers` names both.
+# The engine has the kernels as templates over the protocol of an operator; `headers` define both.
 set(UNTAX_KERNEL_SOURCES "")
 set(UNTAX_COMM_SOURCES "")
 
-# untax_includes(out headers...): the lines that include these.
+# untax_includes(out headers...): the lines that include `headers`.
 function(untax_includes out)
   list(TRANSFORM ARGN REPLACE "(.+)" "#include \"\\1\"\n")
   list(JOIN ARGN "" text)

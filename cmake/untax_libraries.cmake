@@ -1,6 +1,6 @@
-# untax_library(name expression uses...) makes a static library of the sources in UNTAX_SOURCES whose path in the checkout
-# matches, and takes them off that list; it links the libraries that it uses. tests/style/layers.py reads the calls, too:
-# a file includes only headers of its own library and of those that it uses.
+# untax_library(name expression uses...) makes a static library of the sources in UNTAX_SOURCES whose path in the
+# checkout matches, and removes them from that list; the library links the libraries in `uses`. tests/style/layers.py
+# reads the calls, too: a file includes only headers of its own library and of those in `uses`.
 set(UNTAX_LIBRARIES "")
 
 function(untax_library name expression)

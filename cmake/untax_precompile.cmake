@@ -1,11 +1,12 @@
-# Headers that most sources of the libraries include, and that take most of their time, are parsed once. No header is here
-# that few include: each source pays for the inline functions of those that are. CLI11 and nlohmann/json are not, for a source
-# with one of them takes two seconds longer, or half a second, also if it uses nothing of it.
+# The headers that most sources of the libraries include, and whose parsing takes most of the compile time, are parsed
+# once. Headers that few sources include are not listed here: each source pays for the inline functions of all listed
+# headers. So CLI11 and nlohmann/json are not listed: a source with one of them takes two seconds longer, or half a
+# second, even if it uses nothing of it.
 #
-# The release build that test.sh makes does without, so that a missing #include is an error there.
+# The release build of test.sh does without precompiled headers, so that a missing #include is an error there.
 option(UNTAX_PRECOMPILE "Parse the headers that most sources of the libraries include once for all" ON)
 
-# untax_precompile() does so for the libraries.
+# untax_precompile() parses these headers once for the libraries.
 function(untax_precompile)
   if(NOT UNTAX_PRECOMPILE)
     return()
@@ -22,7 +23,8 @@ function(untax_precompile)
   endforeach()
 endfunction()
 
-# untax_reuse_headers(target) does so for another target, which has to be compiled as position-independent code of libraries.
+# untax_reuse_headers(target) uses them for another target, which has to be compiled as position-independent code of
+# libraries.
 function(untax_reuse_headers target)
   if(UNTAX_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM untax)

@@ -1,6 +1,5 @@
-# untax_glob(OUT ROOTS pattern... [RECURSE])
-# Every .cpp file of the given directories (patterns relative to the project) that is not a test.
-# A new file is picked up by the next build without touching any list.
+# untax_glob(OUT ROOTS pattern... [RECURSE]) finds every .cpp file of the given directories (patterns relative to the
+# project) that is not a test. The next build finds a new file without a change of any list.
 function(untax_glob out)
   cmake_parse_arguments(PARSE_ARGV 1 arg "RECURSE" "" "ROOTS")
   set(mode GLOB)
@@ -28,7 +27,7 @@ function(untax_subdirectories out dir)
   set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
-# untax_add_library(name source...) makes a static library, also of no sources at all.
+# untax_add_library(name source...) makes a static library, also without sources.
 function(untax_add_library name)
   if(NOT ARGN)
     set(empty ${PROJECT_BINARY_DIR}/empty/${name}.cpp)

@@ -34,7 +34,7 @@ function(untax_register name)
     ENVIRONMENT "${environment}")
 endfunction()
 
-# untax_test_options(target) compiles a test program quickly: nothing in it is timed.
+# untax_test_options(target) compiles a test program quickly: no test measures speed.
 function(untax_test_options target)
   separate_arguments(flags UNIX_COMMAND "${UNTAX_TEST_FLAGS}")
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
@@ -47,7 +47,7 @@ endfunction()
 function(untax_add_test_headers)
   untax_add_library(untax_test_headers)
   untax_test_options(untax_test_headers)
-  # Precompiled headers serve programs, so they are compiled as those are.
+  # Precompiled headers are used by programs, so they are compiled as programs are.
   set_target_properties(untax_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(untax_test_headers PRIVATE -fPIE)
   target_precompile_headers(untax_test_headers PRIVATE
@@ -74,7 +74,7 @@ function(untax_add_test name)
 endfunction()
 
 # untax_add_gpu_test(name SOURCES file...) makes a GoogleTest program of .cu and .cpp files. Its tests skip themselves
-# where there are too few GPUs. Nothing runs beside it.
+# if there are too few GPUs. No other test runs at the same time.
 function(untax_add_gpu_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES")
   set(target ${name}_test)

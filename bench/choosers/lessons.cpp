@@ -19,7 +19,7 @@ constexpr std::array patterns = {pattern::bulk_library,          pattern::bulk_s
 /// Multiprocessors of the device of the tables, which do not contain the number.
 constexpr double multiprocessors = 132;
 constexpr double tile = 128;
-/// The expected relative time of a pattern for which the tables have none.
+/// The expected relative time of a pattern for which the tables have no time.
 constexpr double far_behind = 10;
 
 const std::vector<const char*>& size_names() {

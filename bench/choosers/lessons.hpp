@@ -19,7 +19,7 @@ enum class lesson_kind {
 /// Problems as records of untax/select: features of each, seconds of each pattern.
 class lessons {
  public:
-  /// Rates, and expected times, are those of `tables`, which has to outlive this object.
+  /// Rates and expected times are those of `tables`, which has to outlive this object.
   lessons(lesson_kind kind, const std::vector<tuning_table>& tables);
 
   /// All entries of the tables. Their expected times come from entries of other shapes (n, k).

@@ -20,7 +20,7 @@ namespace {
 
 using tables = std::vector<tuning_table>;
 
-/// The loss at each problem that a way was judged at.
+/// The loss at each problem at which a rule was judged.
 struct account {
   std::vector<std::pair<double, tuned_problem>> ratios;
 
@@ -28,7 +28,7 @@ struct account {
     const auto least =
         std::ranges::min_element(at.seconds, {}, [](const auto& entry) { return entry.second; });
     const auto match = at.seconds.find(chosen);
-    // A pattern that was refused costs as much as the slowest one.
+    // A refused pattern counts as slow as the slowest one.
     const double cost = match != at.seconds.end()
                             ? match->second
                             : std::ranges::max_element(at.seconds, {}, [](const auto& entry) {
@@ -100,7 +100,8 @@ std::vector<tuning_entry> entries_of(const tables& from) {
   return entries;
 }
 
-/// Five folds of the held-out problems: each is judged by ways that learnt the other folds, too.
+/// Five folds of the held-out problems. Each fold is judged by rules that also learnt the other
+/// folds.
 std::vector<fold> with_other_problems(const tables& measured,
                                       const std::vector<tuning_entry>& held_out) {
   constexpr int folds = 5;

@@ -9,7 +9,7 @@
 
 namespace untax::bench {
 
-/// How good a way of choosing is at problems that it has not seen.
+/// The quality of a rule of choice at problems that it has not seen.
 struct chooser_figure {
   std::string split;  ///< how problems were held out
   std::string of;     ///< which problems: "all" or "all_gather_gemm by rows"

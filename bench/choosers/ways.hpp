@@ -8,10 +8,10 @@
 
 namespace untax::bench {
 
-/// Chooses the pattern for a problem. The entry has measured times, for ways that look at them.
+/// Chooses the pattern for a problem. The entry has measured times, for rules that use them.
 using chooser = std::function<pattern(const tuning_entry&)>;
 
-/// A way to choose, which learns from tables of measurements.
+/// A rule of choice, which learns from tables of measurements.
 struct way {
   std::string name;
   std::function<chooser(const std::vector<tuning_table>&)> learn;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Which tiles, of which there is no kernel, would make products quicker, by the planner's model.
+"""Finds tiles without a kernel that would make products faster, by the planner's model.
 
   candidates.py GPU FILE... [--most N]   adds one kernel after the other, always the one that gains most
 
-GPU is a column of cost.def (h200 or h100), and FILE what `untax bench gemm --every-plan --json FILE` wrote: problems of
-more than 128 rows, with the time of the library and of every plan. A kernel that is only thought of has no time but the
-model's, so a gain is the ratio of two times of the model, applied to what was measured.
+GPU is a column of cost.def (h200 or h100), and FILE the output of `untax bench gemm --every-plan --json FILE`: problems
+of more than 128 rows, with the time of the library and of every plan. A kernel that does not exist has only a time of
+the model, so its gain is the ratio of two times of the model, applied to the measured time.
 """
 
 import argparse
@@ -19,7 +19,7 @@ SHARED_BYTES = 227 * 1024 - 2048  # shared memory of a block, without its barrie
 
 
 def plans(m, n, k, config, tall=1):
-    """As gemm_plans in engines/gpu/gemm/plan.cpp makes them, of kernels whose clusters do not share a tile."""
+    """The plans that gemm_plans in engines/gpu/gemm/plan.cpp makes, for kernels whose clusters do not share a tile."""
     block_n, cluster, stages, swap_ab, buffers = config
     plan_of = lambda clusters, cut: model.Plan(m, n, k, block_n, cluster, stages, swap_ab, buffers, False, 1, m_tiles, n_tiles,
                                             clusters, cut, 8, tall)
@@ -38,7 +38,7 @@ def plans(m, n, k, config, tall=1):
 
 
 def candidates():
-    """(configuration, tall): sub-tiles are of one width, and there is room for four stages."""
+    """(configuration, tall) of each candidate: sub-tiles are of one width, and there is room for four stages."""
     for tall in (1, 2):
         for block_n, (cluster, swap_ab) in itertools.product(range(64, 257 if tall == 1 else 129, 8),
                                                              ((2, False), (2, True), (1, True))):

@@ -24,8 +24,8 @@ OPERATORS = ["gather_kernels", "scatter_kernels"]
 FIELDS = [f.name for f in dataclasses.fields(model.Plan)]
 
 
-STAY = 0.001  # the cost of moving parameters; without it choices for the held-out half were worse
-USUAL_RASTER = 8  # tiles: the raster group of plans for which no other saves reading from memory
+STAY = 0.001  # the cost of moving parameters; without it the choices for the held-out half were worse
+USUAL_RASTER = 8  # tiles: the raster group of plans for which no other group saves reads from memory
 UNSURE = 0.02  # plans whose predicted times differ by less than this part count as equal: see loss
 PACKED = FIELDS[3:] + ["seconds"]
 
@@ -43,7 +43,8 @@ class Problem:
         self.best = min((seconds for _, seconds in self.usual), default=None)
 
     def without_rasters(self):
-        """The plans that the planner may choose. Of plans that differ in the raster group alone, the usual one is left."""
+        """The plans that the planner may choose. Of plans that differ only in the raster group, those with the usual
+        group remain."""
         usual_plans = {}
         for p, seconds in self.plans:
             usual = dataclasses.replace(p, raster_group=USUAL_RASTER)
@@ -68,10 +69,9 @@ def mean(logs):
 
 
 def loss(problems, values):
-    """The regret of choosing by the model, plus a little of the error of its times.
-
-    A choice that hangs on the last percent of the model is luck, and a search follows luck: so all plans count, each the
-    less the later it is by the model (softmin). Up to 128 rows plans differ less, and problems count half."""
+    """The regret of choosing by the model, plus a little of the error of its times. A choice that depends on the last
+    percent of the model is luck, and a search would fit that luck. So all plans count, each the less the slower it is
+    by the model (softmin). Up to 128 rows plans differ less, and problems count half."""
     total = 0.0
     for problem in problems:
         times = [(math.log(model.cycles(p, values) + values["launch"]), seconds) for p, seconds in problem.usual]
@@ -80,7 +80,7 @@ def loss(problems, values):
         for logarithm, seconds in times:
             weight = math.exp((least - logarithm) / UNSURE)
             regret = math.log(seconds / problem.best)
-            # A regret of more than 5 % costs more than its share.
+            # A regret of more than 5 % costs more than proportionally.
             chosen += weight * min(1.0, regret + 3 * max(0.0, regret - 0.05))
             weights += weight
         off = [logarithm - math.log(1.755e9 * s) for logarithm, s in times if s < 1.6 * problem.best]
@@ -93,7 +93,7 @@ def fitted(problems, gpu, rounds, seed):
     start = model.parameters(gpu)
 
     def cost(values):
-        """Few problems do not determine all numbers. A number that changes nothing stays as it is."""
+        """A few problems do not determine all numbers. A number that changes nothing stays as it is."""
         moved = sum(math.log(values[name] / start[name]) ** 2 for name in values if start[name] and name != "launch")
         return loss(problems, values) + STAY * moved
 
@@ -142,7 +142,7 @@ def judge(problems, values, title, verbose=False):
 
 
 def kernels(problems):
-    """Leaves kernels out, the least useful first."""
+    """Removes kernels, the least useful first."""
     left = {p.kernel for problem in problems for p, _ in problem.usual}
     needed = {name for listed in OPERATORS for name in model.kernels_of(listed).values()}
 

@@ -34,7 +34,7 @@ class Plan:
     clusters: int
     stream_k_tiles: int
     raster_group: int
-    tall: dataclasses.InitVar[int] = 1  # times the rows of a tile that kernels have
+    tall: dataclasses.InitVar[int] = 1  # times the rows of a tile that existing kernels have
 
     def __post_init__(self, tall):
         put = lambda name, value: object.__setattr__(self, name, value)
@@ -89,7 +89,7 @@ GPUS = ["h200", "h100"]  # the columns of cost.def
 
 
 def parameters(gpu="h200"):
-    """The parameters in cost.def, which describes each."""
+    """The parameters in cost.def, which has a comment for each."""
     with open(COSTS, encoding="utf-8") as text:
         return {line[0]: float(line[1 + GPUS.index(gpu)]) for line in COST_LINE.findall(text.read())}
 
@@ -107,21 +107,22 @@ def write_parameters(values, gpu):
 
 
 def cycles(p, v):
-    """The cycles of a plan without its launch, by these values of the parameters."""
+    """The cycles of a plan without its launch, with these values of the parameters."""
     first = cycles_at(p, v, 1.0)
     # Multiprocessors that do not multiply leave power to the others, whose clock rises.
     busy = p.tiles * p.tile_stages * p.cluster * stage_math(p, v) / (NUM_SMS * first)
     taken = cycles_at(p, v, 1 + v["idle_gain"] * (1 - min(1.0, busy)))
     if p.cluster_blocks > 1:
         return taken
-    # Blocks that read for themselves get out of step. The part of the common operand that exceeds L2, counted on both
-    # of its sides, is read again.
+    # Blocks without a cluster get out of step. The part of the common operand that exceeds L2, counted on both of its
+    # sides, is read again.
     beyond = min(1.0, max(0.0, 2 * (min(p.m, p.n) * p.k * 2 / L2_BYTES - 1 / 3)))
     return taken * (1 + v["drift"] * beyond * taken * 1e-6)
 
 
 def stage_math(p, v):
-    """The tensor cores read 64 rows of the one operand and all of the other for each 16 elements, which come by TMA."""
+    """For each 16 elements the tensor cores read 64 rows of one operand and all rows of the other, where TMA has
+    written both."""
     bytes_of_shared = p.products_of_16 * (64 + p.block_n) * 32 + (p.tile_rows + p.block_n) * p.depth * 2
     products = p.tile_rows * p.block_n * p.depth
     return max(products / v["products_per_cycle"], bytes_of_shared / v["shared_memory"]) + v["stage_change"]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Judges the bands of tiles that a GEMM takes on a GPU against the usual ones, and those of a search against both.
+"""Judges the raster bands that a GEMM takes on a GPU against the usual ones, and those of a search against both.
 
     python3 bench/gemm/rasters.py build/cuda/untax --problems 40 --seed 1 --out rasters.json
 
-Runs `untax bench gemm --rasters` twice: for times, and below Nsight Compute (ncu), which counts bytes from memory of
-one product of each plan, from caches that are empty. Fails if the bands
-that are taken are slower than the usual ones by more than 1 %, or read more.
+Runs `untax bench gemm --rasters` twice: for times, and under Nsight Compute (ncu), which counts the bytes that one
+product of each plan reads from memory, with empty caches. Fails if the chosen bands are slower than the usual ones by
+more than 1 %, or read more.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import nsight  # found beside this folder
+import nsight  # in the folder above
 
 BYTES = "dram__bytes_read.sum"
 SLOWER, MORE = 1.01, 1.01
@@ -26,7 +26,7 @@ USUAL = 8  # tiles in a band
 def bench(before, options, repeat, file):
     command = [*before, options.untax, "bench", "gemm", "--rasters", "--problems", str(options.problems), "--seed",
                str(options.seed), "--least-rows", str(options.least_rows), "--repeat", str(repeat), "--json", str(file)]
-    # The status is 1 where a bar of the suite is missed.
+    # The status is 1 if a bar of the suite is missed.
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, 1):
         sys.exit(f"{' '.join(command)}: status {done.returncode}")
@@ -38,7 +38,7 @@ def usual(plans):
 
 
 def judged(rows, first, other):
-    """Ratios of times and bytes of two plans, for the problems where their bands differ."""
+    """Ratios of times and bytes of two plans, for the problems at which their bands differ."""
     times, reads = [], []
     for row in rows:
         a, b = first(row["plans"]), other(row["plans"])
@@ -68,8 +68,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "bench.json"
         timed, _ = bench([], options, options.repeat, file)
-        # Graphs as a whole, which the name leaves out: what is left are the products that are looked at, one of the
-        # plan that is taken when a problem begins, and then one of each plan.
+        # Graphs are profiled as a whole, and the filter of names excludes them. The remaining launches are the products
+        # to look at: one of the chosen plan when a problem begins, and then one of each plan.
         ncu = [*nsight.OPTIONS, "--graph-profiling", "graph", "--kernel-name", "gemm_kernel", "--metrics", BYTES]
         again, printed = bench(ncu, options, 1, file)
     launches = [launch[BYTES] for launch in nsight.launches(printed, [BYTES])]

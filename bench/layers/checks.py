@@ -1,4 +1,4 @@
-"""Whether a result is right: the error of the whole, and of each element over its row."""
+"""Checks results: the error of the whole, and of each element relative to its row."""
 import torch
 
 
@@ -7,8 +7,8 @@ class Wrong(Exception):
 
 
 def errors(got, expected):
-    """Frobenius norm of the error over that of the result, and the largest error of an element over the root mean square
-    of its row; infinite where an element is not finite."""
+    """The Frobenius norm of the error over that of the result, and the largest error of an element over the root mean
+    square of its row; infinite if an element is not finite."""
     got, expected = got.float(), expected.float()
     error = got - expected
     if not torch.isfinite(error).all():

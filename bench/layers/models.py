@@ -1,4 +1,4 @@
-"""Shapes of the layers of a Llama or Qwen, from its config.json, and how a rank's part of them is cut."""
+"""Shapes of the layers of a Llama or Qwen, from its config.json, and the part of them that a rank has."""
 import json
 from dataclasses import dataclass
 from pathlib import Path

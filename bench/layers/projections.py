@@ -1,14 +1,13 @@
-"""The projections of a layer, each in all ways: what is called, and the reference in fp32.
-
-A call takes the number of its turn, and uses another copy of the weights at each turn, so that weights are read from
-memory, as in a model of many layers, and not from a cache.
+"""The projections of a layer, each in all ways: the calls, and the reference in fp32. A call gets the number of its
+turn, and uses another copy of the weights at each turn, so that weights are read from memory, as in a model of many
+layers, and not from a cache.
 """
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
 CACHE = 160 << 20  # bytes of weights, larger than any cache
-ONE_SHOT_BYTES = 512 << 10  # up to here torch's one-shot is the quicker of both
+ONE_SHOT_BYTES = 512 << 10  # up to this size torch's one-shot is the faster of both
 
 
 def problems(model):
@@ -99,7 +98,7 @@ class Projection:
         return ops.matmul_all_reduce(self.x, w, "sum", self.group)
 
     def ways(self):
-        """The functions to time, by name. "matmul" communicates nothing, and so is no rival."""
+        """The functions to time, by name. "matmul" communicates nothing, and so is not a rival."""
         ways = {"NCCL": self.library, "untax": self.untax,
                 "matmul": lambda turn: (self.x if self.whole is None else self.whole) @ self.weight(turn)}
         if self.kind != "reduce":

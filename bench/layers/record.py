@@ -1,4 +1,4 @@
-"""The origin of a measurement: commit, machine, versions, and features that the environment has and lacks."""
+"""The origin of a measurement: commit, machine, versions, and the features that the environment has and lacks."""
 import os
 import subprocess
 from datetime import datetime, timezone
@@ -24,7 +24,7 @@ def processor():
 
 
 def place(device):
-    """The fields that say where the figures are from."""
+    """The fields that name the origin of the figures."""
     cuda = torch.device(device).type == "cuda"
     commit = os.environ.get("UNTAX_COMMIT") or output_of("git", "describe", "--always", "--dirty", "--abbrev=12")
     library = f"torch {torch.__version__}" + (

@@ -1,4 +1,5 @@
-"""Times of several ways to do the same, in turn, eagerly and in CUDA graphs; of each round the slowest rank counts."""
+"""Times several functions with the same result, in turn, eagerly and in CUDA graphs; in each round the slowest rank
+counts."""
 import os
 import time
 from statistics import quantiles
@@ -6,8 +7,8 @@ from statistics import quantiles
 import torch
 import torch.distributed as dist
 
-LEAST, MOST = 2, 20  # calls behind each other in one figure
-AIM = 2e-3  # seconds that they take together
+LEAST, MOST = 2, 20  # calls in sequence for one figure
+AIM = 2e-3  # seconds of these calls together
 
 
 class Clock:
@@ -23,7 +24,7 @@ class Clock:
 
 
 def worst(values, device):
-    """The largest values of all ranks, element by element."""
+    """The largest values over all ranks, element by element."""
     values = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(values, dist.ReduceOp.MAX)
     return values.tolist()
@@ -35,14 +36,14 @@ def agreed(fault, device):
 
 
 def first_fault(fault):
-    """The first fault that a rank has, at all of them; None if there is none."""
+    """The first fault of any rank, at all ranks; None if there is none."""
     faults = [None] * dist.get_world_size()
     dist.all_gather_object(faults, fault)
     return next((text for text in faults if text), None)
 
 
 class Timer:
-    """One kind of device. `interval(run)` is how long `run` takes after all ranks have met."""
+    """The timer of one kind of device. `interval(run)` is the time of `run` after a barrier of all ranks."""
 
     def __init__(self, device):
         self.device, self.cuda = device, torch.device(device).type == "cuda"
@@ -57,7 +58,7 @@ class Timer:
             run()
             return time.perf_counter() - began
         torch.cuda.synchronize()
-        dist.all_reduce(self.meeting)  # on the stream: all GPUs begin when the last rank has come
+        dist.all_reduce(self.meeting)  # on the stream: all GPUs begin when the last rank has arrived
         self.begin.record()
         run()
         self.end.record()
@@ -82,14 +83,14 @@ class Timer:
         return graph
 
     def graphs(self, ways, calls):
-        """The ways as CUDA graphs of `calls` calls, and the reason of each that cannot be captured."""
+        """The ways as CUDA graphs of `calls` calls, and for each way that cannot be captured the reason."""
         graphs, faults = {}, {}
         for way, call in ways.items():
             fault = None
             self.synchronize()
             try:
                 graph = self.captured(call, calls)
-            except Exception as error:  # whatever a way raises is its result
+            except Exception as error:  # any error of a way is its result
                 fault = str(error).strip().split("\n")[0] or type(error).__name__
             if agreed(fault, self.device):
                 graphs[way] = graph.replay

@@ -1,5 +1,5 @@
-"""A whole layer: projections, positions, attention, norms and the gate, in all ways. In prefill positions are left out, since
-they are the same in all of them. `turn` is not used: the weights of a layer are larger than a cache."""
+"""A whole layer in all ways: projections, rotary positions, attention, norms and the gate. Prefill leaves out rotary
+positions, since they are the same in all ways. `turn` is not used: the weights of a layer are larger than a cache."""
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
@@ -23,8 +23,8 @@ def gated(gate_up):
 
 
 def rotate_and_append(qkv, rotations, position, keys, values):
-    """The rotated q of a token of each sequence, [tokens, heads, dim]; rotated k, and v, go into the caches,
-    [tokens, kv_heads, keys, dim]."""
+    """Returns the rotated q of one token of each sequence, [tokens, heads, dim]; writes rotated k, and v, into the
+    caches, [tokens, kv_heads, keys, dim]."""
     kv_heads, dim = keys.shape[1], keys.shape[3]
     q, k, v = qkv.unflatten(-1, (-1, dim)).split([qkv.shape[1] // dim - 2 * kv_heads, kv_heads, kv_heads], 1)
     cos, sin = rotations[position][:, None].chunk(2, -1)
@@ -40,8 +40,8 @@ def rotate_and_append(qkv, rotations, position, keys, values):
 
 
 class Weights:
-    """One rank's part of a layer. Those of o make up for what averaging over many keys takes away, so that an error of
-    attention is seen in the result."""
+    """One rank's part of a layer. The weights of o are larger, since averaging over many keys makes attention small: so
+    an error of attention is seen in the result."""
 
     def __init__(self, model, dtype, device):
         def matrix(columns, k, scale=1.0):
@@ -50,8 +50,9 @@ class Weights:
         self.model = model
         self.qkv, self.o = matrix(model.qkv, model.hidden), matrix(model.hidden, model.attended, 8.0)
         self.gate_up, self.down = matrix(2 * model.inner, model.hidden), matrix(model.hidden, model.inner)
-        same = torch.Generator(device).manual_seed(7)  # every rank normalises alike
-        # The weights of gate and up as untax.torch.linear has them; the products of both orders are the same numbers.
+        same = torch.Generator(device).manual_seed(7)  # the same weights of norms at every rank
+        # The weights of gate and up in the order of untax.torch.linear; the products of both orders have the same
+        # numbers.
         self.interleaved = untax.torch.interleave_gate_up(*self.gate_up.t().chunk(2))
         self.norms = [(1 + torch.randn(model.hidden, device=device, generator=same) / 8).to(dtype) for _ in range(2)]
 
@@ -65,7 +66,8 @@ class Weights:
 
 
 class Layer:
-    """`keys`: how many a token of decode attends to; None is prefill, where all tokens are of one sequence."""
+    """A layer in one mode. `keys`: the number that a token of decode attends to; None is prefill, in which all tokens
+    are of one sequence."""
 
     def __init__(self, weights, tokens, keys, dtype, device, buffers, small):
         self.weights, self.model, self.tokens, self.buffers = weights, weights.model, tokens, buffers
@@ -105,7 +107,7 @@ class Layer:
         return torch.ops.untax.decode_attention(q, *self.rows_of_keys, self.lengths, None).flatten(1)
 
     def exact_attention(self, qkv):
-        """In fp32; some tokens of decode at a time, whose keys in fp32 would fill a GPU."""
+        """Attention in fp32, for some tokens of decode at a time, since all keys in fp32 would fill a GPU."""
         times = self.model.heads // self.model.kv_heads
         if self.cache is None:
             q, k, v = self.heads(qkv)
@@ -133,7 +135,7 @@ class Layer:
         return x + partial
 
     def summed(self, multiply_and_sum, turn=0, attention=None):
-        """A layer whose tokens all ranks have: the normalised rows for the next layer, and the residual.
+        """A layer whose tokens all ranks have. Returns the normalised rows for the next layer, and the residual.
         `multiply_and_sum(x, w, residual, norm)` ends both halves."""
         w = self.weights
         h, x = multiply_and_sum((attention or self.attention)(self.h @ w.qkv), w.o, self.x, w.norms[1])
@@ -152,8 +154,8 @@ class Layer:
         return ops.all_reduce_rms_norm(multiply(inner, w.down.t()), x, w.norms[0], EPSILON, self.group)
 
     def shared(self, gather, scatter, turn=0):
-        """A layer whose tokens are shared by the ranks: `gather(x, w)` multiplies all tokens, and `scatter(x, w)` gives this
-        rank's of the sum."""
+        """A layer whose tokens are sharded over the ranks: `gather(x, w)` multiplies all tokens, and `scatter(x, w)`
+        gives this rank's tokens of the sum."""
         w = self.weights
         h, x = (t.chunk(self.ranks)[self.rank] for t in (self.h, self.x))
         h, x = self.add_norm(scatter(self.attention(gather(h, w.qkv)), w.o), x, w.norms[1])
@@ -204,15 +206,16 @@ class Layer:
         return torch.ops.untax.matmul_reduce_scatter(x, w, "sum", 0, self.group)
 
     def ways(self):
-        """The functions to time, by name: each returns the normalised rows and the residual, of all tokens or of this
-        rank's. "no communication" is no rival."""
+        """The functions to time, by name. Each returns the normalised rows and the residual, of all tokens or of this
+        rank's. "no communication" is not a rival."""
         ends = {"NCCL all-reduce": self.nccl, "no communication": self.silent,
                 "untax all_reduce_rms_norm": self.untax_norm, "untax matmul_all_reduce": self.untax_sum}
         if self.buffers:
             ends["torch symmetric memory"] = self.on_symmetric_memory
         ways = {name: lambda turn, end=end: self.summed(end, turn) for name, end in ends.items()}
         if self.cache is not None:
-            # untax's attention with torch's all-reduce says how much of the whole the rest of a chain gains.
+            # untax's attention with torch's all-reduce shows which part of the gain comes from the other operators of
+            # the chain.
             for name in ("NCCL all-reduce", "torch symmetric memory"):
                 if name in ends:
                     ways[name + BEHIND] = lambda turn, end=ends[name]: self.summed(

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Holds what `untax locality` simulates against the counters of a GPU, for kernels, sizes and orders drawn at random.
+"""Compares the simulation of `untax locality` with the counters of a GPU, for kernels, sizes and orders drawn at
+random.
 
     python3 bench/locality/counters.py build/cuda/untax --problems 40 --seed 1 --out counters.json
 
-Runs `untax bench locality` twice: for times, and below Nsight Compute (ncu), which counts reads, those of them that
-L2 did not answer, and bytes from memory. Prints the farthest first, and fails if fewer than nine in ten hit rates are within 6
+Runs `untax bench locality` twice: for times, and under Nsight Compute (ncu), which counts reads, reads that missed L2,
+and bytes from memory. Prints the largest differences first, and fails if fewer than nine in ten hit rates are within 6
 points or if the ranks of times correlate by less than 0.8.
 """
 import argparse
@@ -15,9 +16,9 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import nsight  # found beside this folder
+import nsight  # in the folder above
 
-# Sectors that multiprocessors ask for, and that the L2 did not have: both in one pass, so of the same run.
+# Sectors that multiprocessors request, and those that missed L2: both in one pass, so of the same run.
 READS, MISSES, BYTES = ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
                         "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum", "dram__bytes_read.sum")
 POINTS, PART, CORRELATION = 6, 0.9, 0.8

@@ -3,8 +3,8 @@
 
     python3 bench/locality/generate.py build/release/untax
 
-Says how long each search took, and fails if one is over a minute or if GEMM or attention are farther than 8 points
-from what no order can exceed. What counters said comes from the files that counters.py left beside this one.
+Prints the time of each search, and fails if one is over a minute or if GEMM or attention are farther than 8 points from
+the upper bound of all orders. The counters come from the files that counters.py left in this folder.
 """
 import json
 import re
@@ -58,7 +58,7 @@ def searched(untax):
 
 
 def counted():
-    """The counters of a GPU on random problems, by kernel and in total."""
+    """The table of counters of a GPU on random problems, by kernel and in total."""
     files = sorted(Path(__file__).parent.glob("*-seed-*.json"))
     runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     rows = [row for run in runs for row in run["rows"]]
@@ -78,7 +78,7 @@ def counted():
 
 
 def sides():
-    """Measured times and energy of placing data or blocks by halves of L2 on a GPU."""
+    """The table of measured times and energy if data or blocks are placed by halves of L2 on a GPU."""
     run = json.loads(max(Path(__file__).parent.glob("*-sides.json")).read_text(encoding="utf-8"))
     lines = ["| kernel | placement | us | 10 to 90 % | W | mJ a run |", "|---|---|---|---|---|---|"]
     for row in run["rows"]:
@@ -95,7 +95,7 @@ def sides():
 
 
 def rasters():
-    """Measured times and bytes of the GEMM with other raster groups than the usual ones."""
+    """The table of measured times and bytes of the GEMM with other raster groups than the usual ones."""
     lines = ["| seed | problems | compared | other groups | time, mean | least | most | slower by 1 % | bytes, all | most | more by 1 % |",
              "|---|---|---|---|---|---|---|---|---|---|---|"]
     about = ""

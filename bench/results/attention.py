@@ -22,7 +22,7 @@ def microseconds(value):
 
 
 def mean_ratio(problems, numerator, denominator):
-    """Geometric mean, or None where neither was measured."""
+    """The geometric mean; None if neither was measured."""
     pairs = [(timed(p, numerator), timed(p, denominator)) for p in problems]
     logarithms = [log(a / b) for a, b in pairs if a and b]
     return exp(sum(logarithms) / len(logarithms)) if logarithms else None
@@ -111,7 +111,7 @@ def worth(document):
 
 
 def stairs(document, batch):
-    """Every step at the heads that come first."""
+    """Every step at the first heads of the list."""
     name = document["problems"][0]["heads_of"]
     rows = [[f"{p['keys'] // 1024}K", microseconds(p["bound_seconds"]), microseconds(timed(p, "local")),
              *(microseconds(timed(p, label)) for label, *_ in STEPS)]

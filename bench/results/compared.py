@@ -1,4 +1,5 @@
-"""The terms of a comparison: kernels of others, how NCCL was called, how weights were shared, whether a bound holds."""
+"""The terms of a comparison: kernels of other projects, the calls of NCCL, the sharing of weights, and whether a bound
+holds."""
 import json
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def shape(problem):
 
 
 def public_kernel(operator):
-    """The published figures of the strongest kernel of others, or None."""
+    """The published figures of the strongest kernel of other projects, or None."""
     data = json.loads((HERE.parent / "data" / "public_kernels.json").read_text(encoding="utf-8"))
     return next((k for k in data["kernels"] if k["operator"] == operator), None)
 
@@ -59,7 +60,7 @@ def beside_public(document):
 
 
 def measured_how(document):
-    """The way the library was called and weights were shared, from the file or else from the code of its commit."""
+    """The calls of the library and the sharing of weights, from the file or else from the code of its commit."""
     commit = document["commit"]
     text = ""
     if "nccl_calls" in document:
@@ -68,7 +69,7 @@ def measured_how(document):
     elif "NCCL" in document.get("library", document.get("libraries", "")):
         text += (f"NCCL: {OLD_NCCL_CALLS}, as the code of that commit has it; which of its variables were set is not on "
                  "record. " if commit in OLD_CONSTANT_WEIGHTS else "How NCCL was called is not on record. ")
-    # Newer reports of taxes say it in their notes.
+    # Newer reports of taxes have these in their notes.
     old_taxes = "gpus" in document and commit in OLD_CONSTANT_WEIGHTS
     if document["format"] != "untax-bench-overlap" and not old_taxes:
         return text
@@ -81,7 +82,7 @@ def measured_how(document):
 
 
 def over_bound(best, bound, verdict):
-    """E4 over the bound, unless that is known to be invalid."""
+    """E4 over the bound; None if that is known to be invalid."""
     state = verdict.get("bound", "holds")
     if state in ("invalid", "unknown"):
         return state

@@ -18,8 +18,7 @@ def ranks_of(document):
 
 
 def of_most_ranks(documents):
-    """The files of each format with the largest number of GPUs; only files of today's kernels where there
-    are such files."""
+    """The files of each format with the largest number of GPUs; only files of today's kernels if there are any."""
     def kind(document):
         return document.get("operator"), document.get("suite"), torch_models.subject(document)
 
@@ -33,7 +32,8 @@ def of_most_ranks(documents):
 
 
 def overlap_factors(document):
-    """(factor, shape, ours, library) of each problem: the quickest pattern beside the library in a graph."""
+    """(factor, shape, untax's time, the library's time) of each problem: the quickest pattern beside the library in a
+    graph."""
     rows = []
     for p in document["problems"]:
         ours, library = timed(p, p["best"]) if "best" in p else None, timed(p, "bulk_library graph")
@@ -74,8 +74,8 @@ def place_of(document):
 
 
 def text(documents):
-    """The README's figures: what PyTorch gets. `found` has the files of the largest number of GPUs; those of operators alone are
-    on the page of results."""
+    """The README's figures: those of calls from PyTorch. `found` has the files of the largest number of GPUs; figures
+    of operators alone are on the page of results."""
     called = newest(documents, "untax-torch-layers")
     shown = [d for d in called if not whole_layers.asked(d)][:1]
     parts = [torch_models.of_front(documents[torch_models.FORMAT])] + [of_layers(d) for d in shown] + [of_projections(newest(documents, "untax-async-tensor-parallelism")),
@@ -108,7 +108,7 @@ def of_layers(document):
 
 
 def multicast(document):
-    """The lack of multicast, from the environment that was recorded."""
+    """A sentence about missing multicast, from the recorded environment."""
     if not whole_layers.baseline(document):
         return ""
     return (f"Layers and projections were measured between {document['ranks']} GPUs **with NVLink multicast off** and NCCL's buffers unregistered. On HGX "
@@ -141,7 +141,7 @@ def of_projections(documents):
 
 
 def of_slower(documents):
-    """Where untax is slower than the faster rival."""
+    """The cases in which untax is slower than the faster rival."""
     def count(document, kind, mode):
         rows = [row for row in whole_layers.rows_of(document, kind) if whole_layers.factor(row, mode)]
         slow = [row for row in rows if whole_layers.factor(row, mode) < 1]

@@ -57,7 +57,7 @@ def load(folder):
 
 
 def operations(document):
-    """Every operation of one model: the five steps, the bound, and what E4 is worth."""
+    """Every operation of one model: the five steps, the bound, and the gain of E4."""
     rows = []
     for row in document["rows"]:
         time = {step["id"]: step["median"] for step in row["steps"]}
@@ -90,7 +90,7 @@ def latencies(document):
 
 
 def atomics(document):
-    """Nothing for files from before these were measured."""
+    """Nothing for files that are older than these measurements."""
     rows = [[f["what"], f["method"], *(f"{1e9 * f['seconds'][key]:.3g}" for key in ("median", "p10", "p90"))]
             for f in document["figures"] if f["table"] == "atomics"]
     return "\n" + table(["atomics of rank 0 on words of rank 1", "order", "ns", "p10", "p90"], rows, left=2) if rows else ""
@@ -112,7 +112,7 @@ def best_of(row):
 
 
 def collective_summary(document):
-    """How many times as fast as NCCL, by collective and size."""
+    """The speedup over NCCL, by collective and size."""
     names = list(dict.fromkeys(row["collective"] for row in document["collectives"]))
     rows = []
     for count in SHOWN_SIZES:
@@ -284,7 +284,7 @@ def between_marks(path, text):
 
 
 def generated(root):
-    """The texts as they should be, by file."""
+    """The texts that the files should hold, by file."""
     documents = load(root / "bench" / "results")
     texts = {root / "README.md": between_marks(root / "README.md", front.text(front.of_most_ranks(documents))),
              root / "bench" / "results" / "README.md": page.text(documents)}

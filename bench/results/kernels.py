@@ -1,7 +1,7 @@
-"""Which results were measured with other kernels than those of this tree.
+"""Finds results that were measured with other kernels than those of this tree.
 
-bench/data/measured_kernels.json has, for each commit that results are of, a hash of the sources of each family of kernels, without
-comments and white space. generate.py adds the commits that it lacks, from git; a checkout without history needs none."""
+bench/data/measured_kernels.json has, for each commit of a result, a hash of the sources of each family of kernels,
+without comments and white space. generate.py adds missing commits from git; a checkout without history needs none."""
 import functools
 import hashlib
 import json
@@ -91,6 +91,6 @@ def learn(documents):
 
 
 def older(document):
-    """Whether the kernels of a file are others than those of this tree, or not on record."""
+    """Whether the kernels of a file differ from those of this tree, or have no recorded hash."""
     family = family_of(document)
     return family is not None and known().get(commit_of(document), {}).get(family) != of_this_tree(family)

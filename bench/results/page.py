@@ -33,7 +33,7 @@ numbers of rows, or shapes, were drawn. After *: the kernels have changed since.
 """
 
 
-# In this order a reader wants them.
+# The formats in the order in which a reader wants them.
 FORMATS = ["torch-layers", "async-tensor-parallelism", "bench-overlap", "bench-norm", "bench-attention", "bench-gemm",
            "bench-collectives", "bench-rma", "bench-tune-check"]
 SUITES = {"untax-bench-rma": "verbs of kernels", "untax-bench-tune-check": "automatic"}
@@ -60,14 +60,15 @@ def is_random(document):
 
 
 def suite_of(document):
-    """A key that files have in common of which one replaces the other."""
+    """A key shared by files that replace each other."""
     alone = ranks_of(document) == 1 and document["format"] == "untax-bench-attention"
     return (kind_of(document), document["format"], document.get("operator"), document.get("suite"), document.get("seed"),
             is_random(document), document.get("model"), document.get("tokens"), alone)
 
 
 def chosen(files):
-    """One file of each suite: of today's kernels if there is one, of the most ranks, of the most shapes, the newest."""
+    """One file of each suite: of today's kernels if there is one, then of the most ranks, of the most shapes, the
+    newest."""
     best = {}
     for name, document in files:
         rank = (not kernels.older(document), ranks_of(document), len(document.get("problems", [])), document["date"], name)

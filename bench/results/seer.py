@@ -1,4 +1,5 @@
-"""Generated parts of docs/seer.md: trees over public tables of SpMV and over own ones, and ways of choosing patterns."""
+"""Generated parts of docs/seer.md: trees over public tables of SpMV and over untax's own, and rules that choose
+patterns."""
 import gzip
 import json
 import math
@@ -11,7 +12,8 @@ BEGIN, END = "<!-- {}:begin -->\n", "<!-- {}:end -->\n"
 DEVICES = ["MI250X", "V100", "MI100", "RadeonVII"]
 MEAN_BARS = {"MI250X": 1.035, "V100": 1.035, "MI100": 1.045, "RadeonVII": 1.045}
 TAIL_BAR, SELECTOR_BAR = 1.6, 1.01
-# Of own trees: regret where gathering is free, its tail; the selector over the library's best, each matrix of it.
+# Bars of untax's own trees: mean and tail of the regret with free gathering; then the speedup of the selector over the
+# library's best, in the mean and at each matrix.
 OWN_MEAN_BAR, OWN_TAIL_BAR, FASTER_BAR, LEAST_BAR = 1.03, 1.25, 1.10, 0.95
 OWN_SETS = {"twins": "twins, five-fold", "real": "real matrices, held out"}
 PAID_SETS = {"H200, twins, five-fold": "H200/twins-evaluation.json", "H200, real, held out": "H200/real-evaluation.json",
@@ -19,7 +21,7 @@ PAID_SETS = {"H200, twins, five-fold": "H200/twins-evaluation.json", "H200, real
 WITHIN_BAR = 0.95
 REGULAR_BAR = 0.85  # the least share of the rate at which memory is read
 LEAVES_BAR = 60
-SIZES = ((0, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, 1e9))  # numbers of elements: from, and below
+SIZES = ((0, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, 1e9))  # numbers of elements: from the first, and below the second
 TREES = {"gather": "Does gathering pay?", "known": "Which way, by what is known?",
          "gathered": "Which way, by what was gathered?"}
 
@@ -53,7 +55,7 @@ def public_tables(folder):
 
 
 def paid(folder):
-    """What choosing costs in one run, gathering paid for, beside the best single kernel: means, tails and totals."""
+    """The cost of a choice in one run, gathering included, beside the best single kernel: means, tails and totals."""
     rows = []
     for text, path in PAID_SETS.items():
         figures = json.loads((folder / path).read_text(encoding="utf-8"))
@@ -107,7 +109,7 @@ def own_trees(folder):
 
 
 def own_ways(folder):
-    """The best own way of each matrix beside the best of cuSPARSE, conversion and choice left out, by size."""
+    """The best of untax's kernels at each matrix beside the best of cuSPARSE, without conversion and choice, by size."""
     rows = []
     for name, text in OWN_SETS.items():
         with gzip.open(folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
@@ -121,7 +123,7 @@ def own_ways(folder):
 
 
 def own_regular(folder):
-    """The share of the memory rate that the best ways reach on matrices of regular grids that no cache holds."""
+    """The share of the memory rate that the best kernels reach on matrices of regular grids that do not fit in caches."""
     with gzip.open(folder / "regular.json.gz", "rt", encoding="utf-8") as file:
         records = json.load(file)
     rows = []
@@ -140,7 +142,7 @@ def own_regular(folder):
 
 
 def own_coo(folder):
-    """untax's COO beside that of cuSPARSE, and how often each is the fastest kernel."""
+    """untax's COO beside that of cuSPARSE, and the number of matrices at which each is the fastest kernel."""
     rows = []
     for name, text in OWN_SETS.items():
         with gzip.open(folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
@@ -184,7 +186,7 @@ def times_of(record):
 
 
 def choosers(path):
-    """Ways of choosing a pattern without timing it, at problems that they have not seen."""
+    """Rules that choose a pattern without timing it, at problems that they have not seen."""
     figures = json.loads(path.read_text(encoding="utf-8"))
     text = ""
     for which in dict.fromkeys(f["of"] for f in figures):
@@ -204,7 +206,7 @@ def timed(checks):
 
 
 def texts(root, checks):
-    """docs/seer.md as it should be, if it is there."""
+    """The content that docs/seer.md should have, if the file exists."""
     page = root / "docs" / "seer.md"
     if not page.is_file():
         return {}

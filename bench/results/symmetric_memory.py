@@ -1,4 +1,4 @@
-"""The symmetric memory that operators of torch.ops.untax take."""
+"""The table of the symmetric memory that operators of torch.ops.untax take."""
 from tables import table
 
 MEGA = 1 << 20

@@ -1,4 +1,4 @@
-"""Shared by the generators: Markdown tables, and the format of figures in them."""
+"""Helpers of the generators: Markdown tables, and the format of figures in them."""
 
 
 def table(head, rows, left=1):

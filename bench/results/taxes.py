@@ -1,4 +1,5 @@
-"""The average layer of models, taken apart, as `untax taxes --json` wrote it; and the host engine beside bare calls."""
+"""The parts of the average layer of models, from the output of `untax taxes --json`; and the host engine beside bare
+calls."""
 from compared import over_bound
 from tables import table
 
@@ -20,7 +21,7 @@ def seconds(value):
 
 
 def milliseconds(value, digits=3):
-    """So many digits, without an exponent and without zeros at the end."""
+    """A number with that many digits, without an exponent and without zeros at the end."""
     text = f"{float(f'{1e3 * value:.{digits}g}'):f}"
     return text.rstrip("0").rstrip(".")
 
@@ -37,7 +38,7 @@ def coverage(document):
 
 
 def layers(taxes):
-    """The average layer of each model, taken apart."""
+    """The parts of the average layer of each model."""
     rows = []
     for _, d in taxes:
         parts, error = d["average_layer"], d["average_layer_uncertainty"]

@@ -1,7 +1,6 @@
-"""Generated part of docs/seer.md: what could be made of the times that `automatic` takes when an operator is made.
-
-A check holds each of them twice: as it was when the operator was made, in the explanation, and as it was later,
-beside all patterns in turn. Rules that look only at the first are judged by the second."""
+"""A generated part of docs/seer.md: rules that could use the times that `automatic` takes when an operator is made. A
+check holds each time twice: as it was when the operator was made, in the explanation, and as it was later, beside all
+patterns in turn. Rules that use only the first are judged by the second."""
 import math
 import re
 import statistics
@@ -48,14 +47,14 @@ def ratios_of(problems):
 
 
 def drawn(problems):
-    """The regret of timing each pattern once, if later times are the truth and a single time errs as measured ones
-    did."""
+    """The regret of timing each pattern once, if later times are the truth and a single time has errors like the
+    measured ones."""
     off = ratios_of(problems)
     shares = []
     for draw in range(DRAWS):
         good = 0
         for at, (first, _, later) in enumerate(problems):
-            # Another problem's error, in a fixed order, so that the figures are the same each time.
+            # The error of another problem, in a fixed order, so that the figures are the same each time.
             seen = {name: later[name] * math.exp(-off[name][(at * 31 + draw * 17 + len(name) * 7) % len(off[name])])
                     for name in first}
             good += later[min(seen, key=seen.get)] <= WITHIN * min(later.values())
@@ -87,7 +86,7 @@ def rules(checks):
 
 
 def spreads(checks):
-    """How much the time of a pattern differs from its time at planning."""
+    """The differences between the later time of a pattern and its time at planning."""
     rows = []
     for _, check in sorted(checks, key=lambda file: max(p["ranks"] for p in file[1]["problems"])):
         ranks = max(p["ranks"] for p in check["problems"])

@@ -14,7 +14,7 @@ NOTE = ("Milliseconds to the first token / for each token after it, in {dtype}, 
 
 
 def subject(document):
-    """Files with the same subject replace each other; None for other formats."""
+    """The subject of a file; files with the same subject replace each other. None for other formats."""
     if document["format"] != FORMAT:
         return None
     return tuple(document[key] for key in ("model", "layers", "ranks", "device")) + ("drawn" if drawn(document) else "asked",
@@ -45,7 +45,7 @@ def milliseconds(seconds):
 
 
 def pair(figures):
-    """Of a way, or nothing if it did not run."""
+    """The two figures of a way, or nothing if it did not run."""
     return " / ".join(milliseconds(figures[key]["median"]) for key in KEYS) if "first" in figures else ""
 
 
@@ -76,7 +76,7 @@ def shown(documents):
 
 
 def not_run(document):
-    """Why a way has no figures, once for all numbers of sequences with the same reason."""
+    """The reasons why ways have no figures, each once for all numbers of sequences."""
     reasons = {}
     for row in document["rows"]:
         for way, figures in row["ways"].items():
@@ -87,7 +87,7 @@ def not_run(document):
 
 
 def section(documents, place):
-    """Of the page of results; nothing without files."""
+    """The section of the page of results; nothing without files."""
     files = newest(documents)
     if not files:
         return ""
@@ -98,7 +98,7 @@ def section(documents, place):
 
 
 def of_drawn(documents):
-    """What calls that were drawn at random say together: a line for each file."""
+    """A line for each file about its calls that were drawn at random."""
     lines = []
     for d in documents:
         factors = [row["factors"]["untax"] for row in d["rows"] if row["factors"].get("untax")]
@@ -113,7 +113,7 @@ def of_drawn(documents):
 
 
 def of_front(documents):
-    """Of the project's README; nothing without files."""
+    """The section of the project's README; nothing without files."""
     documents = [d for _, d in newest(documents)]
     random = of_drawn([d for d in documents if drawn(d)])
     documents = [d for d in documents if not drawn(d)]

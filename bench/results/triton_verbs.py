@@ -17,7 +17,7 @@ def quickest(row):
 
 
 def right(document):
-    """The products that were right and timed."""
+    """The products that were right and have a time."""
     return [row for row in document["products"] if "seconds" in row]
 
 

@@ -5,7 +5,7 @@ from tables import table
 
 NO_RIVALS = ("matmul", "no communication")
 SHOWN = [("prefill", 2048), ("prefill", 8192), ("decode", 1), ("decode", 64)]
-MODES = {"prefill": "eager", "decode": "graph"}  # as models run them
+MODES = {"prefill": "eager", "decode": "graph"}  # the mode in which models run each phase
 NOTE = ("us, medians of {rounds} rounds in which all ways are timed in turn, of the slowest rank. Rivals: torch's matmul with NCCL; "
         "torch's asynchronous tensor parallelism (`symm_mem::fused_*`); torch's all-reduces on symmetric memory, one-shot or "
         "two-shot, whichever is quicker. untax is called at its defaults. Factors are the best rival over the best of untax. {baseline}"
@@ -13,7 +13,7 @@ NOTE = ("us, medians of {rounds} rounds in which all ways are timed in turn, of 
 
 
 def baseline(document):
-    """The features that rivals had to do without, in one sentence, from the recorded environment."""
+    """A sentence about features that rivals had to do without, from the recorded environment."""
     environment = document.get("environment", {})
     off = [name for name, value in (("NCCL_NVLS_ENABLE", "0"), ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"))
            if environment.get(name) == value]
@@ -24,7 +24,7 @@ def baseline(document):
 
 
 def median(row, mode, prefix):
-    """The quickest way whose name begins so, or None."""
+    """The quickest way whose name has this beginning, or None."""
     times = [s["median"] for way, s in row.get(mode, {}).get("seconds", {}).items()
              if way.startswith(prefix) and way not in NO_RIVALS]
     return min(times, default=None)
@@ -58,7 +58,7 @@ def modes_of(document):
 
 
 def shown(document):
-    """README: some layers, in the mode that models run them in."""
+    """The README's table: some layers, in the mode in which models run them."""
     rows = [row for row in rows_of(document, "layer") if (row["name"], row["tokens"]) in SHOWN]
     rows.sort(key=lambda row: (row["name"] == "decode", row["model"]))
     return table(["model", "layer", "tokens", "NCCL", "torch", "untax", "factor"],

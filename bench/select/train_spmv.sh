@@ -20,7 +20,7 @@ measure() {
     --mixed-bands --repeat 5 --seconds "$seconds" --resume --json "$results/twins.json" --schema "$results/schema.json"
 }
 
-# A table as measured, or as it is kept.
+# A table as measured, or as kept in the repository.
 table() { [[ -f $results/$1.json ]] && echo "$results/$1.json" || echo "$results/$1.json.gz"; }
 
 judge() {

@@ -29,7 +29,7 @@ struct collective_suite_options {
   std::vector<collective_kind> kinds = all_collective_kinds();
   /// Bytes of the whole vector: the result of all_gather, the input of the others.
   std::vector<std::int64_t> sizes;
-  /// NCCL is added if it is installed, and NCCL on symmetric windows where it has these.
+  /// NCCL is added if it is installed, and NCCL on symmetric windows if it supports them.
   std::vector<collective_variant> variants = {{"untax", {}}, {"untax direct", {.direct = true}}};
   std::function<void()> progress;  ///< called for each kind and size. May be empty
 };

@@ -61,7 +61,7 @@ std::vector<flash_problem> flash_problems(const flash_suite_options& options) {
     p.queries = power + static_cast<int>(random() % static_cast<unsigned>(power));
     p.keys = random() % 4 == 0 ? p.queries + static_cast<int>(random() % 4096) : p.queries;
     p.causal = random() % 2 == 0;
-    // Shorter runs would measure how kernels start.
+    // Shorter runs would measure the start of kernels.
     if (p.flops() > most_flops || p.flops() < 5e10 || bytes_of(p) > most_tensor_bytes) continue;
     problems.push_back(p);
   }

@@ -45,7 +45,8 @@ struct gemm_row {
   std::int64_t k = 0;
   spread time;                ///< seconds of one product in a graph of several
   spread library_time;        ///< likewise
-  spread invariant_time;      ///< with `invariant`: likewise, of the plan for such rows
+  spread invariant_time;      ///< with `invariant`: likewise, of the plan with the same row bits in
+                              ///< any batch
   spread traced_time;         ///< with `traced`: likewise, while a trace is recorded
   std::string plan;           ///< the plan of untax
   double relative_error = 0;  ///< against cuBLASLt (`deviation`)
@@ -101,7 +102,7 @@ struct gemm_report {
 /// `internal` if a result is wrong.
 [[nodiscard]] gemm_report run_gemm_suite(const gemm_suite_options& options);
 
-/// How often `progress` is called.
+/// The number of calls of `progress`.
 [[nodiscard]] int steps_of(const gemm_suite_options& options);
 
 /// The shapes that the suite measures, without times: the grid, or random ones, which are the same

@@ -86,7 +86,8 @@ comparison put_beside_memcpy(const host_suite_options& options) {
   return c;
 }
 
-/// The same multiplications twice: by two ranks that gather A, and by one call of the library.
+/// The same multiplications in two ways: by two ranks that gather A, and by one call of the
+/// library.
 class gemm_pair {
  public:
   static constexpr std::int64_t m = 1024;
@@ -134,7 +135,7 @@ class gemm_pair {
     return seconds;
   }
 
-  /// Throws `internal` if the two did not compute the same.
+  /// Throws `internal` if the two results differ.
   void compare() const {
     double difference = 0;
     double norm = 0;
@@ -187,7 +188,7 @@ comparison fused_beside_library(const host_suite_options& options) {
 
 constexpr std::uint64_t round_trips = 20'000;
 
-/// A number goes there and back `round_trips` times between two bare atomics.
+/// Passes a number back and forth `round_trips` times between two bare atomics.
 class bare_ping_pong {
  public:
   void play(bool first) {
@@ -204,8 +205,8 @@ class bare_ping_pong {
     std::atomic<std::uint64_t> value{0};
   };
 
-  // The reference for a wait, so it polls by itself. It yields if the two ranks share a core, and
-  // would otherwise take a time slice for each number.
+  // This wait is the reference, so it polls by itself. It yields if the two ranks share a core:
+  // without a yield each number would take a time slice.
   static void meet(const std::atomic<std::uint64_t>& value, std::uint64_t expected) {
     for (int polls = 1; value.load(std::memory_order_acquire) < expected; ++polls) {
       if (polls % 4096 == 0) std::this_thread::yield();

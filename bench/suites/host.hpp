@@ -35,7 +35,7 @@ struct host_suite_options {
 /// operation. It needs two cores; any other load shows in the figures.
 [[nodiscard]] std::vector<comparison> run_host_suite(const host_suite_options& options);
 
-/// How often `progress` is called.
+/// The number of calls of `progress`.
 [[nodiscard]] int steps_of(const host_suite_options& options);
 
 }  // namespace untax::bench

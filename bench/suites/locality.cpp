@@ -14,7 +14,8 @@ namespace untax::bench {
 namespace {
 
 constexpr const char* random_order = "random";
-constexpr const char* described = "h200";  // problems are drawn for its lines and domains
+constexpr const char* described = "h200";  // problems are drawn for the lines and domains of this
+                                           // device
 
 /// Limits of problems, beyond which runs take too long or do not fit.
 constexpr double most_steps = 4e6;  // of all blocks together
@@ -37,8 +38,8 @@ bool is_small(const locality::kernel& k) {
          steps_of(k) <= most_steps && replayed_bytes(k) <= most_requested_bytes;
 }
 
-/// A GPU replays steps forward or backward. Other directions depend on what a processor did before,
-/// or on where other blocks are.
+/// A GPU replays steps forward or backward. Other directions depend on the earlier blocks of a
+/// processor, or on the places of other blocks.
 bool can_be_replayed(const locality::block_order& o) {
   return o.way == order::direction::forward || o.way == order::direction::backward;
 }

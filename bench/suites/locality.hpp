@@ -14,12 +14,12 @@ namespace untax::bench {
 
 /// A kernel of `untax locality` with its sizes, and an order of its blocks.
 struct replay_problem {
-  std::string name;  ///< as `untax locality list` has it
+  std::string name;  ///< as `untax locality list` prints it
   locality::kernel::sizes sizes;
   std::string order;  ///< as `untax locality --search` calls it, or "random"
 
   [[nodiscard]] locality::kernel kernel(int line) const;
-  /// The block of each position, and how blocks go through their steps. Random orders depend on
+  /// The block of each position, and the direction of the steps of blocks. Random orders depend on
   /// the problem alone.
   [[nodiscard]] locality::schedule schedule(const locality::kernel& k, int domains) const;
 };
@@ -59,12 +59,12 @@ struct replay_report {
 };
 
 /// The problems that are measured: each built-in kernel whose blocks do not wait for others, in the
-/// order of its numbers, in a random one, and in the best one of a search that a GPU can replay, if
-/// that is another. Attention has so few keys that a run takes milliseconds. Or random problems of
-/// such sizes.
+/// order of its numbers, in a random order, and in the best order of a search that a GPU can
+/// replay, if that is another one. Attention has so few keys that a run takes milliseconds. Or
+/// random problems of such sizes.
 [[nodiscard]] std::vector<replay_problem> replay_problems(const replay_suite_options& options);
 
-/// Replays kernels on the current device: a kernel reads and writes what the descriptions say,
+/// Replays kernels on the current device: a kernel makes the reads and writes of its description,
 /// block by block and step by step. It accesses rectangles of operands by 16 bytes, past the
 /// first-level cache, and then pauses for the time of a step's products at half of the peak, with
 /// as many blocks on a multiprocessor as described. Throws `unsupported` without GPU or CUDA.

@@ -62,10 +62,10 @@ inline constexpr double norm_tolerance = 4e-3;
 /// The symmetric memory of a rank: inputs, results and buffers of all variants at once.
 [[nodiscard]] std::size_t heap_for(const norm_suite_options& options, int ranks) noexcept;
 
-/// Times the fused operator between GPUs in graphs, as untax chooses, in one phase and in two, in
-/// turn with untax's all_reduce and with NCCL's followed by a kernel that normalises. Sums have to
-/// be exact, which inputs allow; normalised rows are compared with fp64. Throws `unsupported` where
-/// there are fewer than two GPUs, or no CUDA.
+/// Times the fused operator between GPUs in graphs, with the phases that untax chooses, in one
+/// phase and in two, in turn with untax's all_reduce and with NCCL's followed by a kernel that
+/// normalises. Sums have to be exact, which inputs allow; normalised rows are compared with fp64.
+/// Throws `unsupported` if there are fewer than two GPUs, or no CUDA.
 [[nodiscard]] norm_report run_norm_suite(const norm_suite_options& options);
 
 }  // namespace untax::bench

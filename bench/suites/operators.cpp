@@ -8,8 +8,8 @@
 namespace untax::bench {
 namespace {
 
-// Activations of few and of many tokens against the weights of a small model, the same in 16 bits,
-// and a shape that nothing divides.
+// Activations of few and of many tokens with the weights of a small model, the same in 16 bits, and
+// a shape whose sizes have no common divisors.
 constexpr gemm_problem shapes[] = {
     {.m = 16, .n = 2048, .k = 2048},
     {.m = 512, .n = 1024, .k = 1024},

@@ -23,7 +23,7 @@ struct operator_figures {
 [[nodiscard]] std::vector<operator_figures> run_operator_suite(
     const operator_suite_options& options);
 
-/// How often `progress` is called.
+/// The number of calls of `progress`.
 [[nodiscard]] int steps_of(const operator_suite_options& options);
 
 }  // namespace untax::bench

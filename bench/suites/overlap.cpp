@@ -13,17 +13,17 @@
 namespace untax::bench {
 namespace {
 
-/// Columns of one rank, and K, of the shapes that count for all bars but that of public kernels.
+/// Columns of one rank, and K, of the shapes that count for all bars except that of public kernels.
 constexpr std::int64_t gathered_columns[] = {7168, 3584};
 constexpr std::int64_t gathered_k = 8192;
 
-/// Whether a shape is measured only for the comparison with a public kernel.
+/// Whether a shape is measured only to be compared with a public kernel.
 bool beside_others(const public_kernel* others, const gemm_problem& p, int ranks) {
   const bool usual = p.k == gathered_k && std::ranges::count(gathered_columns, p.n) > 0;
   return !usual && others != nullptr && others->seconds(p, ranks) > 0;
 }
 
-/// Weights of a suite, and the numbers of rows that they are multiplied with.
+/// Weights of a suite, and the numbers of rows that are multiplied by them.
 struct suite_weights {
   std::int64_t n = 0;
   std::int64_t k = 0;

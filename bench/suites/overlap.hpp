@@ -28,7 +28,7 @@ struct overlap_options {
   overlap_shapes shapes = overlap_shapes::prefill;
   std::vector<gemm_problem> problems;  ///< 16-bit elements
   std::optional<std::uint64_t> seed;   ///< of the rows, if they were drawn
-  /// In addition to bulk_library, which is always measured. With `automatic` an operator of a
+  /// Patterns beside bulk_library, which is always measured. With `automatic` an operator of a
   /// capacity is measured, too.
   std::vector<pattern> patterns;
   std::function<void()> progress;  ///< called after each problem. May be empty
@@ -39,7 +39,7 @@ struct overlap_row {
   overlap_shapes shapes = overlap_shapes::prefill;
   std::vector<pattern_figure> figures;
   double compute_bound = 0;  ///< seconds: the library's GEMM alone, or reading the weights
-  double link_bound = 0;     ///< seconds: what a rank sends, at the rate of its link
+  double link_bound = 0;     ///< seconds: the bytes that a rank sends, at the rate of its link
   double tolerance = 0;
 
   [[nodiscard]] double bound() const noexcept;

@@ -94,7 +94,7 @@ struct launch_times {
   double begin = 0;  ///< until the last thread works
 };
 
-/// The times to launch two workers that do nothing.
+/// The times to launch two workers without work.
 launch_times launches(launch_mode mode, int repeats) {
   host::team team(2, mode, "untax machine", [](const error&) {});
   std::vector<double> begins;
@@ -209,7 +209,7 @@ timing::machine measure_gpus(const timing::machine& like, const device_survey& g
   m.gpus = m.gpus_of_host = static_cast<int>(gpus.devices.size());
   m.name = fmt::format("{} x {}", m.gpus, m.device);
   m.cards_of_host = 0;
-  // The calibration of `like` is for another machine, and lies beside the file of `like`.
+  // The calibration of `like` is for another machine, and is stored beside the file of `like`.
   m.calibration.clear();
   m.judgement.clear();
   set(m, &machine_numbers::processors, gpus.devices.front().multiprocessors, "measured here: CUDA");

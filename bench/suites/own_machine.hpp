@@ -17,7 +17,7 @@ struct own_machine_options {
   std::function<void()> progress;  ///< called after each repeat of a measurement. May be empty
 };
 
-/// How often `progress` is called by `measure_cores`.
+/// The number of calls of `progress` by `measure_cores`.
 [[nodiscard]] int steps_of(const own_machine_options& options);
 
 /// Measures the cores of this machine, each of which is a rank, and records the source of each
@@ -33,7 +33,8 @@ struct own_machine_options {
 
 void take_numbers(timing::machine& m, const gemm_report& report);
 void take_numbers(timing::machine& m, const rma_report& report);
-/// Has to come after the rma report. Needs all_gather of 1 and 2 KB, and all_reduce of 1 KB.
+/// To be called after the rma report was taken. The report needs all_gather of 1 and 2 KB, and
+/// all_reduce of 1 KB.
 void take_numbers(timing::machine& m, const collective_report& report);
 
 }  // namespace untax::bench

@@ -14,7 +14,7 @@ namespace {
 constexpr int untimed_runs = 1;
 constexpr int checks = 3;
 
-/// The larger one, or NaN if either is.
+/// The larger of two values, or NaN if either is.
 double worse(double a, double b) { return a <= b ? b : a > b ? a : a + b; }
 
 class pattern_runner {
@@ -46,7 +46,7 @@ class pattern_runner {
   }
 
  private:
-  /// Makes the operator in one pattern; null if it refuses that one of several.
+  /// Makes the operator in one pattern; null if the operator refuses that pattern, one of several.
   std::unique_ptr<trial> made(pattern_result& result) {
     const trace_label label{std::string(name_of(result.asked))};
     try {

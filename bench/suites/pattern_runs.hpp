@@ -35,13 +35,13 @@ struct pattern_result {
 };
 
 /// Runs all patterns of the request, their timed runs interleaved. Collective; every rank gets the
-/// results. A pattern that an operator refuses as `unsupported` is left out of several, and thrown
-/// if it is the only one. With `verify` each pattern is checked against fp64 three times: before
-/// the timed runs and after them with fresh inputs and a result of NaN, and what the last timed run
-/// left.
+/// results. If an operator refuses a pattern as `unsupported`, the error is thrown if it is the
+/// only pattern; otherwise the pattern is left out. With `verify` each pattern is checked against
+/// fp64 three times: before the timed runs and after them with fresh inputs and a result of NaN,
+/// and on the result of the last timed run.
 [[nodiscard]] std::vector<pattern_result> run_patterns(world& w, const pattern_request& request);
 
-/// How often `progress` is called.
+/// The number of calls of `progress`.
 [[nodiscard]] int steps_of(const pattern_request& request);
 
 /// Bytes of symmetric heap that each rank needs for the request.

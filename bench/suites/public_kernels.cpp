@@ -16,7 +16,7 @@ namespace {
   throw error(errc::invalid_argument, "public kernels: " + text);
 }
 
-/// A text; null means that it is not on record.
+/// A text; null in the file means that it is not known.
 std::string recorded(const nlohmann::json& in, const char* key) {
   const nlohmann::json& value = in.at(key);
   return value.is_null() ? std::string() : value.get<std::string>();

@@ -29,7 +29,7 @@ struct rma_figure {
   int blocks = 0;
   std::int64_t bytes = 0;
   spread time;       ///< seconds
-  double bound = 0;  ///< bytes a second that the link can do, or seconds; 0: not known
+  double bound = 0;  ///< bytes a second that the link can carry, or seconds; 0: not known
   double bar = 0;    ///< bytes a second to reach, or seconds not to pass; 0: none
 
   /// Bytes per second.
@@ -58,10 +58,10 @@ struct rma_report {
 /// and `internal` if a byte is wrong.
 [[nodiscard]] rma_report run_rma_suite(const rma_suite_options& options);
 
-/// How often `progress` is called for that many ranks.
+/// The number of calls of `progress` for that many ranks.
 [[nodiscard]] int steps_of(const rma_suite_options& options);
 
-/// Whether the bar of a figure is met, by it or by another method for the same thing.
+/// Whether the bar of a figure is met, by it or by another method for the same transfer.
 [[nodiscard]] bool met_by_any(const rma_report& report, const rma_figure& figure);
 
 }  // namespace untax::bench

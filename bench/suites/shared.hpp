@@ -13,18 +13,19 @@
 namespace untax::bench {
 
 /// Operators between ranks that share one GPU. Their times say nothing about links; they are for
-/// comparing builds of untax with each other: what a change costs kernels that also send, wait and
-/// signal.
+/// comparing builds of untax with each other: the cost of a change in kernels that also send, wait
+/// and signal.
 struct shared_options {
-  /// 1: shows the cost of sums over ranks in which a rank sends to itself.
+  /// Numbers of ranks; with 1 a rank sends to itself, which shows the cost of sums over ranks.
   std::vector<int> rank_counts = {2, 4};
   std::vector<std::string> operators;  ///< empty: those of `default_operators`
   std::vector<std::int64_t> sizes;     ///< rows of A; empty: problems are drawn at random
   int problems = 12;                   ///< of each operator, where they are drawn
-  std::uint64_t seed = 1;              ///< of the problems and of what is in the matrices
+  std::uint64_t seed = 1;              ///< of the problems and of the elements of matrices
   int repeats = 20;                    ///< times of each pattern
   std::optional<dtype> partials;       ///< of sums over ranks: fp32; empty: as the problem
-  bool traced = false;                 ///< also while a trace is recorded, which one has to be
+  bool traced = false;                 ///< also times runs while a trace is recorded, which the
+                                       ///< process must be recording
   /// Called after each problem. May be empty.
   std::function<void()> progress;
 };
@@ -51,7 +52,7 @@ struct shared_report {
   [[nodiscard]] bool right() const;
 };
 
-/// How often `progress` is called.
+/// The number of calls of `progress`.
 [[nodiscard]] int steps_of(const shared_options& options);
 
 /// The problems of an operator, the same for the same seed: m from 64 to 4096 and n and k, which
@@ -71,11 +72,11 @@ struct shared_report {
 [[nodiscard]] std::vector<gemm_problem> problems_of(const shared_options& options,
                                                     const std::string& operator_name, int ranks);
 
-/// Times the fused patterns of operators, of sums over ranks beside `automatic`, which comes first
-/// and is the GEMM alone in a world of one rank. Times are by the clock of the GPU, of several runs
-/// that follow each other, without NCCL. Every result is compared with a reference before and
-/// after. Worlds with and without a recording follow each other, twice. Throws `unsupported` where
-/// there is no GPU, or no CUDA.
+/// Times the fused patterns of operators. For sums over ranks `automatic` comes first; in a world
+/// of one rank it is the GEMM alone. Times are by the clock of the GPU, of several consecutive
+/// runs, without NCCL. Every result is compared with a reference before and after. Worlds with and
+/// without a recording follow each other, twice. Throws `unsupported` if there is no GPU, or no
+/// CUDA.
 [[nodiscard]] shared_report run_shared_suite(const shared_options& options);
 
 }  // namespace untax::bench

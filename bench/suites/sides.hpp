@@ -40,13 +40,13 @@ struct side_suite_options {
   std::function<void(std::int64_t)> progress;
 };
 
-/// Measures what it gives, in time and in power, to place data or work by the two halves of the L2
+/// Measures the gain, in time and in power, of placing data or work by the two halves of the L2
 /// cache of a Hopper GPU. Plain reads, of data in L2 and of larger data: the multiprocessors of
-/// each half read data whose home is on their side, on the other side, or half of all. Replays of
+/// each half read data whose home is on their side, on the other side, or half of each. Replays of
 /// attention and of a GEMM, and the attention kernel: the first blocks of the order run on one side
-/// and the others on the other one, or evenly mixed, or as they come. Rows of a kernel take turns,
-/// so that all see the same clocks. Throws `unsupported` if there is no GPU, no CUDA, or if no two
-/// sides are found.
+/// and the others on the other one, or evenly mixed, or in the order of dispatch. Rows of a kernel
+/// take turns, so that all see the same clocks. Throws `unsupported` if there is no GPU, no CUDA,
+/// or if no two sides are found.
 [[nodiscard]] side_report run_side_suite(const side_suite_options& options);
 
 }  // namespace untax::bench

@@ -22,7 +22,7 @@ class sleeping_ranks {
   ~sleeping_ranks();
 
   /// Runs `task` at every rank and returns the seconds from the start of the first one to the end
-  /// of the last one. Throws what a task throws; the ranks cannot be used after that.
+  /// of the last one. Throws the exception of a task; the ranks cannot be used after that.
   double run(const std::function<void(world&)>& task);
 
  private:

@@ -168,8 +168,8 @@ std::string table_of(const std::vector<spmv_figures>& suites, const std::string&
 
 namespace {
 
-/// The rows that have a block each on a GPU of 132 multiprocessors, at once or in a second turn. So
-/// few rows cost little even if they are short.
+/// The number of rows that have a block each on a GPU of 132 multiprocessors, at once or in a
+/// second turn. So few rows cost little even if they are short.
 constexpr int few_rows = 2 * 8 * 132;
 
 /// The guard of a kernel excludes inputs for which it takes much longer than others, or too much
@@ -189,8 +189,9 @@ std::string guard_of(spmv_kernel kernel, bool on_gpu) {
 }
 
 /// The guard if the longest row is unknown: no row is longer than all rows together, or than the
-/// number of columns. Mixed lanes, which take more for longer rows, need none: a product takes at
-/// most some tens of times as long as the best, and trees learn where from the table.
+/// number of columns. Mixed lanes, which use more lanes for longer rows, need no guard: a product
+/// takes at most some tens of times as long as the best, and trees learn from the table where it
+/// does.
 std::string known_guard_of(const spmv_way& way, const std::string& guard) {
   if (way.mixed && !guard.empty()) return "nnz >= 0";
   constexpr std::string_view longest = "row_max";
@@ -220,7 +221,7 @@ select::schema schema_of_table(const std::string& title, bool on_gpu) {
     if (!on_gpu && !way_of(kernel).on_host) continue;
     const std::string name(name_of(kernel));
     const std::string guard = guard_of(kernel, on_gpu);
-    // Kernels by rows take the matrix as it is.
+    // Kernels whose units are rows read the matrix without a conversion.
     const bool converts = way_of(kernel).unit != unit_of_work::row;
     result.candidates.push_back({name, "t_" + name, converts ? "setup_" + name : "0", guard,
                                  known_guard_of(way_of(kernel), guard)});

@@ -45,12 +45,12 @@ struct spmv_options {
 /// consecutive products, so data that fit into its caches stay there.
 [[nodiscard]] spmv_figures measure_spmv(const std::string& name, const sparse::coordinates& matrix,
                                         const spmv_options& options);
-/// The same on a twin.
+/// As above, on a twin.
 [[nodiscard]] spmv_figures measure_spmv(const std::string& name,
                                         const sparse::csr<double, std::int64_t>& matrix,
                                         const spmv_options& options);
 
-/// The fewest bytes that a product moves: the matrix by compressed rows, x and y once.
+/// The fewest bytes that a product moves: the matrix in compressed rows, x and y once.
 [[nodiscard]] double bytes_of(const spmv_figures& figures, bool single);
 
 /// The kernels that exist on the host, or on a GPU.

@@ -12,7 +12,7 @@ namespace {
 
 using size_pair = std::pair<std::int64_t, std::int64_t>;  // n and k
 
-/// The sizes of a grid, ascending m. Where columns are sharded, n is that of all ranks.
+/// The sizes of a grid, in ascending m. If columns are sharded, n is that of all ranks.
 struct grid_sizes {
   std::vector<std::int64_t> m;
   std::vector<size_pair> n_k;

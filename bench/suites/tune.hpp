@@ -19,17 +19,17 @@ struct tuned_family {
 /// only those of `operator_name`.
 [[nodiscard]] std::vector<tuned_family> tuned_families(const std::string& operator_name = {});
 
-/// The problems that a table is measured at: every combination of some m with some pairs of n and
+/// The problems at which a table is measured: every combination of some m with some pairs of n and
 /// k, as layers of models have them. `quick` takes fewer of both.
 [[nodiscard]] std::vector<tuned_problem> tuning_grid(const tuned_family& family, int ranks,
                                                      bool quick);
 
-/// The problems of all families, each combined with each number of ranks: first those that are in
-/// the quick grids, since a measurement may be cut short, then the others.
+/// The problems of all families, each combined with each number of ranks. Those of the quick grids
+/// come first, since a measurement may be cut short.
 [[nodiscard]] std::vector<tuned_problem> tuning_order(const std::vector<tuned_family>& families,
                                                       const std::vector<int>& ranks, bool quick);
 
-/// Problems that are in no table, to see how well tables choose: `count` sizes from the range of
+/// Problems that are in no table, to judge the choices of tables: `count` sizes from the range of
 /// the grid, log-uniform, drawn with a fixed seed; n and k are multiples of 8. None of them is in
 /// the grid, quick or not.
 [[nodiscard]] std::vector<tuned_problem> held_out_problems(const tuned_family& family, int ranks,
@@ -53,12 +53,12 @@ struct tune_result {
   tuning_table table;
   std::vector<made_choice> choices;  ///< with `automatic`: one for each entry of the table
   std::vector<std::string> wrong;    ///< patterns that were left out since they were wrong
-  int left_out = 0;                  ///< problems that the limit left no time for
+  int left_out = 0;                  ///< problems that were not begun before the time limit
 };
 
 /// Times every pattern at every problem, bulk_library in a graph included, interleaved, and checks
-/// the results. Entries are sorted by family, n, k and m, or, with `automatic`, as measured. Throws
-/// `unsupported` where there are fewer GPUs than ranks, or no CUDA.
+/// the results. Entries are sorted by family, n, k and m, or, with `automatic`, in the order of
+/// measurement. Throws `unsupported` if there are fewer GPUs than ranks, or no CUDA.
 [[nodiscard]] tune_result run_tuning(const tune_options& options);
 
 /// The choice of `automatic` at a problem, and the best pattern.

@@ -33,12 +33,12 @@ struct fiber_t {
   const void* stack;  // lowest address; of the main fiber, learnt at the first switch away from it
   size_t stack_size;
   fiber_t* previous;  // the fiber that switched to this one last
-  void* shadow;       // what the sanitizer in use keeps for this fiber
+  void* shadow;       // the sanitizer's data for this fiber
 };
 
 namespace rl_fiber {
 
-// After a switch: `self` runs again, and `self.previous` was running before.
+// Called after a switch: `self` runs again, and `self.previous` was running before.
 inline void arrived([[maybe_unused]] fiber_t& self) {
 #if defined(RL_ADDRESS_SANITIZER)
   const void* stack = nullptr;
@@ -107,8 +107,8 @@ inline void delete_fiber(fiber_t& fib) {
   (::free)(const_cast<void*>(fib.stack));
 }
 
-// The built-in jumps make no system call and are no library functions, which the sanitizers and
-// _FORTIFY_SOURCE intercept in the belief that a program has one stack.
+// The built-in jumps make no system call and are not library functions, which the sanitizers and
+// _FORTIFY_SOURCE intercept on the assumption that a program has one stack.
 inline __attribute__((noinline)) void switch_to_fiber(fiber_t& to, fiber_t& from) {
   if (__builtin_setjmp(from.resume) == 0) {
     const bool fresh = to.body != nullptr && to.previous == nullptr;

@@ -4,7 +4,8 @@
 
 namespace untax::bulk {
 
-/// Whether a library can be used. It is loaded on first use, so that nothing else depends on it.
+/// Whether a library can be used. It is loaded on first use, so that other code does not depend on
+/// it.
 struct availability {
   bool there = false;
   std::string text;  ///< "NCCL 2.28.9", or why it cannot be used

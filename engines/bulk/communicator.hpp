@@ -11,15 +11,15 @@
 
 #include "engines/bulk/availability.hpp"
 
-// The baseline: what people run today. NCCL is looked for when the build is configured (for its
-// header) and when it is first used (for the library), so that nothing else depends on it.
+// The baseline: today's usual libraries. The header of NCCL is looked for when the build is
+// configured, and its library when it is first used, so that nothing else depends on it.
 
 namespace untax::bulk {
 
 /// Whether NCCL can be used by this program on this machine. Loads it the first time.
 [[nodiscard]] const availability& nccl();
 
-/// How the library is called, for reports.
+/// The form in which the library is called, for reports.
 inline constexpr const char* nccl_calls =
     "ncclCommInitRank with its own defaults, untax registers no memory with it; ncclAllGather, "
     "ncclReduceScatter, ncclAllReduce, ncclBroadcast, and ncclSend and ncclRecv in a group for "
@@ -29,7 +29,7 @@ inline constexpr const char* nccl_calls =
 ///
 /// The calls are asynchronous on `stream`, can be captured in a CUDA graph, and are made by every
 /// rank in the same order. Counts are in elements. Calls may be in place as NCCL defines it. Throws
-/// `unsupported` if `nccl()` is not there, `internal` with NCCL's text when a call fails.
+/// `unsupported` if NCCL cannot be used (`nccl()`), `internal` with NCCL's text when a call fails.
 class communicator {
  public:
   explicit communicator(world& w);

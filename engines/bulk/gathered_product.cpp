@@ -20,7 +20,7 @@ std::size_t bytes_of(std::int64_t rows, std::int64_t cols, dtype type) {
   return static_cast<std::size_t>(rows * cols) * size_of(type);
 }
 
-/// Nothing where this rank has no room for their sums.
+/// The products of slabs; none if this rank has no room for their sums.
 std::optional<slab_products> products_that_add(const library_product& whole,
                                                const sharding& shards) {
   try {

@@ -16,13 +16,13 @@ namespace untax::bulk {
 
 /// C = A x B^T by cuBLASLt, after columns of A were gathered as slabs [m, k_s]. A slab begins where
 /// it would begin if all slabs before it were full. Either the slabs are joined side by side and
-/// multiplied at once, or each slab is multiplied and added (`slab_products`); both ways round C
-/// once.
+/// multiplied at once, or each slab is multiplied and added (`slab_products`). In both cases C is
+/// rounded once.
 class gathered_product {
  public:
-  /// `whole` is the product, whose k is sharded by `shards`. Measures both ways, and lets all ranks
-  /// take the quicker one; joining, where a rank has no room for sums. `slabs` is memory of all of
-  /// them, which is overwritten. Collective. Throws what `library_gemm` throws.
+  /// `whole` is the product, whose k is sharded by `shards`. Measures both forms, and makes all
+  /// ranks use the quicker one, or joined slabs if a rank has no room for sums. `slabs` is memory
+  /// of all slabs, which is overwritten. Collective. Throws the errors of `library_gemm`.
   gathered_product(world& w, const library_product& whole, const sharding& shards, void* slabs);
 
   /// As `library_gemm::vary_rows`.
@@ -30,7 +30,7 @@ class gathered_product {
   void set_rows(std::int64_t m);
   /// Asynchronous; can be captured.
   void run(const void* slabs, const void* weights, void* c, stream_ref stream) const;
-  /// How it multiplies, and what both ways took.
+  /// The chosen form, and the times of both.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:

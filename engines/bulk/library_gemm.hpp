@@ -49,13 +49,14 @@ class library_gemm {
   /// than the caches. Afterwards the kernels are loaded. Blocks until they have run.
   void settle();
 
-  /// Lets m vary from `least` up to the product's: takes what the heuristics propose first for each
-  /// number of rows, and from 512 on for 64 of each octave. Runs each algorithm once on operands of
-  /// its own, so that kernels are loaded before any kernel waits for a peer. Blocks until they have
-  /// run. Throws `out_of_memory`.
+  /// Lets m vary from `least` up to the product's: takes the first proposal of the heuristics for
+  /// each number of rows, and from 512 on for 64 numbers of each octave. Runs each algorithm once
+  /// on operands of its own, so that kernels are loaded before any kernel waits for a peer. Blocks
+  /// until they have run. Throws `out_of_memory`.
   void vary_rows(std::int64_t least = 1);
-  /// Sets m of the next runs of the other `run`, from 1 to the product's, after `vary_rows`. They
-  /// use the algorithm of the least number of rows that is not below m. Launches nothing.
+  /// Sets m, from 1 to the product's, of the next runs of the other `run`; to be called after
+  /// `vary_rows`. Runs use the algorithm of the least number of rows that is not below m. Launches
+  /// nothing.
   void set_rows(std::int64_t m);
 
  private:

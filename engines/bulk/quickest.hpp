@@ -22,7 +22,7 @@ namespace untax::bulk {
 /// median over some launches of the graph, after warm-up. `launch(run, stream)` launches run `run`
 /// on a stream of the rank's GPU, which is the current device. Runs count down to 0; run 0 is first
 /// launched alone. Collective; every rank gets the same. Blocks; throws `internal` if a kernel
-/// failed, what stopped the world, and what `launch` throws.
+/// failed, the error that stopped the world, and the errors of `launch`.
 [[nodiscard]] double seconds_in_graph(
     world& w, const std::function<void(int run, stream_ref stream)>& launch);
 

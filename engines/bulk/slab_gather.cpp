@@ -17,7 +17,8 @@ std::shared_ptr<communicator> communicator_of(world& w) {
     const std::scoped_lock lock(mutex);
     if (auto known = all[&w.state()].lock()) return known;
   }
-  // Ranks of one process construct theirs together, so none may hold the lock meanwhile.
+  // Ranks of one process construct their communicators together, so no rank may hold the lock
+  // meanwhile.
   auto result = std::make_shared<communicator>(w);
   const std::scoped_lock lock(mutex);
   all[&w.state()] = result;

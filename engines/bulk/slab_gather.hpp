@@ -21,8 +21,7 @@ class slab_gather {
  public:
   /// If slabs differ in size, measures whether one all-gather of padded slabs or a broadcast of
   /// each is quicker. Afterwards ranks are connected, and kernels are loaded. `uneven` is a
-  /// sharding to measure instead, of at most as many bytes, since later sizes may have slabs that
-  /// differ.
+  /// sharding to measure instead, of at most as many bytes, for later sizes whose slabs differ.
   slab_gather(world& w, const sharding& bytes, const std::optional<sharding>& uneven = {});
 
   /// Sets the slabs of the next runs, which have at most the bytes of the first ones.
@@ -48,7 +47,7 @@ class slab_gather {
 
   sharding shards_;
   int rank_ = 0;
-  way uneven_ = way::padded;             ///< where slabs differ
+  way uneven_ = way::padded;             ///< used if slabs differ
   std::shared_ptr<communicator> ranks_;  ///< null if there is one rank only
 };
 

@@ -7,8 +7,8 @@
 namespace untax::host {
 namespace {
 
-/// Elements that are combined at a time. It is a constant, so that compilers vectorise the loops,
-/// and small, so that the sums stay in the L1 cache.
+/// The number of elements that are combined at a time. It is a constant, so that compilers
+/// vectorise the loops, and small, so that the sums stay in the L1 cache.
 constexpr std::int64_t block = 512;
 
 template <class T>

@@ -75,7 +75,7 @@ void copy_tile(const tile_memory& from, std::int64_t rows, std::int64_t cols,
                const tile_memory& to) {
   if (from.data == to.data) return;  // a result that is built in place
   const auto size = static_cast<std::int64_t>(size_of(from.type));
-  // The rows are contiguous: one large copy lets memcpy choose its fastest way.
+  // The rows are contiguous: one large copy lets memcpy use its fastest method.
   if (from.stride == cols && to.stride == cols) {
     cols *= rows;
     rows = rows > 0 ? 1 : 0;

@@ -22,7 +22,7 @@ void widen(const tile_memory& from, std::int64_t rows, std::int64_t cols, float*
 void narrow(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t cols,
             const tile_memory& to);
 
-/// Rounds a tile of floats as if it had been stored in that type.
+/// Rounds a tile of floats to the precision of `type`.
 void round_to(dtype type, float* values, std::int64_t stride, std::int64_t rows, std::int64_t cols);
 
 /// sum[rows x cols] += from (or = from), in fp32.

@@ -13,7 +13,8 @@
 namespace untax::host {
 namespace {
 
-/// The progress of a rank at the start of a stage of a run. Its steps count on from there.
+/// The progress of a rank at the start of a stage of a run. The progress of its steps counts on
+/// from there.
 std::uint64_t progress_at(std::uint64_t run, int stage) {
   return run << 32U | static_cast<std::uint64_t>(stage) << 28U;
 }
@@ -223,7 +224,7 @@ void engine::run_stage(const work& w, int stage, const operand_table& operands) 
     const trace_scope running(block.ring(), {.kind = trace_kind::kernel, .number = kernel});
     w.steps(kernel, index, [&](const step& s) { block.take(s, operands); });
   };
-  // By reference: std::function allocates memory for captures of more than two pointers.
+  // Passed by reference: std::function allocates memory for captures of more than two pointers.
   team_->launch(count, std::cref(body));
   // Prefers the outcome of the worker that found the failure to `aborted`, which the other workers
   // have.

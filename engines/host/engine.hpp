@@ -30,7 +30,7 @@ struct engine_options {
   dtype outbox_type = dtype::f32;
   launch_mode launch = launch_mode::graph;
   std::shared_ptr<fault_tap> faults = nullptr;
-  dtype operand_type = dtype::f32;  ///< of the caller's operands, where runs differ in rows
+  dtype operand_type = dtype::f32;  ///< of the caller's operands, if runs differ in rows
   bool in_order = false;            ///< multiplies in order: bits do not depend on the shape
 };
 
@@ -39,21 +39,21 @@ struct engine_options {
 /// rank, in the same order. Destruction waits for no peer.
 class engine {
  public:
-  /// Throws `out_of_memory`, or what a stopped world throws. A failure at this rank only, such as
-  /// threads that cannot be created, stops the world: the other ranks go on into `run`.
+  /// Throws `out_of_memory`, or the error of a stopped world. A failure at this rank only, such as
+  /// threads that cannot be created, stops the world: the other ranks continue into `run`.
   engine(world& w, program p, engine_options options);
   /// For runs with different numbers of rows.
   engine(world& w, row_program p, engine_options options);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
-  /// Retires the operator's memory, since peers may still be reading what this rank has sent, or
-  /// signal that they have read it.
+  /// Retires the operator's memory, since peers may still be reading data that this rank has sent,
+  /// or signal that they have read it.
   ~engine();
 
   /// Runs one epoch. `operands` holds the caller's; the engine adds its own. Returns when this
   /// rank's result is complete and no peer reads its operands any more. Throws when a wait fails.
   void run(operand_table operands);
-  /// The same with `rows` rows, 0 to the capacity, for engines of a `row_program`. All ranks have
+  /// As above, with `rows` rows, 0 to the capacity, for engines of a `row_program`. All ranks have
   /// to pass the same number. Allocates nothing in `launch_mode::graph`. Throws `disagreement` if a
   /// rank has passed another number; that is checked during waits and at the end.
   void run(operand_table operands, std::int64_t rows);

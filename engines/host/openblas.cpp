@@ -19,7 +19,7 @@ class one_processor {
  public:
   one_processor() {
     known_ = sched_getaffinity(0, sizeof before_, &before_) == 0;
-    if (!known_) return;  // OpenBLAS then creates threads, which is harmless where permitted
+    if (!known_) return;  // OpenBLAS then creates threads, which is harmless if they are permitted
     int first = 0;
     while (!CPU_ISSET(first, &before_)) ++first;
     cpu_set_t affinity;
@@ -48,8 +48,8 @@ struct opened_library {
   const char* name;
 };
 
-/// Loads the library by name, as the linker finds it, or else from where it was at configuration,
-/// or that of Python.
+/// Loads the library by the name under which the linker finds it, or else from its path at
+/// configuration, or that of Python.
 opened_library open_library() {
   const one_processor restriction;
   std::string reasons;

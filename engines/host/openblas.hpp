@@ -14,7 +14,7 @@ struct openblas {
 
 /// The OpenBLAS of this machine, with one thread a call. The first call loads it; it is not linked,
 /// because a linked OpenBLAS creates threads before `main` and ends the program if the system
-/// refuses them. Throws `unsupported` where there is none, then and at every later call.
+/// refuses them. Throws `unsupported` if there is no OpenBLAS, at this and at every later call.
 [[nodiscard]] const openblas& blas();
 
 }  // namespace untax::host

@@ -10,8 +10,8 @@
 
 namespace untax::host {
 
-/// Where an operand of a protocol lies: this rank's copy, and how far from it the copies of other
-/// ranks are.
+/// The place of an operand of a protocol: the address of this rank's copy, and the distance to the
+/// copies of other ranks.
 struct operand_memory {
   std::byte* base = nullptr;          ///< element (0, 0) at rank `rank`
   std::ptrdiff_t bytes_per_rank = 0;  ///< 0 for operands that only this rank has
@@ -31,9 +31,9 @@ struct norm_context;
 /// The operands of one run.
 class operand_table {
  public:
-  /// The keys and values that queries attend to, where the operator has them.
+  /// The keys and values that queries attend to, if the operator has them.
   const attention_cache* cache = nullptr;
-  /// The operands of `normalise`, where the operator has them.
+  /// The operands of `normalise`, if the operator has them.
   const norm_context* norm = nullptr;
 
   operand_memory& operator[](operand role) noexcept {

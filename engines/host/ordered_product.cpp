@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-// Compiled with -ffp-contract=off: a fused multiply-add would round once, and not the product and
-// the sum.
+// Compiled with -ffp-contract=off: a fused multiply-add would round once, instead of rounding the
+// product and the sum.
 
 namespace untax::host {
 namespace {
@@ -19,7 +19,8 @@ constexpr std::int64_t depth = 256;        // columns of B in a strip: 16 KiB, w
 /// A SIMD vector of floats.
 using floats [[gnu::vector_size(lanes * sizeof(float))]] = float;
 
-// By reference: how functions return vectors depends on the processor they are compiled for.
+// The vector is returned by reference: the calling convention for vectors depends on the processor
+// that a function is compiled for.
 [[gnu::always_inline]] inline void load(const float* from, floats& to) {
   std::memcpy(&to, from, sizeof to);
 }

@@ -29,8 +29,8 @@ namespace untax::host {
 inline char other_processes = 0;  ///< the address that stands for all other processes
 #endif
 
-/// ThreadSanitizer does not see what OpenBLAS reads and writes, because OpenBLAS is not built with
-/// it. These marks report it. Without the sanitizer they do nothing.
+/// ThreadSanitizer does not see the reads and writes of OpenBLAS, which is not built with it. These
+/// marks report them. Without the sanitizer they do nothing.
 inline void mark_read([[maybe_unused]] const tile_memory& tile, [[maybe_unused]] std::int64_t rows,
                       [[maybe_unused]] std::int64_t cols) {
 #ifdef UNTAX_MARKS_RACES
@@ -52,8 +52,8 @@ inline void mark_write([[maybe_unused]] const tile_memory& tile, [[maybe_unused]
 }
 
 /// ThreadSanitizer sees one process. A protocol may order two threads of this process through other
-/// processes: what one did before its signal to a process happens before what the other does after
-/// its wait for a process. These marks stand for the chain of signals between them.
+/// processes: the work of one before its signal to a process happens before the work of the other
+/// after its wait for a process. These marks represent the chain of signals between them.
 inline void mark_signal_to_process() {
 #ifdef UNTAX_MARKS_RACES
   __tsan_release(&other_processes);

@@ -98,8 +98,8 @@ void tile_math::perform(const step& s, const operand_table& operands) {
 
 void tile_math::add(const step& s, const operand_table& operands) {
   const tile_memory from = resolve(s.from, operands);
-  // Partial results of peers were rounded to the type of the inbox. This rank's own is rounded
-  // alike, so that every rank adds the same numbers.
+  // Partial results of peers were rounded to the type of the inbox. This rank's own is rounded in
+  // the same way, so that every rank adds the same numbers.
   if (s.from.of == operand::product)
     round_to(operands[operand::inbox].type, floats(from.data), from.stride, s.rows, s.cols);
   accumulate(from, s.rows, s.cols, s.first, scratch(operand::sum).data(), tile_.cols);

@@ -17,8 +17,8 @@ namespace untax::host {
 class engine_trace final : public trace_source {
  public:
   /// Null unless a trace is being recorded. If one is, the call is collective: the ranks agree on a
-  /// number for the operator. Throws what making an operator throws. When the last owner releases
-  /// it, the session keeps what was recorded.
+  /// number for the operator. Throws the errors of making an operator. When the last owner releases
+  /// the record, the session keeps its events.
   [[nodiscard]] static std::shared_ptr<engine_trace> open(world& w, const std::string& name,
                                                           std::vector<trace_kernel> kernels);
   engine_trace(world& w, const std::string& name, std::vector<trace_kernel> kernels);

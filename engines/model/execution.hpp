@@ -14,8 +14,8 @@ namespace untax::model {
 
 /// A scenario as a subject of the model checker. Each worker slot of each rank is a thread. It runs
 /// one worker of each stage, stage after stage. Between stages and epochs the slots of a rank meet
-/// at a barrier. At the end of an epoch the first slot plays the caller: it compares c, spoils it,
-/// and fills a for the next epoch.
+/// at a barrier. At the end of an epoch the first slot acts as the caller: it compares c,
+/// overwrites it with a wrong value, and fills a for the next epoch.
 class execution final : public subject {
  public:
   execution(const scenario& s, const std::optional<mutation>& change);

@@ -7,8 +7,8 @@
 namespace untax::model {
 
 /// Counters or cells of the model checker, constructed anew for each execution. When an execution
-/// fails they are not destroyed, because the checker to which they would report that is gone. So
-/// this class never destroys them by itself.
+/// fails they are not destroyed, because the checker, to which their destructors would report, is
+/// gone. So this class never destroys them by itself.
 template <class T>
 class execution_array {
  public:

@@ -15,7 +15,7 @@ namespace untax::model {
 /// model thread for each worker slot of a rank.
 [[nodiscard]] exploration explore(const scenario& s, const budget& limits);
 
-/// The same with a mutation. If the budget ends without a failure, the mutant has survived.
+/// As above, with a mutation. If the budget ends without a failure, the mutant has survived.
 [[nodiscard]] exploration explore(const scenario& s, const mutation& m, const budget& limits);
 
 /// The fate of one mutant over several scenarios of the same protocol.
@@ -37,8 +37,8 @@ struct mutant_fate {
 [[nodiscard]] std::vector<mutant_fate> hunt_mutants(std::span<const scenario> scenarios,
                                                     const budget& limits);
 
-/// Looks for a scenario of `others`, which have the same kernels, that needs the verb of a harmless
-/// mutant, and names it in `fate.needed_in`.
+/// Searches the scenarios `others`, which have the same kernels, for one that needs the verb of a
+/// harmless mutant, and names it in `fate.needed_in`.
 void find_need(mutant_fate& fate, std::span<const scenario> others);
 
 }  // namespace untax::model

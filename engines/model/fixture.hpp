@@ -5,7 +5,7 @@
 
 #include <untax/memory/model_memory.hpp>
 
-// <relacy/context.hpp> uses these.
+// Headers that <relacy/context.hpp> needs.
 #include <relacy/stdlib/condition_variable.hpp>
 #include <relacy/stdlib/event.hpp>
 #include <relacy/stdlib/mutex.hpp>
@@ -62,7 +62,7 @@ template <template <rl::thread_id_t> class Scheduler, int... counts>
 }
 
 [[nodiscard]] runner random_runner(int threads);
-/// These two walk the tree of executions, for up to `max_threads_of_tree` threads.
+/// The next two walk the tree of executions, for up to `max_threads_of_tree` threads.
 [[nodiscard]] runner bounded_runner(int threads);
 [[nodiscard]] runner exhaustive_runner(int threads);
 

@@ -33,9 +33,8 @@ struct mutation {
 /// "drop acquire of steps that multiply in kernel 0 (gemm), room between ranks"
 [[nodiscard]] std::string describe(const mutation& m, const scenario& s);
 
-/// Every mutation for which the scenario has a verb that does something. A reserve that is never
-/// waited for in the epochs of the scenario does nothing, and neither does the retire of a room
-/// that has no bytes.
+/// Every mutation for which the scenario has a verb with an effect. A reserve that is never waited
+/// for in the epochs of the scenario has none, nor has the retire of a room without bytes.
 [[nodiscard]] std::vector<mutation> mutants_of(const scenario& s);
 
 /// The plans without the verbs that `m` drops; unchanged if it weakens.

@@ -17,7 +17,7 @@ struct scenario {
   std::vector<schedule::rank_plan> plans;
   /// The caller's a at a rank in an epoch.
   std::function<std::uint64_t(int rank, std::uint64_t epoch, std::int64_t row, std::int64_t col)> a;
-  /// The weights of a rank, [its columns of the result, its part of k]; zeros where there are none.
+  /// The weights of a rank, [its columns of the result, its part of k]; zeros beyond these.
   std::function<std::uint64_t(int rank, std::int64_t col, std::int64_t k)> b =
       [](int, std::int64_t, std::int64_t) { return std::uint64_t{0}; };
   /// The value of an element of c at a rank after an epoch.
@@ -26,7 +26,7 @@ struct scenario {
 };
 
 /// Numbers to fill matrices with: different for every (epoch, row, col), so that a value that is
-/// late, or comes from somewhere else, makes a wrong result.
+/// late, or comes from another place, makes a wrong result.
 [[nodiscard]] constexpr std::uint64_t sample(std::uint64_t epoch, std::int64_t row,
                                              std::int64_t col) noexcept {
   const auto mix = [](std::uint64_t x) {

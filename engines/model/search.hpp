@@ -17,11 +17,11 @@ class subject {
   virtual void begin() = 0;
   /// The body of thread `index`.
   virtual void thread(int index) = 0;
-  /// All threads have ended: looks at the outcome and ends the shared state. Not called when the
-  /// execution failed; counters and cells must then be given up without being destroyed (see
-  /// `execution_array`).
+  /// Called when all threads have ended: checks the outcome and ends the shared state. Not called
+  /// when the execution failed; counters and cells must then be given up without being destroyed
+  /// (see `execution_array`).
   virtual void end() = 0;
-  /// Where the threads stood, when an execution failed.
+  /// The positions of the threads when an execution failed.
   [[nodiscard]] virtual std::string circumstances() const { return {}; }
 };
 
@@ -35,7 +35,7 @@ enum class strategy : std::uint8_t {
   exhaustive  ///< all executions; stale reads go back one value
 };
 
-/// How to search, and how long.
+/// The strategy and the limits of a search.
 struct budget {
   strategy how = strategy::random;
   std::uint64_t executions = 2000;  ///< at most
@@ -57,7 +57,7 @@ struct exploration {
 /// threads.
 [[nodiscard]] exploration search(subject& s, const budget& limits);
 
-/// From inside an execution: ends it as a failure.
+/// Called inside an execution: ends it as a failure.
 [[noreturn]] void fail(const std::string& why);
 
 }  // namespace untax::model

@@ -116,9 +116,9 @@ void worker::reduce(const step& s) {
   }
 }
 
-// Attention is linear here, so that partial results can be added whatever the splits are: a query
-// times the element of b for the split of the sequence and head. The statistics repeat the first
-// column, and the result contains them.
+// Attention is linear here, so that partial results can be added for any splits: an element is the
+// query times the element of b for the split of the sequence and head. The statistics repeat the
+// first column, and the result contains them.
 
 void worker::attend(const step& s) {
   const std::uint64_t split = scenario_->b(plan_->rank(), s.weights.row, s.weights.col);

@@ -28,10 +28,10 @@ struct schedule_report {
 ///   graph, those of the caller between epochs included;
 /// * it is complete: every element of every c is completed exactly once in each epoch, from chains
 ///   of multiplications that cover the columns of b exactly once, and sums that take each rank
-///   once, in rank order, reading only what was written in the same epoch;
+///   once, in rank order, reading only data that was written in the same epoch;
 /// * every rectangle and every counter index is within bounds.
 ///
-/// Reports all that is wrong; the later checks run only when the earlier ones found nothing.
+/// Reports all faults; the later checks run only if the earlier ones found nothing.
 ///
 /// With a filter: whether all that still holds if only the verbs that the filter accepts order
 /// accesses.

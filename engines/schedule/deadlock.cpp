@@ -61,7 +61,7 @@ need execution::missing(const blocked& b) const {
 
 /// The lane that holds back the signal: its writer's, if that runs already, or else a lane that
 /// keeps the writer's rank from getting there. That rank has not ended: its counters never fall in
-/// this execution, so it would have raised this one far enough.
+/// this execution, so it would have raised this counter far enough.
 execution::blocked execution::culprit(const need& n) const {
   const step_position raiser = signals_->first_reaching(n.rank, n.index, n.value)->by;
   const rank_state& r = ranks_[static_cast<std::size_t>(raiser.rank)];

@@ -128,8 +128,8 @@ void execution::learn(const need& n, vector_clock& now) const {
 void execution::raise(const need& to, const step_position& at, int lane_index, bool teaches) {
   counter& c = counters_[static_cast<std::size_t>(to.rank)][static_cast<std::size_t>(to.index)];
   const lane& l = lanes_[static_cast<std::size_t>(lane_index)];
-  // Each epoch may have a writer of its own. A later one must not overtake an earlier one, whatever
-  // the order in which this execution happens to carry them out.
+  // Each epoch may have a writer of its own. A later one must not overtake an earlier one, in
+  // whatever order this execution happens to run them.
   const bool falls = !c.values.empty() && c.values.back() > to.value;
   if (falls || !c.raised.before(l.now)) report_overtaking(to, at);
   c.values.push_back(falls ? c.values.back() : to.value);
@@ -188,7 +188,7 @@ void execution::start_stage(int rank) {
   }
 }
 
-/// The caller acts on the first lane, while no worker of the rank runs.
+/// The caller runs in the first lane, while no worker of the rank runs.
 void execution::callers_turn(int rank, std::uint64_t ended) {
   const int lane_index = ranks_[static_cast<std::size_t>(rank)].first_lane;
   lane& l = lanes_[static_cast<std::size_t>(lane_index)];

@@ -15,9 +15,9 @@ namespace untax::schedule {
 /// Executes all programs once, on vector clocks instead of values.
 ///
 /// One order of execution suffices. Counters are only raised, so a step that can proceed can
-/// proceed at any later time: if one order ends, all do. The vector clocks contain only what holds
-/// in every order: program order, stages and epochs of a rank, and for each wait the one signal it
-/// needs. Accesses that they leave unordered can race.
+/// proceed at any later time: if one order ends, all do. The vector clocks contain only relations
+/// that hold in every order: program order, stages and epochs of a rank, and for each wait the one
+/// signal it needs. Accesses that they leave unordered can race.
 class execution {
  public:
   /// Without a filter every verb orders accesses.
@@ -56,8 +56,8 @@ class execution {
   bool advance_lane(int rank, int index);
   void carry_out(const step_position& at, const step& s, lane& l, int lane_index);
   void learn(const need& n, vector_clock& now) const;
-  /// Lane `lane_index` raises a counter in its step `at`. `teaches`: a lane that waits for it then
-  /// knows everything that this lane knows.
+  /// Lane `lane_index` raises a counter in its step `at`. `teaches`: a lane that waits for the
+  /// counter then has the clock of this lane.
   void raise(const need& to, const step_position& at, int lane_index, bool teaches);
   void report_overtaking(const need& to, const step_position& at);
   [[nodiscard]] bool orders(const step_position& at, const step& s, channel_verb verb) const;

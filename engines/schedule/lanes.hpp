@@ -12,11 +12,11 @@
 
 namespace untax::schedule {
 
-/// The work of a kernel's lanes, from which the time of a step follows. The checker does not need
+/// The work of a kernel's lanes, from which the time of a step follows. The checker does not use
 /// it.
 enum class lane_work : std::uint8_t {
   multiplies,  ///< CTAs of a GEMM, whose epilogues store and add while the CTAs go on multiplying
-  sends,       ///< warps, CTAs or copy engines that move what others have multiplied, or will
+  sends,       ///< warps, CTAs or copy engines that move data before or after other lanes multiply
   adds,        ///< CTAs that add, or merge, partial results
   meets,       ///< CTAs that only wait for other ranks, and signal to them
 };
@@ -31,7 +31,7 @@ class lane_program {
  public:
   /// Emits the steps of a lane in an epoch.
   using lane = std::function<void(std::uint64_t epoch, const program::sink& emit)>;
-  /// The memory and counters of a rank, as its protocol has them.
+  /// The memory and counters of a rank, as its protocol declares them.
   struct rank_memory {
     int rank = 0;
     int world = 1;
@@ -75,7 +75,7 @@ class lane_program {
     }
     return raised;
   }
-  /// A new flag. All flags that only make wait have to be added before those that order.
+  /// A new flag. All flags that only make lanes wait have to be added before those that order.
   [[nodiscard]] int add_flag(bool orders = true) {
     if (!orders) ++waits_only_;
     return memory_.counters + flags_++;

@@ -12,32 +12,32 @@ namespace untax::schedule {
 /// numbered over all ranks.
 using vector_clock = std::vector<std::uint32_t>;
 
-/// Something that a lane did at its own time. `id` names the event in messages.
+/// An action of a lane at its own time. `id` names the event in messages.
 struct event {
   int lane = -1;
   std::uint32_t time = 0;
   int id = -1;
 
   [[nodiscard]] bool happened() const noexcept { return lane >= 0; }
-  /// Whether this event happens before everything that a lane with this clock does next, in every
-  /// order of execution.
+  /// Whether this event happens before all later actions of a lane with this clock, in every order
+  /// of execution.
   [[nodiscard]] bool before(const vector_clock& now) const noexcept {
     return !happened() || now[static_cast<std::size_t>(lane)] >= time;
   }
 };
 
-/// Where the elements of a rectangle are from: the one at (row, col) of its matrix is the one at \n
+/// The origin of the elements of a rectangle: the element at (row, col) of its matrix is the one at
 /// (row - down, col - right) of `of`.
 struct origin {
   operand of = operand::none;  ///< a, or product, that is a x b^T; none: not known
   int rank = -1;               ///< the rank whose operand it is; of a sum, the first rank
   std::int64_t down = 0;
   std::int64_t right = 0;
-  bool sum = false;  ///< whether this is a sum over ranks, perhaps of one rank so far
+  bool sum = false;  ///< whether the elements are a sum over ranks, perhaps of one rank so far
   int ranks = 1;     ///< the number of consecutive ranks in a sum
 
   [[nodiscard]] bool known() const noexcept { return of != operand::none; }
-  /// The rank that a sum takes next, as ranks are combined in their order.
+  /// The rank that a sum adds next, as ranks are combined in their order.
   [[nodiscard]] int next() const noexcept { return rank + ranks; }
   [[nodiscard]] bool is_of_all(int world) const noexcept { return rank == 0 && ranks == world; }
   /// The origin of the same elements after they were moved from `from` to `to`.
@@ -62,7 +62,8 @@ class matrix_map {
  public:
   explicit matrix_map(extent size);
 
-  /// Call `cut` for all rectangles that will be used, then `seal`, which makes the cells.
+  /// Cuts cells at the edges of a rectangle. To be called for all rectangles that will be used,
+  /// before `seal`, which makes the cells.
   void cut(std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols);
   void seal();
 

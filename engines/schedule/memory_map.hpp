@@ -23,7 +23,7 @@ namespace untax::schedule {
 /// * sums over ranks that leave a rank out, take one twice, or do not take them in rank order.
 ///
 /// The caller takes part: before each epoch of a rank it writes a, and afterwards it reads c and
-/// writes something else there.
+/// overwrites it.
 class memory_map {
  public:
   memory_map(std::span<const rank_plan> plans, problem_list& problems);
@@ -48,7 +48,7 @@ class memory_map {
   bool races(const matrix_map& map, const matrix_map::cell& c, const access& a, const event& actor,
              const vector_clock& now);
 
-  // Where elements are from; in origins.cpp.
+  // The origins of elements; in origins.cpp.
 
   /// The origins of a lane's private tiles.
   struct private_tiles {

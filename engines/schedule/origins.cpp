@@ -4,7 +4,7 @@
 
 #include "engines/schedule/memory_map.hpp"
 
-// The part of `memory_map` that knows where elements are from.
+// The part of `memory_map` that tracks the origins of elements.
 
 namespace untax::schedule {
 
@@ -37,7 +37,7 @@ origin memory_map::origin_of(const step& s, const event& actor) {
       }
       return combination;
     }
-    case action::normalise:  // what lies behind the sums is made of the same rows
+    case action::normalise:  // the columns behind the sums are computed from the same rows
       return origin_in(s.from, s.rows, s.cols, actor).moved(s.from, s.to);
     default:
       return {};

@@ -28,7 +28,7 @@ struct worker_name {
 /// engine.
 class rank_plan {
  public:
-  /// `results`: how much of c each epoch writes, where epochs have different numbers of rows.
+  /// `results`: the part of c that each epoch writes, if epochs have different numbers of rows.
   rank_plan(const program& source, const operand_extents& operands, std::uint64_t epochs,
             std::vector<extent> results = {});
 
@@ -51,7 +51,7 @@ class rank_plan {
   [[nodiscard]] const std::vector<step>& steps(worker_name who, std::uint64_t epoch) const {
     return programs_[index_of(who, epoch)];
   }
-  /// The same, mutable: for mutants, and for tests that break a plan.
+  /// As above, mutable: for mutants, and for tests that break a plan.
   [[nodiscard]] std::vector<step>& steps(worker_name who, std::uint64_t epoch) {
     return programs_[index_of(who, epoch)];
   }

@@ -25,13 +25,13 @@ void each_step_of(const rank_plan& plan, std::uint64_t epoch, Visit&& visit) {
   }
 }
 
-/// The same for all epochs, one after the other.
+/// As above, for all epochs, one after the other.
 template <class Visit>
 void each_step(const rank_plan& plan, Visit&& visit) {
   for (std::uint64_t epoch = 1; epoch <= plan.epochs(); ++epoch) each_step_of(plan, epoch, visit);
 }
 
-/// The room of a step that a verb is about.
+/// The room that a verb of a step uses.
 [[nodiscard]] constexpr room step::*room_of(channel_verb verb) noexcept {
   constexpr room step::*rooms[] = {&step::reserve, &step::acquire, &step::publish, &step::retire};
   return rooms[static_cast<std::size_t>(verb)];

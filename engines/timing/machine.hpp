@@ -8,7 +8,7 @@
 
 namespace untax::timing {
 
-/// How the GPUs of a host reach each other.
+/// The connection between the GPUs of a host.
 enum class link_kind : std::uint8_t {
   nvswitch,  ///< every GPU has one port, and a switch connects all ports
   ring,      ///< a link to each of two neighbours
@@ -26,7 +26,7 @@ struct machine_numbers {
   double launch_graph = 0;   ///< between two kernels of a graph
   double start = 0;          ///< from the end of a run in a graph to the first work of the next
   double link_rate = 0;      ///< bytes a second out of a GPU, and as many into it
-  double read_rate = 0;      ///< the same for gets: the receiver reads
+  double read_rate = 0;      ///< as `link_rate` for gets, in which the receiver reads
   double block_rate = 0;     ///< bytes a second that one block (CTA) moves
   double store = 0;          ///< until a peer sees a store that carries its own flag
   double release = 0;        ///< extra time of a signal that is released after data
@@ -34,7 +34,7 @@ struct machine_numbers {
   double copy_start = 0;     ///< until a copy engine begins
   double library_start = 0;  ///< start-up of a library's collective
   double library_hop = 0;    ///< each further hop of the collective's ring
-  double library_run = 0;    ///< that a host takes to launch a collective and a GEMM of libraries
+  double library_run = 0;    ///< time in which a host launches a collective and a GEMM of libraries
   double host_rate = 0;      ///< bytes a second through the host, one way
   double host_store = 0;     ///< as `store`, through the host
   double card_rate = 0;      ///< bytes a second of a network card, one way
@@ -42,7 +42,7 @@ struct machine_numbers {
   double jitter = 0;         ///< the most time by which ranks begin apart
 };
 
-/// Describes a member of `machine_numbers`, as files and tables have it.
+/// Describes a member of `machine_numbers`, as files and tables show it.
 struct number_kind {
   double machine_numbers::*value;
   std::string_view key;
@@ -53,7 +53,7 @@ struct number_kind {
 };
 extern const std::array<number_kind, 22> number_kinds;
 
-/// A machine, as `machines/*.json` describe it.
+/// A machine, as in `machines/*.json`.
 struct machine {
   std::string name;    ///< "8 x H200"
   std::string device;  ///< "NVIDIA H200"
@@ -69,10 +69,11 @@ struct machine {
   std::string calibration;  ///< the name of a file beside this one, "" if there is none
   std::string judgement;    ///< the name of a file with the errors of predicted times
   machine_numbers numbers;
-  /// Sources of numbers, by key of `number_kinds`: measured here (and the file), a sheet, a paper.
+  /// Sources of numbers, by key of `number_kinds`: measured here (and the file), a data sheet, a
+  /// paper.
   std::map<std::string, std::string, std::less<>> sources;
 
-  /// "8 x H200", with "(nobody measured this machine)" where that is so.
+  /// "8 x H200", with "(nobody measured this machine)" if that is so.
   [[nodiscard]] std::string title() const;
   /// The least seconds in which a rank can send `bytes` to the others, in equal parts.
   [[nodiscard]] double seconds_to_send(double bytes, int ranks) const noexcept;
@@ -80,10 +81,10 @@ struct machine {
 
 [[nodiscard]] std::string_view name_of(link_kind kind) noexcept;
 
-/// Reads a description. Throws `invalid_argument` that names `origin`, the field, its value and
-/// what would be right.
+/// Reads a description. Throws `invalid_argument` that names `origin`, the field, its value and the
+/// right values.
 [[nodiscard]] machine parse_machine(std::string_view text, const std::string& origin);
-/// The same from a file.
+/// As above, from a file.
 [[nodiscard]] machine load_machine(const std::string& path);
 /// The text that `parse_machine` reads.
 [[nodiscard]] std::string to_json(const machine& m);

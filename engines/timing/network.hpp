@@ -19,7 +19,8 @@ struct lane {
 
 [[nodiscard]] const char* name_of_lane(char what) noexcept;
 
-/// When the worker that sends is free again, and when the last byte is at the receiver.
+/// The time when the sending worker is free again, and the time when the last byte is at the
+/// receiver.
 struct passage {
   double left = 0;
   double arrived = 0;
@@ -45,7 +46,7 @@ class network {
 
   /// Sends bytes at `now`, no faster than `pace`. `reads`: the transfer is a get, by the receiver.
   passage send(int from, int to, double bytes, double pace, double now, bool reads = false);
-  /// Within a rank, through its memory: each byte is read and written.
+  /// Copies within a rank, through its memory: each byte is read and written.
   passage copy(int rank, double bytes, double pace, double now);
   /// Seconds until another rank sees a store of a rank.
   [[nodiscard]] double flight(int from, int to) const;
@@ -68,7 +69,7 @@ class network {
   std::vector<lane> lanes_;
   std::vector<booking> bookings_;
   bool remembers_ = false;
-  // First lane of each kind; those of a rank follow in rank order.
+  // The first lane of each kind; the lanes of ranks follow in rank order.
   int memory_ = -1;
   int out_ = -1;
   int in_ = -1;

@@ -13,11 +13,11 @@ namespace {
 
 /// A copy within a rank reads and writes each byte.
 constexpr double only_writes = 0.5;
-/// Additions that wait for nothing are one activity, up to this many bytes.
+/// Additions without waits are one activity, up to this many bytes.
 constexpr double most_added = 1 << 18;
 
-/// Turns the steps of one worker into activities. Consecutive steps that wait for nothing new
-/// become one activity: k-blocks of a tile, words of a tile for the same rank, and additions.
+/// Turns the steps of one worker into activities. Consecutive steps without a new wait become one
+/// activity: k-blocks of a tile, words of a tile for the same rank, and additions.
 class step_reader {
  public:
   /// `leaves_sums`: whether a counter is a flag of `lane_program::add_sums_flag`.
@@ -39,7 +39,7 @@ class step_reader {
     act(s);
     signal(s);
   }
-  /// After the last step.
+  /// To be called after the last step.
   void end() {
     if (work_.pending() || has_work()) work_.act(current_);
     current_ = {};
@@ -171,7 +171,7 @@ class step_reader {
     }
   }
 
-  /// Two results, the sum and its norm: for this rank, and, if `everywhere`, for all others.
+  /// Two results, the sum and its norm, go to this rank and, if `everywhere`, to all others.
   void normalise(const step& s, double bytes) {
     local(bytes * 2);
     for (int i = 1; s.everywhere && i < static_cast<int>(s.depth); ++i) {

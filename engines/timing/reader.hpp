@@ -22,22 +22,22 @@ struct step_costs {
   double local_pace = 0;  ///< most bytes a second of a worker that moves within a rank; 0: no limit
   std::int64_t added_together = 0;  ///< elements that a worker adds at a time; 0: any number
   double add_seconds = 0;           ///< seconds of each such addition, beside moving their bytes
-  double added_bytes = 1;   ///< bytes copied within a rank that an addition takes as long as, per
-                            ///< byte that it adds: half of one if it only reads
+  double added_bytes = 1;   ///< the bytes whose copy within a rank takes as long as one byte's
+                            ///< addition: half of one if the addition only reads
   double begin_after = 0;   ///< seconds until a move begins
-  double signal_after = 0;  ///< seconds until a signal behind a move begins, if it is a copy
+  double signal_after = 0;  ///< seconds until a signal after a move begins, if it is a copy
   signal_way way = signal_way::released;
   bool posted = false;    ///< other agents wait until moves have arrived, and signal
   bool detached = false;  ///< moves and additions are asynchronous: the worker goes on
 };
 
-/// The third reader of programs. Reads all kernels and workers of all ranks, for one epoch. Every
+/// Reads all kernels and workers of all ranks, for one epoch: the third reader of programs. Every
 /// step becomes at most a few activities, which wait, move or compute, and signal. `costs_of` gives
 /// the costs of each kernel.
 [[nodiscard]] workload read_programs(std::span<const program> programs, std::uint64_t epoch,
                                      const std::function<step_costs(const kernel&)>& costs_of);
 
-/// The same for the lanes of all ranks: what the schedule checker proves, in its first epoch.
+/// As above, for the lanes of all ranks, which the schedule checker proves, in their first epoch.
 /// `costs_of` gives the costs of a kernel by the work of its lanes and its number.
 [[nodiscard]] workload read_lanes(
     std::span<const schedule::lane_program> ranks,

@@ -77,7 +77,7 @@ void simulator::advance(std::uint32_t number, double now) {
   const timed_worker& w = work_.workers()[number];
   worker_state& s = workers_[number];
   if (s.next == w.count) {
-    // A kernel ends when all that it stored has arrived.
+    // A kernel ends when all its stores have arrived.
     if (s.all_landed > now) {
       spend(number, now, s.all_landed, &time_parts::move, w.count);
       s.last = remember(now, s.all_landed, s.last, number, &time_parts::move);
@@ -158,11 +158,11 @@ void simulator::send(std::uint32_t number, const signal& what, const activity& a
                      double seen) {
   const int rank = work_.workers()[number].rank;
   const worker_state& s = workers_[number];
-  // Within a rank, too, a release comes after all stores of the worker.
+  // Also within a rank, a release comes after all stores of the worker.
   double when = a.way == signal_way::released ? std::max(seen, s.receipt) : seen;
   if (what.rank != rank) {
-    // A signal takes its own flight, and arrives after data: those that carry it, or, if it is
-    // released, all that the worker has sent.
+    // A signal takes its own flight, and arrives after data: the data that carry it or, for a
+    // release, all data that the worker has sent.
     when = std::max(seen, at + net_.flight(rank, what.rank));
     if (a.way == signal_way::inside) {
       if (s.sent_to == what.rank) when = std::max(when, s.landed);

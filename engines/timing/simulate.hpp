@@ -10,11 +10,11 @@
 
 namespace untax::timing {
 
-/// Where the time of a worker, of a rank or of the critical path goes, in seconds.
+/// The parts of the time of a worker, of a rank or of the critical path, in seconds.
 struct time_parts {
   double launch = 0;     ///< until the worker's kernel begins to work
   double compute = 0;    ///< the worker multiplies, attends or adds
-  double move = 0;       ///< it moves bytes itself
+  double move = 0;       ///< the worker moves bytes itself
   double late_peer = 0;  ///< the worker waits for a signal that has not been sent
   double in_flight = 0;  ///< the worker waits for a signal that is on its way
   double tail = 0;       ///< the worker has ended, and other workers have not
@@ -25,7 +25,7 @@ struct time_parts {
   void add(const time_parts& other) noexcept;
 };
 
-/// A piece of the critical path: why the run ended no earlier.
+/// A piece of the critical path, which is the reason why the run ended no earlier.
 struct path_piece {
   int rank = 0;
   int kernel = 0;
@@ -65,9 +65,9 @@ struct simulation {
   [[nodiscard]] time_parts path_parts() const;
 };
 
-/// Carries a workload out in simulated time: a queue of events, in each of which a worker goes on
-/// or a signal arrives. The same seed gives the same times. Throws `internal`, with the worker and
-/// its wait, if a worker waits for a signal that no worker sends.
+/// Simulates the execution of a workload: a queue of events, in each of which a worker continues or
+/// a signal arrives. The same seed gives the same times. Throws `internal`, with the worker and its
+/// wait, if a worker waits for a signal that no worker sends.
 [[nodiscard]] simulation simulate(const workload& work, const machine& m,
                                   const simulation_options& options = {});
 

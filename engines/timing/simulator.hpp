@@ -47,7 +47,7 @@ struct in_flight {
   std::uint32_t cause;
 };
 
-/// Work that was done, and the event that it followed. The path is followed backwards through
+/// Finished work, and the event that it followed. The critical path is traced backwards through
 /// nodes.
 struct node {
   double begin;
@@ -73,7 +73,7 @@ struct worker_state {
 struct rank_state {
   int stage = -1;
   int running = 0;
-  double began = 0;  // start of the stage
+  double began = 0;  // start time of the stage
   std::uint32_t last = none;
   bool ended = false;
   double end = 0;
@@ -132,7 +132,8 @@ class simulator {
   void begin_stage(int rank, double now);
   void advance(std::uint32_t number, double now);
   void act(std::uint32_t number, const activity& a, double now);
-  /// When a worker may begin to send: a kernel whose workers have a rate together sends in turn.
+  /// The time when a worker may begin to send: if a kernel has a rate for all its workers together,
+  /// they send in turn.
   double turn_of(std::uint32_t number, const activity& a, double now);
   void send(std::uint32_t number, const signal& what, const activity& a, double at, double seen);
   void arrive(std::uint32_t place, double now);
@@ -153,7 +154,7 @@ class simulator {
     return place;
   }
 
-  /// Resumes a worker whose signal has arrived, unless it waits for another one, too.
+  /// Resumes a worker whose signal has arrived, unless it also waits for another one.
   void wake(std::uint32_t number, const in_flight& flight, double now);
   void end_worker(std::uint32_t number, double now);
   void finish();

@@ -13,7 +13,7 @@ struct signal {
   std::uint64_t value = 0;
 };
 
-/// How a signal travels.
+/// The path of a signal.
 enum class signal_way : std::uint8_t {
   released,  ///< a release: it arrives after all data before it
   inside,    ///< the data carry it
@@ -45,8 +45,8 @@ struct timed_worker {
   std::size_t count = 0;
 };
 
-/// Workers that start together, `launch` seconds after the start of their stage: that is when all
-/// kernels of the stage before at the same rank have ended, or the rank begins.
+/// Workers that start together, `launch` seconds after the start of their stage. A stage starts
+/// when all kernels of the stage before it at the same rank have ended, or when the rank begins.
 struct timed_kernel {
   int rank = 0;
   int stage = 0;
@@ -64,12 +64,12 @@ class workload {
     kernels_.push_back({rank, stage, std::move(name), launch, rate});
     return static_cast<int>(kernels_.size()) - 1;
   }
-  /// The activities that follow are this worker's.
+  /// Adds a worker, to which the following activities belong.
   void add_worker(int kernel) {
     workers_.push_back(
         {kernels_[static_cast<std::size_t>(kernel)].rank, kernel, activities_.size(), 0});
   }
-  /// Waits and signals that were added since the last activity belong to this one.
+  /// Adds an activity, to which waits and signals added since the last activity belong.
   void act(activity a) {
     a.first_wait = waits_taken_;
     a.waits = static_cast<std::uint32_t>(waits_.size()) - waits_taken_;

@@ -78,7 +78,7 @@ __global__ void add(float* sums, const __nv_bfloat16* addend, std::int64_t count
     sums[i] += __bfloat162float(addend[i]);
 }
 
-/// A block for each row.
+/// One block for each row.
 __global__ void normalise(const float* x, const __nv_bfloat16* weight, float* out,
                           std::int64_t hidden, double epsilon) {
   __shared__ double squares;

@@ -29,7 +29,7 @@ constexpr std::size_t heap_bytes = std::size_t{3} << 30U;
 constexpr double largest_error = 5e-3;
 constexpr std::int64_t most_compared_rows = 16;
 
-/// One way to run a problem, at all ranks.
+/// One configuration of a problem, at all ranks.
 struct variant {
   std::string by;
   bool eager = false;
@@ -137,7 +137,7 @@ class suite {
         cudaStream_t stream = team_.stream_of(w.rank());
         gpu::require(cudaMemsetAsync(mine.out.data(), 0xff, bytes, stream), "poisoning");
         v.launch[static_cast<std::size_t>(w.rank())](0, stream);
-        // The next kernel may be loaded only now, which waits for kernels that wait for peers.
+        // Loading the next kernel waits for kernels that wait for peers, so it may begin only now.
         gpu::require(cudaStreamSynchronize(stream), v.by);
         w.check();
         if (first) {
@@ -216,7 +216,7 @@ class suite {
       is[j] = static_cast<double>(static_cast<float>(actual[j]));
       should[j] = sum / total;
     }
-    // As attention_inputs::result explains it.
+    // The bound is explained at attention_inputs::result.
     deviation off(largest_error);
     off.add_row(
         std::span<const double>(is), should,

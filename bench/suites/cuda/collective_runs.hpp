@@ -32,10 +32,10 @@ struct planned_run {
 /// The elements of the result of a rank.
 [[nodiscard]] std::int64_t result_of(const collective_work& work, int ranks);
 
-/// Plans untax's operator. Collective. Throws what its constructor throws.
+/// Plans untax's operator. Collective. Throws the errors of its constructor.
 [[nodiscard]] planned_run plan_untax(world& w, const collective_work& work,
                                      const collective_options& options);
-/// Plans the same by NCCL. `c` has to outlive the result.
+/// Plans the same collective by NCCL. `c` has to outlive the result.
 [[nodiscard]] planned_run plan_library(bulk::communicator& c, int ranks,
                                        const collective_work& work);
 

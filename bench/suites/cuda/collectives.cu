@@ -160,7 +160,7 @@ class suite {
     return made;
   }
 
-  /// Compares all variants with the first one, whose bits they have to have.
+  /// Compares all variants with the first one, which must have the same bits.
   void verify(const collective_row& row, std::vector<std::optional<lined_up>>& all) {
     bool first = true;
     for (std::size_t i = 0; i < all.size(); ++i) {

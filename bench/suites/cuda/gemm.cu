@@ -72,12 +72,12 @@ class gemm_trial {
     row_.time = times[1];
   }
 
-  /// As `measure`, with the plan whose rows have the same bits in any batch.
+  /// As `measure`, with the plan for which rows have the same bits in any batch.
   void measure_invariant(int repeats) {
     row_.invariant_time =
         measured_beside(gpu::gemm({row_.m, row_.n, row_.k, type_, true}), repeats);
   }
-  /// As `measure`, with the plan while a trace is recorded.
+  /// As `measure`, with the usual plan, while a trace is recorded.
   void measure_traced(int repeats) {
     row_.traced_time = measured_beside(gpu::gemm({row_.m, row_.n, row_.k, type_}), repeats);
   }
@@ -98,8 +98,8 @@ class gemm_trial {
     }
     return plans;
   }
-  /// As `measure`, by each of the plans, of which the first is the chosen one. Plans for which this
-  /// GPU has too few places are left out.
+  /// As `measure`, with each of `plans`, of which the first is the chosen one. Plans for which this
+  /// GPU has too few multiprocessors are left out.
   void measure_plans(const std::vector<gpu::gemm_plan>& plans, int repeats) {
     std::vector<gpu::gemm> ops;
     ops.reserve(plans.size());
@@ -124,7 +124,8 @@ class gemm_trial {
     const trace_pause pause;
     return gpu::gemm(shape);
   }
-  /// As `measure`; returns the times of another product, which has to be right, in turn with it.
+  /// As `measure`; returns the times of another product, timed in turn with it, which has to be
+  /// right.
   [[nodiscard]] spread measured_beside(const gpu::gemm& other, int repeats) {
     const double relative_error = error_of(other);
     if (!right(relative_error))
@@ -181,8 +182,8 @@ class gemm_trial {
     gpu::fill_normal({matrix.data(), type, 1, count}, seed, {0, 1}, {0, count}, clock_.stream());
   }
 
-  /// The error against the library's result, as `deviation` has it. Both are added by tensor cores
-  /// and rounded.
+  /// The error against the library's result, as `deviation` defines it. Both results are added by
+  /// tensor cores and rounded.
   [[nodiscard]] double error_of(const gpu::gemm& op) {
     gpu::require(cudaMemsetAsync(c_.data(), 0xff, bytes_of(c_bytes_), clock_.stream()),
                  "poisoning");

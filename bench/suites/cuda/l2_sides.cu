@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(reader_threads) read_chunks(reader_arguments a
     for (std::int64_t i = first; i < a.chunks; i += loads_at_once * step) {
       std::int32_t chunk[loads_at_once];
       uint4 value[loads_at_once];
-      // Beyond the end, the first chunk is read again.
+      // Reads beyond the end read the first chunk again.
 #pragma unroll
       for (int j = 0; j < loads_at_once; ++j)
         chunk[j] = __ldg(list + (i + j * step < a.chunks ? i + j * step : first));

@@ -47,7 +47,8 @@ class chunk_reader {
   std::int64_t chunks_;
   int passes_;
   unsigned blocks_;
-  std::vector<device_buffer> tables_;  ///< of multiprocessors, both lists, what is read
+  std::vector<device_buffer> tables_;  ///< of multiprocessors, both lists, and the chunks that are
+                                       ///< read
 };
 
 }  // namespace untax::bench

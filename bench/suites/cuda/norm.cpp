@@ -55,7 +55,7 @@ class norm_work {
     compute_reference(stream);
   }
 
-  /// all_reduce_norm with `phases` phases; 0: as untax chooses.
+  /// all_reduce_norm with `phases` phases; 0: the number that untax chooses.
   [[nodiscard]] rank_run fused(int phases) {
     auto op = std::make_shared<all_reduce_norm>(world_, p_, operator_options{.phases = phases});
     const norm_results to = op->result();
@@ -115,7 +115,8 @@ class norm_work {
               static_cast<double>(count_), 0);
     return found.relative_error();
   }
-  /// Fills the residual and this rank's input, and makes the reference from those of all ranks.
+  /// Fills the residual and this rank's input, and makes the reference from the inputs of all
+  /// ranks.
   void compute_reference(cudaStream_t stream) {
     auto* const sums = static_cast<float*>(right_x_.data());
     gpu::require(cudaMemsetAsync(sums, 0, 2 * bytes(), stream), "clearing sums");

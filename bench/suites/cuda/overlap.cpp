@@ -11,7 +11,7 @@
 namespace untax::bench {
 namespace {
 
-constexpr double signal_seconds = 2.7e-6;  ///< there and back; part of the bound of decode
+constexpr double signal_seconds = 2.7e-6;  ///< of a round trip; part of the bound of decode
 
 void set_bound(overlap_row& row, const operator_entry& entry, const overlap_report& report) {
   const gemm_problem& p = row.problem;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t piece = 16;  // bytes that a thread reads or writes at once
 constexpr int most_words = 32;      // of a record
-constexpr int most_threads = 1024;  // of a block, and half of what a multiprocessor has room for
+constexpr int most_threads = 1024;  // of a block: half of the threads of a multiprocessor
 
 /// Visits all pieces that a rectangle touches, by all threads of a block. Reads come from L2.
 template <class Access>
@@ -142,7 +142,7 @@ void replay::fill_operands(const locality::kernel& k, std::uint64_t seed) {
 
 void replay::choose_residents(int resident) {
   threads_ = std::clamp(2 * most_threads / resident, 64, most_threads);
-  // So much that not more than `resident` blocks fit on a multiprocessor.
+  // So many bytes that at most `resident` blocks fit on a multiprocessor.
   constexpr int reserved = 1024;  // by the system, of each block
   shared_bytes_ = gpu::attribute_here(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / resident /
                       reserved * reserved -

@@ -24,14 +24,15 @@ template <class T>
   return made;
 }
 
-/// A kernel of `untax locality` in one order, ready to run. It reads and writes as the description
-/// says, block by block and step by step, with as many blocks on a multiprocessor as it says.
+/// A kernel of `untax locality` in one order, ready to run. Its reads and writes follow the
+/// description, block by block and step by step, and so does the number of blocks on a
+/// multiprocessor.
 class replay {
  public:
   struct settings {
     double step_seconds = 0;  ///< pause after the reads of each step
-    /// The queue of each multiprocessor. Blocks take positions as there is room, from one of two
-    /// queues: those below `second`, and the others. Empty: in the order of dispatch.
+    /// The queue of each multiprocessor. Blocks take positions when they become free, from one of
+    /// two queues: those below `second`, and the others. Empty: in the order of dispatch.
     std::vector<std::uint8_t> queue_of_sm;
     int second = 0;
     std::uint64_t seed = 0;  ///< of the contents of operands; 0: zeros
@@ -62,8 +63,8 @@ class replay {
 
  public:
   /// The arguments of the kernel. Each position of the dispatch has a record: the steps of its
-  /// block and, for each access, the row and the byte in it where the rectangle begins. It is
-  /// short, and read once, so that counters see little else than the replay.
+  /// block and, for each access, the row and the byte in it at which the rectangle begins. A record
+  /// is short, and read once, so that counters see little else than the replay.
   struct arguments {
     access accesses[most_accesses];
     int each = 0;

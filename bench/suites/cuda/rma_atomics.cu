@@ -26,7 +26,7 @@ struct atomic_request {
   return i ^ i >> 29U;
 }
 
-/// Adds to `*change` by how much the sum of the words has changed.
+/// Adds the change of the sum of the words to `*change`.
 template <atomic_kind kind, memory_order order>
 __global__ void __launch_bounds__(1024) atomic_kernel(atomic_request work) {
   const device_thread thread;
@@ -64,7 +64,7 @@ __global__ void take_sum(std::uint64_t* words, std::int64_t count, std::uint64_t
   atomic_add(device_thread{}, sum, own, memory_order::relaxed);
 }
 
-/// Where the words of the operations are, and which threads carry these out.
+/// The place of the words of the operations, and the threads that execute these.
 struct atomic_place {
   const char* name;
   int blocks;
@@ -81,7 +81,7 @@ class atomic_bench {
         words_(team.allocate<std::uint64_t>(most_words, "words of atomics")),
         sums_(team.allocate<std::uint64_t>(2, "sums of atomics")) {}
 
-  /// Seconds of an operation on words of rank 1. Throws if one was lost.
+  /// Seconds of an operation on words of rank 1. Throws if an operation was lost.
   template <atomic_kind kind, memory_order order>
   double run(const atomic_place& place) {
     const auto launch = [&](int rank, cudaStream_t stream) {
@@ -108,7 +108,7 @@ class atomic_bench {
   static constexpr std::uint64_t most_words = std::uint64_t{8} << 20U;
 
  private:
-  /// A sum of a rank, which is zero afterwards.
+  /// The sum of a rank's words, which are zero afterwards.
   std::uint64_t taken(int rank, std::size_t which) {
     std::uint64_t* const at = sums_[static_cast<std::size_t>(rank)].local(which);
     std::uint64_t value = 0;
@@ -134,7 +134,7 @@ template <atomic_kind kind, memory_order order>
 void measure(atomic_bench& bench, const atomic_place& place, const char* what,
              const rma_suite_options& options, std::vector<rma_figure>& figures) {
   std::vector<double> seconds;
-  // The first turn warms up.
+  // The first turn is a warm-up.
   for (int repeat = 0; repeat <= options.repeats; ++repeat) {
     const double took = bench.run<kind, order>(place);
     if (repeat > 0) seconds.push_back(took);

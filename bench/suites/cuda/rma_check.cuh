@@ -4,7 +4,7 @@
 
 #include "bench/suites/cuda/rma_kernels.cuh"
 
-// Checks of the rma suite that every byte arrived, and no other was written.
+// Checks of the rma suite that every byte arrived, and that no other byte was written.
 
 namespace untax::bench {
 

@@ -14,7 +14,7 @@ enum class copy_by {
   block_stores,  ///< each block puts its part
   grid_stores,   ///< all blocks put together, word by word
   bulk,          ///< each block puts its part with TMA
-  block_tile,    ///< the same three with tiles
+  block_tile,    ///< the same three ways with tiles
   grid_tile,
   bulk_tile,
   uneven_tile,  ///< as grid_tile, with a row pitch at the source that loads the links unevenly

@@ -20,9 +20,9 @@ enum class ping {
   maximum,    ///< signal, which raises by a maximum
   store,      ///< a release store, for comparison
   put,        ///< put_with_signal of 16 bytes
-  small_put,  ///< the same with the counter in the packets
-  packet_8,   ///< flag in data, 8 bytes
-  packet_16,  ///< flag in data, 16 bytes
+  small_put,  ///< as put, with the counter in the packets
+  packet_8,   ///< 8 bytes with the flag in the data
+  packet_16,  ///< 16 bytes with the flag in the data
 };
 
 struct ping_request {
@@ -65,7 +65,7 @@ template <ping how, class G>
   }
 }
 
-/// One warp of each of two ranks; rank 0 begins. The first half warms up.
+/// One warp of each of two ranks; rank 0 begins. The first half of the rounds is a warm-up.
 template <ping how>
 __global__ void ping_pong(ping_request work) {
   auto group = work.world.warp(0);
@@ -81,7 +81,7 @@ __global__ void ping_pong(ping_request work) {
   if (begins && group.thread_rank() == 0) *work.took_ns = cuda_memory::now() - begin;
 }
 
-/// Barriers of all ranks, one after the other. The first half warms up.
+/// Barriers of all ranks, one after the other. The first half of them is a warm-up.
 __global__ void barrier_rounds(device_world world, device_barrier barrier, std::uint64_t* took_ns) {
   auto block = world.block();
   std::uint64_t begin = 0;
@@ -120,7 +120,7 @@ class latency_bench {
   latency_bench& operator=(const latency_bench&) = delete;
   ~latency_bench() { cudaFreeHost(took_ns_); }
 
-  /// Seconds one way between ranks 0 and `peer`.
+  /// Seconds in one direction between ranks 0 and `peer`.
   template <ping how>
   double one_way(int peer) {
     // The epochs of a counter and of packets only rise, also from one variant to the next.

@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t mega = 1 << 20;
 constexpr std::int64_t source_bytes = 1536 * mega;
 constexpr std::int64_t target_bytes = 2048 * mega;
-// The rates of plain programs on such a machine: stores to a peer, loads from one, and loads of
-// which a third of the links carries 37.5 %.
+// The rates of plain programs on such a machine: of stores to a peer, of loads from one, and of
+// loads of which a third of the links carries 37.5 %.
 constexpr double push_rate = 366e9;
 constexpr double pull_rate = 370e9;
 constexpr double uneven_rate = pull_rate / 3 / 0.375;
@@ -248,7 +248,7 @@ double bar_of(const rate_group& g, const variant& v) {
 void measure(rate_bench& bench, const rate_group& g, const rma_suite_options& options,
              std::vector<rma_figure>& figures) {
   std::vector<std::vector<double>> seconds(g.variants.size());
-  // The first turn warms up.
+  // The first turn is a warm-up.
   for (int repeat = 0; repeat <= options.repeats; ++repeat) {
     for (std::size_t i = 0; i < g.variants.size(); ++i) {
       const double took = bench.run(g.variants[i], g.ranks);

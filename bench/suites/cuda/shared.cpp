@@ -35,7 +35,7 @@ void hold_stream(cudaStream_t stream) {
                "cannot hold a stream");
 }
 
-/// Seconds of one run at this rank. The run before the first that is timed brings the ranks
+/// Seconds of one run at this rank. An untimed run before the first timed one brings the ranks
 /// together.
 double timed_run(workload& load, const gpu::stopwatch& watch) {
   hold_stream(watch.stream());
@@ -54,8 +54,8 @@ double checked_run(workload& load, const gpu::stopwatch& watch, std::uint64_t se
   return load.relative_error();
 }
 
-/// CUDA reads these when it starts: ranks that share a GPU have queues of their own, and nothing of
-/// theirs is loaded while they wait for each other.
+/// CUDA reads these variables when it starts: ranks that share a GPU have separate queues, and none
+/// of their kernels is loaded while they wait for each other.
 void prepare_sharing() {
   // NOLINTBEGIN(concurrency-mt-unsafe): no other thread is there yet
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -63,7 +63,7 @@ void prepare_sharing() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-/// The figure that all ranks add to: the longest of their times, and errors.
+/// The figure that all ranks add to: the longest of their times, and their errors.
 class gathered_figure {
  public:
   /// Begins the figures of a world, which adds `repeats` times.
@@ -93,7 +93,7 @@ struct shared_trial {
   const shared_options& options;
 };
 
-/// Times one world, where nothing is recorded unless `recorded`. Returns the chosen plan.
+/// Times one world, in which events are recorded only if `recorded`. Returns the chosen plan.
 std::string time_world(const shared_trial& trial, bool recorded, gathered_figure& total) {
   const shared_options& options = trial.options;
   const int ranks = trial.ranks;

@@ -209,7 +209,7 @@ void side_suite::read(const std::string& kernel, std::size_t bytes, int passes) 
            {"at home on the other side", [&](cudaStream_t on) { other.run(on); }}});
 }
 
-/// Reorders: first `first` blocks, evenly spread over the order, then the others.
+/// Reorders the elements: first `first` blocks, evenly spread over the order, then the others.
 template <class T>
 std::vector<T> by_turns(const std::vector<T>& order, int first) {
   std::vector<T> made;

@@ -84,7 +84,7 @@ class tuner {
     for (const tuned_problem& p : options.problems) {
       if (p.ranks == ranks) problems.push_back(problem_of(p));
     }
-    // `automatic` may make one more operator while it times them.
+    // `automatic` may hold one more operator while it times patterns.
     return overlap_measurement::heap_for_any(problems, ranks,
                                              own_patterns().size() + (options.automatic ? 2 : 0));
   }
@@ -132,7 +132,7 @@ class tuner {
   std::map<std::string, std::unique_ptr<overlap_measurement>> by_operator_;
 };
 
-/// Sorted as the grids are, whatever order problems were measured in.
+/// Sorts entries as the grids are sorted, whatever order problems were measured in.
 void sort_entries(std::vector<tuning_entry>& entries) {
   std::ranges::stable_sort(entries, {}, [](const tuning_entry& entry) {
     const tuned_problem& p = entry.problem;

@@ -149,9 +149,10 @@ class library_gemm::call {
   }
   static std::uint64_t count(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
-  /// The algorithm of a way for the product's own m or, if m varies, for the rows that are set. An
-  /// algorithm also multiplies fewer rows than it was found for, but that can take twice as long:
-  /// one for 320 rows took 220 us with 294 rows, which take 130 us with their own.
+  /// The algorithm number `way` for the product's own m or, if m varies, for the rows that are set.
+  /// An algorithm also multiplies fewer rows than it was found for, but that can take twice as
+  /// long: one for 320 rows took 220 us with 294 rows, which take 130 us with the algorithm for
+  /// 294.
   [[nodiscard]] const cublasLtMatmulAlgo_t& algorithm(int way) const {
     return of_rows_.empty() ? ways_[static_cast<std::size_t>(way)]
                             : of_rows_.lower_bound(rows_)->second;
@@ -184,7 +185,7 @@ class library_gemm::call {
     return blas_library::get();
   }
 
-  /// At most `most` ways, and at least one, for the rows that are set.
+  /// The algorithms for the rows that are set: at most `most`, and at least one.
   [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> found_ways(int most) {
     cublasLtMatmulPreference_t preference = nullptr;
     require(library_.prefer(&preference), "cublasLtMatmulPreferenceCreate");
@@ -216,7 +217,7 @@ class library_gemm::call {
   cublasLtMatrixLayout_t c_ = nullptr;
   std::int64_t rows_ = 0;  ///< m of the next run
   std::vector<cublasLtMatmulAlgo_t> ways_;
-  /// By the most rows that each serves; empty: m is fixed.
+  /// The algorithms by the most rows that each serves; empty: m is fixed.
   std::map<std::int64_t, cublasLtMatmulAlgo_t> of_rows_;
 };
 

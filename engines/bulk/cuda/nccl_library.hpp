@@ -22,7 +22,7 @@ struct nccl_library {
   decltype(&::ncclGroupStart) group_start = nullptr;
   decltype(&::ncclGroupEnd) group_end = nullptr;
 
-  // Symmetric windows, from NCCL 2.27 on; null where the library or the header has none.
+  // Symmetric windows, from NCCL 2.27 on; null if the library or the header has none.
 #if NCCL_VERSION_CODE >= 22700
   decltype(&::ncclMemAlloc) allocate = nullptr;
   decltype(&::ncclMemFree) free = nullptr;

@@ -59,9 +59,9 @@ double seconds_in_graph(world& w, const std::function<void(int run, stream_ref s
     return agreed(clock.stop());
   };
   // An allocation may wait for kernels of peers that wait for this rank. Until this barrier, ranks
-  // may still allocate for what they run here; graphs allocate, too.
+  // may still allocate memory for the runs below; graphs allocate, too.
   w.barrier();
-  (void)alone();  // one-time initialisation
+  (void)alone();  // runs one-time initialisation
   const double roughly = alone();
   const int runs = runs_in_graph(roughly);
   const gpu::graph all(clock.stream(), [&] {

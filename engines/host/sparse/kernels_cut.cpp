@@ -1,5 +1,5 @@
-// Kernels that split rows where the part of a thread ends. A thread keeps its partial sum of a row
-// that another thread completes. These are added in the order of threads.
+// Kernels that split rows at the end of a thread's part. A thread keeps its partial sum of a row
+// that another thread completes. These sums are added in the order of threads.
 
 #include <vector>
 
@@ -49,7 +49,8 @@ class csr_merge_path final : public kernel<Value> {
 };
 
 /// Each thread has the rows that begin in its part of the elements; the last thread also has the
-/// rows behind all elements. Elements of a part before its first row belong to the row before that.
+/// rows behind all elements. Elements of a part before its first row belong to the row that began
+/// earlier.
 template <class Value, class Offset>
 class csr_balanced final : public kernel<Value> {
  public:

@@ -1,5 +1,5 @@
-// Kernels that never split a row where the part of a thread ends. Bits are the same for any number
-// of threads.
+// Kernels that never split a row at the end of a thread's part. Bits are the same for any number of
+// threads.
 
 #include <algorithm>
 #include <atomic>
@@ -132,7 +132,7 @@ class csr_adaptive final : public kernel<Value> {
  private:
   static constexpr std::int64_t elements = 4096;
 
-  /// Rows, or, where `piece` is not -1, elements of a long row.
+  /// Rows, or, if `piece` is not -1, elements of a long row.
   struct block {
     std::int64_t begin = 0;
     std::int64_t end = 0;

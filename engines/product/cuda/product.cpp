@@ -27,10 +27,10 @@ using bulk::scratch;
 
 /// Measurements rotate through this much memory: more than three times L2.
 constexpr std::size_t rotated_bytes = std::size_t{200} << 20U;
-/// Plans of the cost model that are timed where the rows are known.
+/// The number of plans of the cost model that are timed if the number of rows is known.
 constexpr std::size_t timed_plans = 3;
-/// Where nothing is timed, untax's kernels multiply up to so many rows. Measured on an H200: they
-/// take 0.87 of cuBLASLt's time there, and about as long above.
+/// If nothing is timed, untax's kernels multiply up to so many rows. Measured on an H200: up to
+/// there they take 0.87 of cuBLASLt's time, and about as long above.
 constexpr std::int64_t few_rows = 64;
 /// Above this every second end is timed: times change slowly there.
 constexpr std::int64_t many_rows = 1024;
@@ -40,15 +40,15 @@ bool is_measured() { return environment().number_or_fallback(variable::measure, 
 gpu::gemm_shape kernel_shape(const product_shape& s, std::int64_t rows) {
   return {rows, s.n, s.k, s.type, s.invariant};
 }
-/// The part of the current GPU that this rank has.
+/// The part of the current GPU that belongs to this rank.
 gpu::gpu_model gpu_of(const product_shape& s) {
   gpu::gpu_model model = gpu::gpu_here();
   model.num_sms = part_of_gpu(model.num_sms, s.sharing);
   return model;
 }
 
-/// Plans for so many rows, the fastest first. Where ranks share the GPU, blocks that wait for
-/// another rank may leave no place for a larger cluster than a pair.
+/// Plans for so many rows, the fastest first. If ranks share the GPU, blocks that wait for another
+/// rank may leave no place for a larger cluster than a pair.
 std::vector<gpu::gemm_plan> plans_of(const product_shape& s, std::int64_t rows) {
   std::vector<gpu::gemm_plan> plans = gpu::plans_by_model(kernel_shape(s, rows), gpu_of(s));
   if (s.sharing > 1)
@@ -70,7 +70,7 @@ class rotated_operands {
         b_(b_bytes_ * places_),
         c_(c_bytes_ * places_) {}
 
-  /// The median seconds of each of `ways` ways to multiply so many rows: `run(way, a, b, c,
+  /// The median seconds of each of `ways` algorithms that multiply so many rows: `run(way, a, b, c,
   /// stream)`.
   template <class Run>
   [[nodiscard]] std::vector<double> seconds(int ways, std::int64_t rows, const Run& run) {
@@ -91,8 +91,8 @@ class rotated_operands {
   static std::size_t bytes(std::int64_t elements, dtype type) {
     return round_up<std::size_t>(static_cast<std::size_t>(elements) * size_of(type), 256);
   }
-  /// Zeros would need less power, and so run at a higher clock. The first call fills, in a round
-  /// that does not count.
+  /// Fills the operands with random numbers, since zeros would need less power, and so run at a
+  /// higher clock. The first call fills, in a round that does not count.
   void fill(stream_ref stream) {
     if (std::exchange(filled_, true)) return;
     const auto normal = [&](const scratch& memory, std::size_t each) {
@@ -216,7 +216,7 @@ class product::state {
         .m = shape_.m, .n = shape_.n, .k = shape_.k, .type = shape_.type, .result = shape_.result});
   }
 
-  /// Null where nothing is to be timed, or there is no memory for it.
+  /// The operands for timing; null if nothing is to be timed, or there is no memory for them.
   [[nodiscard]] std::unique_ptr<rotated_operands> operands() const {
     if (!library_ || !is_measured()) return nullptr;
     try {
@@ -238,7 +238,7 @@ class product::state {
     bool skips = false;
     for (std::size_t i = 0; i < ends_.size(); ++i) {
       skips = ends_[i].rows > many_rows && i + 1 < ends_.size() && !skips;
-      if (skips && timed) {  // as the end before it
+      if (skips && timed) {  // as at the end before it
         if (ends_[i - 1].kernel) ends_[i].kernel = kernels[i];
       } else {
         choose(ends_[i], {kernels[i]}, timed.get());
@@ -246,7 +246,7 @@ class product::state {
     }
   }
 
-  /// The quickest of some kernels for the rows of an end and of cuBLASLt.
+  /// Chooses the quickest among some kernels for the rows of an end and cuBLASLt.
   void choose(row_end& end, const std::vector<gpu::gemm>& kernels, rotated_operands* timed) {
     if (!library_) {
       end.kernel = kernels.front();
