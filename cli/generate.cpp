@@ -43,7 +43,7 @@ struct generate_request {
   std::int64_t tokens = 16;
   std::int64_t batch = 1;
   std::optional<int> ranks;
-  std::string backend = "host";
+  std::string backend = "auto";
   std::string type;
   std::uint64_t seed = 1;
   std::string beside;
@@ -71,6 +71,12 @@ decoder_config config_of(const generate_request& request) {
     config.type = named("--dtype", request.type, std::vector{dtype::f32, dtype::f16, dtype::bf16});
   }
   return config;
+}
+
+/// By default GPUs, if there is one for each rank and elements have 16 bits.
+bool runs_on_gpus(const generate_request& request, const decoder_config& config, int ranks) {
+  const std::size_t choice = place_in("--backend", request.backend, {"auto", "host", "cuda"});
+  return choice == 2 || (choice == 0 && config.type != dtype::f32 && gpus_here() >= ranks);
 }
 
 decoder_options options_of(const generate_request& request, const decoder_config& config) {
@@ -315,10 +321,11 @@ int run_generate(generate_request request) {
   }
   if (!request.beside.empty()) (void)place_in("--beside", request.beside, {"library"});
   const decoder_config config = config_of(request);
-  const bool on_gpus = place_in("--backend", request.backend, {"host", "cuda"}) == 1;
+  const placement place = placement_from(environment());
+  const bool on_gpus =
+      runs_on_gpus(request, config, std::max(place.world_size, request.ranks.value_or(1)));
   world_options options;
   if (on_gpus) options.memory = memory_kind::cuda;
-  const placement place = placement_from(environment());
   if (place.world_size > 1) {
     if (request.ranks && *request.ranks != place.world_size) {
       throw error(errc::invalid_argument,
@@ -369,10 +376,12 @@ void add_generate(CLI::App& app, int& status) {
   verb->add_option("--batch", request->batch, "sequences at a time")
       ->check(between(1, 4096))
       ->capture_default_str();
-  verb->add_option("--ranks", request->ranks, "ranks; by default 1, or all GPUs")
+  verb->add_option("--ranks", request->ranks, "ranks; by default all GPUs, or 1 on the host")
       ->check(between(1, 64));
-  verb->add_option("--backend", request->backend, "host: ranks are threads; cuda: GPUs")
-      ->check(words({"host", "cuda"}))
+  verb->add_option("--backend", request->backend,
+                   "host: ranks are threads; cuda: GPUs; auto: GPUs, if there is one for each rank "
+                   "and elements have 16 bits")
+      ->check(words({"auto", "host", "cuda"}))
       ->capture_default_str();
   verb->add_option("--dtype", request->type, "elements, in place of those of the configuration")
       ->check(words({"fp32", "fp16", "bf16"}));
@@ -390,9 +399,8 @@ void add_generate(CLI::App& app, int& status) {
       "Examples:\n"
       "  untax generate --model llama-3.2-1b --random-weights --batch 2 --ranks 2\n"
       "  untax generate --model ./tiny-llama --ids 1,15,27 --tokens 32 --ranks 4\n"
-      "  untax generate --model llama-3.1-8b --random-weights --backend cuda --prompt 2048 --batch "
-      "16 "
-      "--beside library");
+      "  untax generate --model llama-3.1-8b --random-weights --prompt 2048 --batch 16 --beside "
+      "library");
   verb->callback([request, &status] { status = run_generate(*request); });
 }
 
