@@ -52,7 +52,7 @@ CLI::Validator writable_file() {
 CLI::Validator words(const std::vector<std::string>& accepted) {
   std::string name = words_name;
   for (const std::string& word : accepted) name += " " + word;
-  // The name of the validator carries the words. An inactive validator is neither asked nor shown
+  // The name of the validator contains the words. An inactive validator is neither called nor shown
   // by help.
   return CLI::Validator([](const std::string&) { return std::string(); }, "")
       .name(name)

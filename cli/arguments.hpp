@@ -11,7 +11,7 @@ namespace untax::cli {
 /// Accepts whole numbers from `least` to `most`; the error for others names these limits.
 [[nodiscard]] CLI::Validator between(std::int64_t least, std::int64_t most);
 
-/// The same without a useful upper bound.
+/// As `between`, without a useful upper bound.
 [[nodiscard]] inline CLI::Validator at_least(std::int64_t least) {
   return between(least, 2147483647);
 }
@@ -22,11 +22,11 @@ namespace untax::cli {
 /// Accepts paths at which a file can be written, and "-", which stands for stdout.
 [[nodiscard]] CLI::Validator writable_file();
 
-/// The words that an option takes, for completion. It accepts all: a verb names the nearest word
-/// to one that it refuses (names.hpp).
+/// The words that an option accepts, for completion. The validator accepts any text: a verb that
+/// refuses a word names the nearest one (names.hpp).
 [[nodiscard]] CLI::Validator words(const std::vector<std::string>& accepted);
 
-/// The words of an option; empty if it takes others.
+/// The words of an option; empty if it accepts other texts.
 [[nodiscard]] std::vector<std::string> words_of(CLI::Option& option);
 
 /// Replaces the value of an option as `resolve_shipped` (files.hpp) does.
@@ -38,8 +38,8 @@ void add_trace_option(CLI::App& verb, std::string& path);
 /// The names of the subcommands of `app`, in their order.
 [[nodiscard]] std::vector<std::string> names_of_subcommands(const CLI::App& app);
 
-/// Has `verb`, a subcommand of the command, take one of its own subcommands. Without one it throws
-/// `invalid_argument`, which lists them; `what` is how its arguments name it: "the operator".
+/// Makes `verb`, a subcommand of the command, require one of its own subcommands. Without one it
+/// throws `invalid_argument`, which lists them; `what` describes the argument: "the operator".
 void expect_subcommand(CLI::App& verb, std::string what);
 
 }  // namespace untax::cli

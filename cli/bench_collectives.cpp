@@ -136,7 +136,7 @@ std::string text_of(const collective_report& report, int columns, text_style how
 }
 
 bool all_met(const collective_report& report) {
-  // A caller can choose between both ways, so it is enough if one of them meets the bar.
+  // A caller can choose between both variants, so it is enough if one of them meets the bar.
   return std::ranges::all_of(report.rows, [](const collective_row& row) {
     return std::ranges::any_of(
         row.figures, [&](const collective_figure& f) { return !f.library && met(row, f); });
@@ -156,7 +156,7 @@ std::vector<bench::collective_variant> swept_variants(std::int64_t bytes) {
     variants.push_back({std::move(name), std::move(o)});
   };
   for (const int phases : {1, 2}) {
-    // No packets for long vectors, since their memory grows with the message.
+    // Packets are left out for long vectors, since their memory grows with the message.
     const std::vector<int> packet_workers =
         bytes > 16 * mb ? std::vector<int>{} : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128};
     for (const int workers : packet_workers)

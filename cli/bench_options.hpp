@@ -13,7 +13,8 @@ class App;
 
 namespace untax::cli {
 
-/// The options of `untax bench`, as written on the command line. A suite reads those that it takes.
+/// The options of `untax bench`, as written on the command line. Each suite reads those that it
+/// has.
 struct bench_options {
   int repeats = 20;
   std::string json;

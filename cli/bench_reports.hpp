@@ -21,8 +21,7 @@
 #include "output.hpp"
 #include "terminal.hpp"
 
-// The suites of `untax bench`: what their options say, their tables, and the functions that
-// measure.
+// The suites of `untax bench`: their options, their tables, and the functions that measure.
 
 namespace untax::cli {
 
@@ -84,12 +83,12 @@ struct gemm_bench_request {
 /// Measures the gemm suite and prints it. Returns the exit status.
 [[nodiscard]] int run_gemm_bench(const bench_options& options);
 
-/// The table of the host suite: two rows for each comparison, untax and what it is compared with.
+/// The table of the host suite: two rows for each comparison, untax and its reference.
 [[nodiscard]] std::string text_of(const std::vector<bench::comparison>& comparisons, int columns,
                                   text_style how);
 
-/// Measures what the host backend does beside the bare operations. Returns the exit code: 1 if a
-/// bar is missed.
+/// Measures the host backend beside the bare operations. Returns the exit code: 1 if a bar is
+/// missed.
 [[nodiscard]] int run_host(const bench_options& options);
 
 /// Measures every operator and pattern with ranks as threads. Returns the exit code.
@@ -127,7 +126,7 @@ struct overlap_request {
   std::vector<std::string> patterns;
 };
 
-/// The element type of partial results that was asked for, if one was. Throws `invalid_argument`.
+/// The element type of partial results in the request, if there is one. Throws `invalid_argument`.
 [[nodiscard]] std::optional<dtype> partials_of(const overlap_request& request);
 
 /// The tables of the suites of GEMM operators, with the bars below.
@@ -165,8 +164,8 @@ struct tune_request {
 [[nodiscard]] std::string text_of(const bench::tune_check& check, int columns, text_style how);
 
 /// Measures a table for each number of ranks, or for all GPUs if none was given, and writes it.
-/// With --check, it measures held-out problems and reports how good choices are. Returns the exit
-/// code: 1 if a result is wrong, or if too few choices are good.
+/// With --check, it measures held-out problems and reports the quality of the choices. Returns the
+/// exit code: 1 if a result is wrong, or if too few choices are good.
 [[nodiscard]] int run_tune(const bench_options& asked);
 
 }  // namespace untax::cli

@@ -75,7 +75,7 @@ std::vector<std::string> names_in(const std::string& text, const std::string& pa
   }
 }
 
-/// How far elements of twin number `i` are from the diagonal; 0: anywhere.
+/// The largest distance of elements of twin number `i` from the diagonal; 0: no limit.
 std::int64_t band_of_twin(const spmv_bench_request& request, const sparse::row_profile& like,
                           std::size_t i) {
   if (!request.mixed_bands) return request.band;
@@ -135,7 +135,8 @@ class inputs {
   }
 
  private:
-  /// The figures of `measure`. If the matrix is wrong or does not fit, says so and returns nothing.
+  /// The figures of `measure`. If the matrix is wrong or does not fit, reports that and returns
+  /// nothing.
   template <class Measure>
   static std::optional<spmv_figures> measure_or_leave(const std::string& origin,
                                                       const Measure& measure) {
@@ -160,10 +161,10 @@ class inputs {
       return bench::measure_spmv(name_of(path), matrix, options);
     });
   }
-  /// Throws `out_of_memory` if this machine has not the memory in which kernels convert and
-  /// multiply such a matrix. One bad file may say that it has any number of rows.
+  /// Throws `out_of_memory` if this machine lacks the memory in which kernels convert and multiply
+  /// such a matrix. One bad file may claim any number of rows.
   static void require_room_for(std::int64_t rows, std::int64_t cols, double elements) {
-    // Offsets, x, y and what kernels note for each row; elements as read, as CSR and converted.
+    // Offsets, x, y and the notes of kernels for each row; elements as read, as CSR and converted.
     constexpr double of_row = 48;
     constexpr double of_element = 64;
     const double need = of_row * static_cast<double>(rows + cols) + of_element * elements;
@@ -263,7 +264,7 @@ void print_best(const std::vector<spmv_figures>& suites, bool single) {
   }
 }
 
-/// Prints which results are wrong. Returns whether none is.
+/// Prints the wrong results. Returns whether there are none.
 bool all_right(const std::vector<spmv_figures>& suites, bool single) {
   const double most = single ? sparse::spmv_tolerance<float> : sparse::spmv_tolerance<double>;
   bool right = true;

@@ -10,7 +10,7 @@ class App;
 
 namespace untax::cli {
 
-/// Where a suite measures.
+/// The place in which a suite measures.
 enum class bench_place { host, one_gpu, between_gpus };
 
 /// A suite of `untax bench`: a subcommand.

@@ -35,8 +35,8 @@ std::vector<tuned_problem> problems_of(const bench_options& asked, const std::ve
 
 using side = table::align;
 
-/// One table for each operator and what it gathers by, with its name above; `add` adds the row of
-/// an entry.
+/// One table for each operator and axis that it gathers, under its name; `add` adds the row of an
+/// entry.
 template <class Entries, class Add>
 std::string tables_of(const Entries& entries, const std::vector<table::column>& titles, int columns,
                       text_style how, const Add& add) {

@@ -53,8 +53,8 @@ constexpr const char* footer_text =
     "\n\n"
     "  untax check all_gather_gemm -m 512 -n 1024 -k 2048 --ranks 4 --gpu h200";
 
-/// Calls visit.operator()<Operator>() for each operator that is no GEMM and whose plans for GPUs
-/// can be checked. Its first sizes are what GEMMs have as m, n and k.
+/// Calls visit.operator()<Operator>() for each operator that is not a GEMM and whose plans for GPUs
+/// can be checked. Its first sizes correspond to m, n and k of GEMMs.
 template <class Visit>
 void for_each_checked(const Visit& visit) {
   library_operators::for_each([&]<class Operator>() {
@@ -78,7 +78,7 @@ const field* own_heads_of(const operator_spec& operation) {
   return place == operation.problem_fields.end() ? nullptr : &*place;
 }
 
-/// The names of these operators for which `condition(spec)` holds.
+/// The names of the operators for which `condition(spec)` holds.
 template <class Condition>
 std::vector<std::string> names_checked(const Condition& condition) {
   std::vector<std::string> names;

@@ -79,7 +79,7 @@ struct gpu_plan {
   operator_options options;
 };
 
-/// All plans that were asked for.
+/// All plans that the request asks for.
 std::vector<gpu_plan> plans_of(const gpu_check_request& request) {
   const bool gathers = request.entry.gathers;
   constexpr gather_axis axes[] = {gather_axis::rows, gather_axis::k};

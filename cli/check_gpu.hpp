@@ -44,7 +44,8 @@ struct gpu_check_report {
 /// Names of the GPUs that can be planned for.
 [[nodiscard]] const std::vector<std::string>& gpu_names();
 
-/// Is called before each plan with its name, the number of plans that are done, and that of all.
+/// Called before each plan with its name, the number of finished plans, and the number of all
+/// plans.
 using gpu_check_progress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
 /// Plans, validates and proves, on this machine, without a GPU. Throws `invalid_argument` for a

@@ -85,8 +85,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where `folder` lies beside the executable: in a wheel, under an installation's prefix, and in a
-/// clone whose build folder is build/PRESET.
+/// The path of `folder` relative to the executable: in a wheel, under an installation's prefix, and
+/// in a clone whose build folder is build/PRESET.
 fs::path folder_beside_executable(const std::string& folder) {
   std::error_code failure;
   const fs::path executable = fs::read_symlink("/proc/self/exe", failure);

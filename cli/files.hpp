@@ -6,8 +6,8 @@
 
 namespace untax::cli {
 
-/// Why no file can be written at `path`, and what would be right; empty if one can. "-", which
-/// stands for stdout, always can.
+/// The reason why no file can be written at `path`, and the right form of a path; empty if a file
+/// can be written. "-", which stands for stdout, always can.
 [[nodiscard]] std::string why_not_writable(const std::string& path);
 
 /// Writes `text` to a file and says so on stdout, or prints it for "-". Throws `output_lost`.

@@ -51,7 +51,7 @@ struct generate_request {
   std::string json;
 };
 
-/// A way to run the model, and what it generated.
+/// A way to run the model, and the tokens that it generated.
 struct generated_way {
   std::string name;  ///< "untax", or "library, graph"
   generation result;
@@ -143,7 +143,7 @@ std::vector<generated_way> compared(world& w, decoder& own, const generate_reque
     ways.push_back({way.name, {}});
   }
   std::vector<std::vector<generation>> runs(models.size());
-  // Two steps, of which the second is captured where there are graphs.
+  // The number of steps before the timed ones. Where there are graphs, the second step is captured.
   constexpr std::int64_t warm_up = 3;
   w.barrier();
   (void)generate_in_turn(models, prompts, std::min(request.tokens, warm_up));
@@ -153,7 +153,7 @@ std::vector<generated_way> compared(world& w, decoder& own, const generate_reque
     for (std::size_t i = 0; i < results.size(); ++i) runs[i].push_back(std::move(results[i]));
   }
   for (std::size_t i = 0; i < ways.size(); ++i) ways[i].result = median_of(runs[i]);
-  // The library promises no order of additions; untax does.
+  // The library guarantees no order of additions; untax does.
   for (const generation& run : runs.front()) {
     if (run.tokens == runs.front().front().tokens) continue;
     throw error(
@@ -246,8 +246,8 @@ std::vector<std::string> token_findings(const std::vector<generated_way>& ways) 
   return findings;
 }
 
-/// A line for each figure, with a column for each way. Those of the library have the factor to
-/// untax behind them: above 1 untax is quicker.
+/// A line for each figure, with a column for each way. The library's columns also show the factor
+/// to untax: above 1 untax is quicker.
 std::string table_of(const generate_request& request, const std::vector<generated_way>& ways) {
   std::vector<text_table::column> columns = {{"", text_table::align::left}};
   for (const generated_way& way : ways) {

@@ -32,7 +32,7 @@ constexpr const char* nccl_variables[] = {
     "NCCL_MAX_NCHANNELS", "NCCL_NTHREADS",     "NCCL_BUFFSIZE",       "NCCL_CTA_POLICY",
     "NCCL_WIN_ENABLE",    "NCCL_CUMEM_ENABLE", "NCCL_LOCAL_REGISTER", "NCCL_GRAPH_REGISTER"};
 
-/// Adds the version of NCCL, how it is called, and which of its variables are set.
+/// Adds the version of NCCL, the form of its calls, and the variables of NCCL that are set.
 void add_nccl(json& out, const std::string& library) {
   out["library"] = library;
   out["nccl_calls"] = bulk::nccl_calls;

@@ -18,7 +18,7 @@
 #include "run_request.hpp"
 
 // The documents that the verbs write with --json. Times are in seconds; a relative error that is
-// not a number is null. Every document names the machine, version and commit that it comes from.
+// NaN is null. Every document names the machine, version and commit of its origin.
 
 namespace untax::cli {
 

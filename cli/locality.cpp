@@ -69,7 +69,7 @@ struct locality_options {
   std::string triton;
 };
 
-/// Refuses what `action`, which simulates nothing, would ignore: all options but `own`, and more
+/// Refuses options that `action`, which simulates nothing, would ignore: all but `own`, and more
 /// than `most` words.
 void refuse_ignored(const CLI::App& verb, const locality_options& o, const std::string& action,
                     const std::string& own, std::size_t most) {
@@ -88,7 +88,7 @@ void refuse_ignored(const CLI::App& verb, const locality_options& o, const std::
 /// Whether a name of a kernel or of a device is a path.
 bool is_path(const std::string& name) { return name.find_first_of("./") != std::string::npos; }
 
-/// Throws `invalid_argument` for a name that is neither that of a text nor a path.
+/// Throws `invalid_argument` for a name that is neither a built-in name nor a path.
 void require_known(const char* what, const std::string& name,
                    const std::vector<locality::named_text>& texts,
                    const std::vector<std::string>& others) {
@@ -155,7 +155,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (!path.empty()) write_text(path, text);
 }
 
-/// Whether text is printed on stdout: no file goes there.
+/// Whether text is printed on stdout, so that no file may go there.
 bool prints_text(const locality_options& o) {
   for (const std::string* path : {&o.json, &o.svg, &o.cpp, &o.hip, &o.triton}) {
     if (*path == "-") return false;
@@ -171,7 +171,7 @@ void emit(const locality_options& options, const locality::block_order& order,
   write_file(options.triton, options.triton.empty() ? "" : locality::to_triton(order, k));
 }
 
-/// A path that is read, for comparison with those that are written; a name is none.
+/// A path that is read, for comparison with paths that are written; empty for a built-in name.
 std::string read_path(const std::string& name) { return is_path(name) ? name : ""; }
 
 /// The names of the orders of a kernel.
@@ -208,7 +208,7 @@ locality::assumptions assumed(const locality_options& options) {
 void judge_wrong(const locality_options& options, const locality::order_formula& own,
                  const locality::kernel& k, const locality::device& d) {
   for (const std::string* path : {&options.svg, &options.cpp, &options.hip, &options.triton}) {
-    if (!path->empty()) (void)own.order();  // refuses
+    if (!path->empty()) (void)own.order();  // throws the refusal
   }
   const locality::order_verdict verdict = locality::judge(own.numbers());
   std::string text = fmt::format("{}\n{}\n\n{}{}\n", k.title(), d.title,
@@ -276,7 +276,7 @@ void carry_out(const CLI::App& verb, const locality_options& options, int& statu
   if (options.is_orders) return list_orders(k, d);
   const std::optional<locality::order_formula> own = own_order(options, k, d);
   if (own && !locality::judge(own->numbers()).is_bijection()) {
-    if (options.is_search) (void)own->order();  // refuses
+    if (options.is_search) (void)own->order();  // throws the refusal
     status = 1;
     return judge_wrong(options, *own, k, d);
   }

@@ -41,7 +41,7 @@ struct machine_options {
   [[nodiscard]] bool to_stdout() const { return out == "-" || json == "-" || markdown == "-"; }
 };
 
-/// FILE, or show FILE. Empty without either.
+/// The argument FILE, or that of show FILE. Empty without either.
 std::string file_of(const std::vector<std::string>& words) {
   const bool shows = !words.empty() && words.front() == "show";
   if (words.size() == 2 && shows) return words.back();
@@ -53,7 +53,7 @@ std::string file_of(const std::vector<std::string>& words) {
                           fmt::join(words, " ")));
 }
 
-/// Writes the JSON of --json, and says so unless a document goes to stdout.
+/// Writes the JSON of --json, and reports that unless a document goes to stdout.
 void write_shown(const machine_options& options, const std::string& text) {
   if (options.json.empty()) return;
   if (options.to_stdout()) return write_text(options.json, text);
@@ -109,7 +109,7 @@ int carry_out(const machine_options& options) {
   }
   if (!options.judge.empty()) {
     predictor p(m, calibration_of(m, options.file));
-    // For a machine that was not measured, nothing was fitted, so 2 ranks are judged as well.
+    // If a machine was not measured, nothing was fitted, so figures of 2 ranks are judged, too.
     const int least = m.measured ? most_fitted_ranks + 1 : 2;
     const measurements known = read_measurements(options.judge, m.device, least, most_ranks);
     if (known.figures.empty()) {

@@ -8,7 +8,7 @@
 
 namespace untax::cli {
 
-/// A description as a table: each number, its unit, and where it is from.
+/// A description as a table: each number, its unit, and its source.
 [[nodiscard]] std::string text_of(const timing::machine& m, int width, bool utf8);
 
 /// A judgement as tables, the worst first.

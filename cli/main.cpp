@@ -45,7 +45,7 @@ constexpr const char* examples =
     "  1    a result was wrong, a bar was missed, or the work failed: memory, a wait, a file\n"
     "  2    the request is impossible, or on this machine; one line on stderr gives the reason";
 
-/// The subcommands that were asked for, the command itself first.
+/// The subcommands of the command line, the command itself first.
 std::vector<const CLI::App*> asked(const CLI::App& app) {
   std::vector<const CLI::App*> parsed = {&app};
   while (!parsed.back()->get_subcommands().empty())
@@ -74,7 +74,7 @@ std::vector<std::string> takers_of(const std::string& option, const CLI::App& ve
   return takers;
 }
 
-/// The message of the parser in one line, with a hint about what would be right.
+/// The message of the parser in one line, with a hint about the right argument.
 std::string explain(const CLI::ParseError& wrong, const CLI::App& app) {
   const std::vector<const CLI::App*> parsed = asked(app);
   std::string command = "untax";
@@ -197,11 +197,11 @@ int report(std::string text, int status) {
   return status;
 }
 
-/// The only place that decides the exit status.
+/// This is the only function that decides the exit status.
 int guarded(int argc, char** argv) {
   try {
     const int status = run(argc, argv);
-    end_trace();  // of UNTAX_TRACE; when the process exits, errors cannot be reported any more
+    end_trace();  // for UNTAX_TRACE; at the exit of the process, errors cannot be reported any more
     finish_output();
     return status;
   } catch (const error& e) {

@@ -16,8 +16,8 @@ namespace untax::cli {
 /// "a, b or c".
 [[nodiscard]] std::string alternatives(const std::vector<std::string>& known);
 
-/// The place of `text` in `known`. Throws `invalid_argument` that names `what`, `text`, what would
-/// be right and the nearest name.
+/// The index of `text` in `known`. Throws `invalid_argument` that names `what`, `text`, the right
+/// words and the nearest name.
 [[nodiscard]] std::size_t place_in(std::string_view what, std::string_view text,
                                    const std::vector<std::string>& known);
 

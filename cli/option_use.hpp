@@ -11,8 +11,7 @@ class App;
 
 namespace untax::cli {
 
-/// Options, and the actions of a verb that have them. Options that are in no list are of every
-/// action.
+/// Options, and the actions of a verb that have them. Options in no list belong to every action.
 struct option_use {
   std::vector<const char*> options;
   std::vector<std::string> actions;

@@ -61,7 +61,8 @@ void finish_output() {
 }
 
 void complain(std::string_view text) {
-  // Noted here, since a later flush finds an empty buffer and no longer knows the reason.
+  // The errno is saved here, since a later flush finds an empty buffer and no longer knows the
+  // reason.
   errno = 0;
   if (std::fflush(stdout) != 0) note_failure();
   std::string line = fmt::format("untax: {}\n", text);
@@ -74,7 +75,7 @@ void write_text(const std::string& path, std::string_view text) {
   std::FILE* file = std::fopen(path.c_str(), "w");
   bool whole = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   int failure = errno;
-  // Buffered data may fail to be written only here.
+  // A failure to write buffered data may show only here.
   if (file != nullptr && std::fclose(file) != 0 && whole) {
     whole = false;
     failure = errno;

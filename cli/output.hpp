@@ -20,17 +20,17 @@ class output_lost : public std::runtime_error {
 };
 
 /// Has to be called first in `main`. Makes writes to a closed standard stream fail; otherwise the
-/// next file that is opened would get its number, and receive what is printed. Makes a pipe without
-/// a reader an error of a write, not a signal.
+/// next file that is opened would get its number, and receive the output. Makes a pipe without a
+/// reader an error of a write, not a signal.
 void prepare_output();
 
-/// Prints `text` on stdout. `finish_output` reports what could not be written.
+/// Prints `text` on stdout. `finish_output` reports a failure to write it.
 void print(std::string_view text);
 
 /// Prints text for people: lines that are wider than the terminal are broken.
 void show(std::string_view text);
 
-/// The same, for a format with arguments.
+/// As above, for a format with arguments.
 template <class First, class... Rest>
 void show(fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
   show(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
@@ -47,7 +47,7 @@ void finish_output();
 /// control characters are shown as "?".
 void complain(std::string_view text);
 
-/// Writes `text` to the file `path`, or prints it if that is "-". Throws `output_lost`.
+/// Writes `text` to the file `path`, or prints it if `path` is "-". Throws `output_lost`.
 void write_text(const std::string& path, std::string_view text);
 
 }  // namespace untax::cli

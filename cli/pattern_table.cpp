@@ -9,7 +9,7 @@
 namespace untax::cli {
 namespace {
 
-/// One unit for all times, so that they can be compared.
+/// The unit of all times, so that they can be compared.
 time_unit unit_of(const std::vector<bench::pattern_result>& results) {
   double largest = 0;
   for (const auto& result : results) largest = std::max(largest, result.time.median);

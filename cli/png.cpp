@@ -11,8 +11,8 @@
 namespace untax::cli {
 namespace {
 
-// The functions that are used of three libraries with stable C interfaces, declared here so that no
-// build needs their headers: librsvg (2.46 or later), cairo and GObject.
+// The used functions of three libraries with stable C interfaces, declared here so that no build
+// needs their headers: librsvg (2.46 or later), cairo and GObject.
 struct rectangle {
   double x, y, width, height;
 };

@@ -15,7 +15,7 @@
 namespace untax::cli {
 namespace {
 
-/// Fields that the command has under other names than with dashes in front.
+/// Fields whose options in the command have other names than the field with dashes.
 struct flag_name {
   std::string_view field;
   std::string_view flags;
@@ -29,7 +29,8 @@ constexpr flag_name flag_names[] = {{"m", "-m"},
                                     {"pull", "--direction"},
                                     {"eager", "--launch"}};
 
-/// Fields that the command sets itself: patterns are in turn, inputs have the size of the problem.
+/// Fields that the command sets itself: it runs patterns in turn, and inputs have the size of the
+/// problem.
 constexpr std::string_view own_fields[] = {"pattern", "varying_rows", "varying_count",
                                            "varying_tokens", "counts"};
 

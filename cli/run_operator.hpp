@@ -29,8 +29,8 @@ class run_operator {
 
   /// Adds the options of the fields.
   virtual void add_options(CLI::App& verb) = 0;
-  /// The operator on the problem that was asked for. Throws `invalid_argument` for options that
-  /// have no effect at this place, and for values that do not fit each other.
+  /// The operator on the problem of the command line. Throws `invalid_argument` for options that
+  /// have no effect at this place, and for values that contradict each other.
   [[nodiscard]] virtual trial_subject subject(const CLI::App& verb, const run_place& place) = 0;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual std::string summary() const = 0;

@@ -114,7 +114,7 @@ int run_as_rank(const run_request& request, const placement& place) {
   return report.right() ? 0 : 1;
 }
 
-/// Reports an invalid environment once and not at every rank. Making any world reads it.
+/// Reports an invalid environment once and not at every rank, since making any world reads it.
 void check_environment() {
   world_options small;
   small.heap_bytes = 1 << 16;

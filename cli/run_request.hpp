@@ -47,7 +47,7 @@ struct run_report {
 /// world of a launcher. Returns the exit code: 1 when a result was wrong, or a rank failed.
 [[nodiscard]] int carry_out(const run_request& request);
 
-/// Prints the report, and writes its JSON if that was asked for.
+/// Prints the report, and writes its JSON if the request names a file for it.
 void present(const run_report& report);
 
 /// The footer of `untax run --help`: operators, patterns, examples.

@@ -10,8 +10,8 @@
 #include "ops/common/workload.hpp"
 #include "ops/operators.hpp"
 
-// How `untax run` gets a subject from a problem and options, and whether GPUs have a kernel for
-// them. `uneven` shards or parts have different sizes.
+// The subject of `untax run` for a problem and options, and whether GPUs have a kernel for them.
+// `uneven`: shards or parts have different sizes.
 
 namespace untax::cli {
 

@@ -56,7 +56,8 @@ struct select_options {
   std::uint64_t deal = 11;
 };
 
-/// Refuses options that the action would ignore, and files that would be written twice or are read.
+/// Refuses options that the action would ignore, and files that would be written twice or are also
+/// read.
 void require_fitting(const CLI::App& verb, const select_options& o, const std::string& action) {
   static const std::vector<option_use> uses = {
       {{"--schema", "--table", "--seed", "--folds", "--depth", "--leaves", "--tail"},
@@ -109,7 +110,7 @@ void emit(const select::selector& chooser, const select_options& options) {
   if (!any) print(select::to_text(chooser));
 }
 
-/// The records of all tables. Says on stderr which times are left out.
+/// The records of all tables. Prints on stderr which times are left out.
 select::table table_of(const select_options& options, const char* action,
                        const select::schema& what) {
   (void)needed(options.tables.empty() ? "" : options.tables.front(), "--table", action);

@@ -70,7 +70,7 @@ bool right(const spmv_figure& figure, bool single) {
   return !figure.error || *figure.error <= most;
 }
 
-/// The kernel that a selector chooses, and whether it looked at the lengths of rows.
+/// The kernel that a selector chooses, and whether the selector used the lengths of rows.
 std::string chosen_by(const select::selector& chooser, const sparse::row_profile& profile,
                       int iterations) {
   std::vector<double> known;

@@ -147,7 +147,7 @@ void finish_report(const taxes_options& options, const tax_report& report) {
 constexpr int usual_simulations = 3;
 constexpr int usual_ranks_of_machine = 8;
 
-/// Sets options that --machine leaves open, and refuses those that do not go with it.
+/// Sets options that --machine leaves open, and refuses options that contradict it.
 void settle(const CLI::App& verb, taxes_options& options, const prediction_source& source) {
   for (const char* other : {"--backend", "--workers", "--trace"}) {
     if (verb.count(other) > 0) {
@@ -162,7 +162,7 @@ void settle(const CLI::App& verb, taxes_options& options, const prediction_sourc
     options.what.ranks = std::min(source.machine.gpus, usual_ranks_of_machine);
 }
 
-/// Refuses options that do not go with --scale.
+/// Refuses options that contradict --scale.
 void refuse_with_scale(const CLI::App& verb, const taxes_options& options) {
   if (!options.plot.empty() || !options.html.empty()) {
     throw error(errc::invalid_argument,
@@ -265,7 +265,7 @@ int measure(const CLI::App& verb, const taxes_options& options) {
   return 0;
 }
 
-/// The request of --chain. Sequences of a step are few unless told, since each has keys of its own.
+/// The request of --chain. By default a step has few sequences, since each has keys of its own.
 chain_request chain_of(const CLI::App& verb, const taxes_options& options) {
   option_check(verb, "--chain")
       .refuse({"--operator", "--layer", "--workers", "--scale", "--trace", "-m", "-n", "-k",

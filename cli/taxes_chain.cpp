@@ -33,7 +33,7 @@
 namespace untax::cli {
 namespace {
 
-/// Steps become graphs at the second run; the third one warms up what is measured.
+/// Steps become graphs at the second run; the third run warms up the graphs.
 constexpr int warm_ups = 3;
 /// Tokens of a prefill that fills the cache.
 constexpr std::int64_t most_prompt_tokens = 2048;
@@ -77,7 +77,7 @@ std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t vocabul
   return tokens;
 }
 
-/// The part of a rank as a model of its own, which sends nothing; none if parts are not alike.
+/// The part of a rank as a separate model, which sends nothing; none if parts differ.
 std::optional<decoder_config> own_part(const decoder_config& config, int ranks) {
   if (ranks == 1 || config.heads % ranks != 0 || config.kv_heads % ranks != 0 ||
       config.intermediate % (8 * ranks) != 0 || config.vocabulary % (8 * ranks) != 0) {
@@ -117,7 +117,7 @@ class measured_chain {
     model_.remove(sequence);
   }
 
-  /// The tokens that follow the prompts: of a step those that it takes.
+  /// The tokens that follow the prompts: those that a step takes.
   [[nodiscard]] std::vector<std::int32_t> following() const {
     return keys_ > 0 ? tokens_ : model_.read_tokens();
   }
@@ -139,8 +139,8 @@ class measured_chain {
 
 struct measured_times {
   chain_times times;
-  std::size_t equal_tokens = 0;  ///< tokens behind the prompts that all ways have in common
-  std::size_t tokens = 0;        ///< all of them
+  std::size_t equal_tokens = 0;  ///< tokens after the prompts that all ways have in common
+  std::size_t tokens = 0;        ///< all tokens after the prompts
 };
 
 /// The decoders of one rank: all ways, each with all layers and with the first.
@@ -157,7 +157,7 @@ class chains {
       options.graphs = way.launch == launch_mode::graph;
       add(w, config, options);
     }
-    // `options` are those of E4 now.
+    // `options` are now those of E4.
     if (const auto part = own_part(config, w.size())) add(alone_, *part, options);
   }
 
@@ -187,7 +187,7 @@ class chains {
   }
 
  private:
-  /// The decoder that has the weights runs nothing.
+  /// The options of the decoder that only holds the weights and runs nothing.
   static decoder_options loading() {
     decoder_options least;
     least.sequences = 1;
@@ -297,7 +297,7 @@ std::string name_of_model(const std::filesystem::path& file) {
                                           : file.stem().string();
 }
 
-/// A model with the layers that are asked for.
+/// A model with the layers of the request.
 struct chain_model {
   decoder_config config;
   std::int64_t all_layers;  ///< of the file
@@ -311,7 +311,7 @@ chain_model model_of(const chain_request& request) {
   }
   const std::int64_t all_layers = config.layers;
   if (request.layers > 0) config = first_layers(std::move(config), request.layers);
-  (void)options_of(request, config);  // refuses before ranks begin
+  (void)options_of(request, config);  // throws refusals before ranks begin
   return {.config = std::move(config), .all_layers = all_layers};
 }
 

@@ -23,12 +23,12 @@ struct chain_request {
 
 /// Measures the chain of a model's layers by library calls, eagerly (E0) and in graphs (E1), by
 /// operators one after another (E2) and by those that overlap and fuse (E4), in turn, and fills
-/// `report`. A row is a layer, and another one embedding and head. Calls `progress`, if it is
-/// there, with the number of runs that are done and that of all. Throws as `decoder` does.
+/// `report`. A row is a layer; another row is embedding and head. Calls `progress`, if it is set,
+/// with the number of finished runs and that of all runs. Throws as `decoder` does.
 void measure_chain(const chain_request& request, tax_report& report,
                    const std::function<void(std::int64_t, std::int64_t)>& progress);
 
-/// The same for a step of decoding, predicted for a machine; `request.repeats` are simulations.
+/// As above, for a step of decoding, predicted for a machine; `request.repeats` are simulations.
 void predict_chain_taxes(const chain_request& request, const prediction_source& source,
                          tax_report& report);
 

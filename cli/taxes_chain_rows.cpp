@@ -11,14 +11,15 @@ namespace untax::cli {
 namespace {
 
 /// A part of a way's time: `median`, and a spread as wide as that of `seconds`, which may be below
-/// 0 where a time may not.
+/// 0, as differences may.
 spread around(double median, std::vector<double> seconds) {
   const spread s = spread_of(std::move(seconds));
   const double p10 = std::max(0.0, median + (s.p10 - s.median));
   return {median, p10, p10 + (s.p90 - s.p10)};
 }
 
-/// A way's time as that of a layer, and of embedding and head; together they are that of the model.
+/// A way's time, divided into that of a layer and that of embedding and head; together they are the
+/// model's time.
 struct divided_time {
   spread layer, ends;
 };
@@ -36,8 +37,8 @@ divided_time divided(const chain_seconds& seconds, std::int64_t layers) {
   return {around(median, std::move(layer)), around(single - median, std::move(ends))};
 }
 
-/// Whether layers took more time than chance moves a median of so many runs, and the rest took
-/// some.
+/// Whether layers took more time than chance moves a median of so many runs, and the rest took some
+/// time.
 bool are_told_apart(const std::vector<divided_time>& times, std::size_t repeats) {
   const double root = std::sqrt(static_cast<double>(repeats));
   return std::ranges::all_of(times, [&](const divided_time& t) {

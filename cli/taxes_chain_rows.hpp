@@ -35,8 +35,9 @@ struct chain_times {
 };
 
 /// The rows of a model of `op.layers` layers: a layer, and embedding and head, which together are
-/// the model. A layer is the difference of model and first layer over the layers between them. If
-/// chance moves that by more than its size, or there is one layer, it is a row for the whole model.
+/// the model. The time of a layer is the difference of model and first layer, divided by the number
+/// of layers between them. If chance may have moved that by more than its size, or if there is one
+/// layer, there is one row for the whole model.
 [[nodiscard]] std::vector<tax_row> chain_rows(const chain_times& times, const layer_operation& op);
 
 }  // namespace untax::cli

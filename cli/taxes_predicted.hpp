@@ -33,7 +33,7 @@ struct scale_point {
 /// "2,4,8": counts from 2 on. Throws `invalid_argument`.
 [[nodiscard]] std::vector<int> counts_of(const std::string& text);
 
-/// Predicts the same for each number of ranks. Throws `invalid_argument` if all are refused.
+/// Predicts the taxes for each number of ranks. Throws `invalid_argument` if all are refused.
 [[nodiscard]] std::vector<scale_point> scale_of(const CLI::App& verb, taxes_request what,
                                                 const prediction_source& source,
                                                 const std::vector<int>& counts, int repeats);

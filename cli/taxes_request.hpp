@@ -39,15 +39,16 @@ struct taxes_plan {
   std::vector<layer_operation> operations;
 };
 
-/// Keys of each sequence; 0: tokens are not those of a batch that decodes.
+/// Keys of each sequence; 0: the tokens are not those of a batch that decodes.
 [[nodiscard]] std::int64_t keys_of(const taxes_request& request, memory_kind backend);
-/// Whether a whole model of a type goes to GPUs: if told, or if there are as many as ranks.
+/// Whether a whole model of a type runs on GPUs: if the request says so, or if there are as many
+/// GPUs as ranks.
 [[nodiscard]] bool runs_on_gpus(const taxes_request& request, dtype type);
 
 void add_request_options(CLI::App& verb, taxes_request& request);
 
 /// Plans a request, and sets the fields of `report` that describe it. Throws `invalid_argument` for
-/// a request that makes no sense.
+/// a request that contradicts itself.
 [[nodiscard]] taxes_plan plan_of(const CLI::App& verb, const taxes_request& request,
                                  tax_report& report);
 

@@ -47,7 +47,8 @@ std::size_t hanging_indent(std::string_view line, int columns) {
 
 std::string fitted_line(std::string_view line, int columns) {
   if (columns_of(line) <= static_cast<std::size_t>(columns)) return fmt::format("{}\n", line);
-  // The first line begins with a label or the margin of an example, where the others have blanks.
+  // The first line begins with a label or the margin of an example; the other lines have blanks
+  // there.
   const std::size_t indent = hanging_indent(line, columns);
   const std::string text = wrapped(line.substr(indent), columns, std::string(indent, ' '));
   return std::string(line.substr(0, indent)) + text.substr(indent);
@@ -93,7 +94,7 @@ std::string fitted(std::string_view text, int columns) {
 
 bool is_utf8() {
   std::string locale;
-  // The first one that is set decides, as in setlocale.
+  // The first variable that is set decides, as in setlocale.
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     if (locale.empty()) locale = variable(name);
   }
@@ -122,7 +123,7 @@ std::string progress_line(const std::string& label, std::int64_t done, std::int6
     right += fmt::format("  {} left", clock_text(elapsed * (1 - share) / share));
   const int room = columns - static_cast<int>(columns_of(label) + right.size()) - 2;
   if (room < 5) {
-    // No place for a bar: the count matters more than the name.
+    // There is no place for a bar: the count matters more than the name.
     right.erase(0, 2);
     return static_cast<int>(right.size()) <= columns ? right : "";
   }

@@ -11,7 +11,7 @@
 
 namespace untax::cli {
 
-/// Every verb prints its tables with this one.
+/// The table type that every verb prints.
 using table = untax::text_table;
 
 enum class stream { out, err };
@@ -19,16 +19,17 @@ enum class stream { out, err };
 /// Whether `where` is a terminal that understands cursor movement (TERM=dumb does not).
 [[nodiscard]] bool is_terminal(stream where);
 
-/// Columns to print into: those of the terminal between 80 and 120, or 100 when the output goes
-/// elsewhere.
+/// The width of output in columns: that of the terminal between 80 and 120, or 100 if the output
+/// goes elsewhere.
 [[nodiscard]] int width(stream where);
 
-/// Columns for text that can be broken anywhere, as help is: those of the terminal between 40 and
-/// 100, or 100.
+/// The width in columns of text that can be broken anywhere, such as help: that of the terminal
+/// between 40 and 100, or 100.
 [[nodiscard]] int prose_width(stream where);
 
-/// Breaks lines of `text` that are wider than `columns` at blanks. They continue below the text
-/// after two blanks, if there are such; continuations of examples are indented a little.
+/// Breaks lines of `text` that are wider than `columns` at blanks. Continuation lines begin below
+/// the text that follows two blanks, if there is such text; continuations of examples are indented
+/// a little.
 [[nodiscard]] std::string fitted(std::string_view text, int columns);
 
 /// Whether the locale (LC_ALL, LC_CTYPE, LANG) is UTF-8.
@@ -48,8 +49,8 @@ enum class mood { good, warning, bad, quiet };
                                         std::int64_t total, double elapsed, int columns,
                                         text_style how);
 
-/// Shows on stderr how far a long piece of work has come, if stderr is a terminal and the work has
-/// lasted for a second. Leaves a clean line behind. Any threads may use it.
+/// Shows on stderr how much of a long piece of work is done, if stderr is a terminal and the work
+/// has lasted for a second. Leaves a clean line behind. Any threads may use it.
 class progress_bar {
  public:
   /// `total` is the number of steps, `label` the name of the present work.
@@ -58,12 +59,12 @@ class progress_bar {
   progress_bar(const progress_bar&) = delete;
   progress_bar& operator=(const progress_bar&) = delete;
 
-  /// `steps` more steps are done.
+  /// Counts `steps` more steps as done.
   void advance(std::int64_t steps = 1);
-  /// The work now goes on with `label`.
+  /// Sets the name of the present work to `label`.
   void relabel(std::string label);
-  /// Takes the bar off the screen, so that something else can be printed; the next `advance` brings
-  /// it back.
+  /// Takes the bar off the screen, so that other text can be printed; the next `advance` shows it
+  /// again.
   void clear();
 
  private:

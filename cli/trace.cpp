@@ -39,7 +39,7 @@ trace_recording::trace_recording(std::string path, std::size_t room)
 trace_recording::~trace_recording() {
   if (!active_) return;
   try {
-    // After an error, the record may show why it happened.
+    // After an error, the record may show its cause.
     end_trace();
   } catch (const std::exception& e) {
     complain(e.what());

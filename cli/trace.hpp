@@ -12,7 +12,8 @@
 
 namespace untax::cli {
 
-/// Throws `invalid_argument` for "-", and `unsupported` if this build cannot record there.
+/// Throws `invalid_argument` for "-", and `unsupported` if this build cannot record in a world of
+/// `where`.
 void require_traceable(const std::string& path, memory_kind where);
 
 /// Records operators as long as it exists, if `path` is not empty.
@@ -36,13 +37,13 @@ class trace_recording {
 /// The trace that ranks have written to `path`. Throws `invalid_argument`.
 [[nodiscard]] trace_record read_trace(const std::string& path);
 
-/// Where the time of each operator went: along the critical path, and at each rank.
+/// The parts of the time of each operator: along the critical path, and at each rank.
 [[nodiscard]] std::string text_of(const std::vector<operator_account>& accounts, int width,
                                   text_style style);
 
-/// Prints the accounts, and that the file was written.
+/// Prints the accounts, and a line that the file was written.
 void show_trace(const trace_record& record, const std::string& path);
-/// Prints that the file was written.
+/// Prints a line that the file was written.
 void show_trace_file(const trace_record& record, const std::string& path);
 
 /// The cost of recording, with its bar.

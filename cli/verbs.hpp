@@ -8,8 +8,8 @@ class App;
 }
 
 // The verbs of the command, one file each. A function adds its verb to `app`. The verb runs while
-// the arguments are parsed, if they have it, and sets `status` to the exit code. Errors are thrown;
-// an `invalid_argument` is the caller's mistake.
+// the arguments are parsed, if they contain it, and sets `status` to the exit code. Errors are
+// thrown; an `invalid_argument` is the caller's mistake.
 
 namespace untax::cli {
 

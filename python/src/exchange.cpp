@@ -6,7 +6,7 @@
 namespace untax::python {
 namespace {
 
-/// DLManagedTensorVersioned of dlpack.h, as far as it is used.
+/// The used part of DLManagedTensorVersioned of dlpack.h.
 struct managed_tensor {
   std::uint32_t major;
   std::uint32_t minor;
@@ -16,7 +16,7 @@ struct managed_tensor {
 };
 constexpr std::uint64_t is_read_only = 1;
 
-/// DLPackExchangeAPI of dlpack.h, likewise.
+/// The used part of DLPackExchangeAPI of dlpack.h.
 struct exchange_api {
   std::uint32_t major;
   std::uint32_t minor;
@@ -28,8 +28,8 @@ struct exchange_api {
   int (*stream_of)(std::int32_t kind, std::int32_t number, void** to);
 };
 
-/// The exchange API of a type; null if the type has none that is known here. Types that were asked
-/// are remembered, and kept.
+/// The exchange API of a type; null if the type has no API that is known here. The answer for each
+/// type is remembered, and the type kept alive.
 const exchange_api* api_of(nb::handle object) {
   static auto& known = *new std::unordered_map<PyTypeObject*, const exchange_api*>;
   PyTypeObject* const type = Py_TYPE(object.ptr());
@@ -61,7 +61,9 @@ bool read_writable_tensor(nb::handle tensor, nb::dlpack::dltensor& to) {
   managed_tensor* managed = nullptr;
   if (api_of(tensor)->managed_of(tensor.ptr(), &managed) != 0) nb::raise_python_error();
   const bool may_be_written = (managed->flags & is_read_only) == 0;
-  if (managed->destroy != nullptr) managed->destroy(managed);  // DLPack allows none
+  if (managed->destroy != nullptr)
+    managed->destroy(managed);  // DLPack allows a tensor without a
+                                // destroy function
   return may_be_written;
 }
 

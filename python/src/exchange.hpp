@@ -11,9 +11,9 @@ namespace nb = nanobind;
 /// (DLPack 1.3), which takes some tens of nanoseconds. The tensor keeps the memory that `to` points
 /// to. False if its type offers none.
 [[nodiscard]] bool read_tensor(nb::handle tensor, nb::dlpack::dltensor& to);
-/// The same for a tensor to write to; false also if it is read-only.
+/// As above, for a tensor to write to; false also if it is read-only.
 [[nodiscard]] bool read_writable_tensor(nb::handle tensor, nb::dlpack::dltensor& to);
-/// The current stream of a GPU, as the type of such a tensor knows it. Null: the default one.
+/// The current stream of a GPU, according to the type of such a tensor. Null: the default stream.
 [[nodiscard]] void* current_stream(nb::handle tensor, const nb::dlpack::device& place);
 
 }  // namespace untax::python

@@ -14,7 +14,7 @@
 
 namespace untax::python {
 
-/// A field of a structure of the C ABI, which Python gives by its name.
+/// A field of a structure of the C ABI, which Python passes by its name.
 struct field {
   const char* name;
   std::size_t offset;

@@ -10,8 +10,8 @@
 namespace untax::python {
 
 /// A world of the C ABI while it is open, with the operators that were made on it. The world of
-/// Python, its operators, allocations and views share it. Any thread may call it; none of it waits
-/// but `close`.
+/// Python, its operators, allocations and views share it. Any thread may call it; only `close`
+/// waits.
 class open_world {
  public:
   explicit open_world(untax_world* w) : handle_(w) {}
@@ -19,7 +19,7 @@ class open_world {
   open_world& operator=(const open_world&) = delete;
   ~open_world() { close(); }
 
-  /// Null once it is closed.
+  /// The world's handle; null once the world is closed.
   [[nodiscard]] untax_world* handle() const;
   /// Tells the other ranks that this one has failed; nothing once it is closed.
   void fail(const char* text);
@@ -29,10 +29,10 @@ class open_world {
   void drop(untax_operator* op);
   void drop(untax_decoder* decoder);
   void drop(void* allocation);
-  /// Ends the world with all that is left of its operators, and returns the status of the C ABI.
-  /// Without the lock of the interpreter, since it may wait for other ranks.
+  /// Ends the world with all its remaining operators, and returns the status of the C ABI. Does not
+  /// hold the lock of the interpreter, since it may wait for other ranks.
   std::int32_t close();
-  /// Keeps its memory mapped. Null once it is closed.
+  /// An object that keeps the world's memory mapped. Null once the world is closed.
   [[nodiscard]] std::shared_ptr<untax_mapping> mapping();
 
  private:
@@ -44,8 +44,9 @@ class open_world {
 };
 
 /// An operator of the C ABI, which Python and views of its memory share. The last of them drops it:
-/// this is not collective, and happens wherever the garbage collector runs. One that was captured
-/// in a graph, which may be replayed, stays until its world is closed, unless it was closed.
+/// this is not collective, and happens wherever the garbage collector runs. An operator that was
+/// captured in a graph, which may be replayed, stays until its world is closed, unless it was
+/// closed.
 class open_operator {
  public:
   open_operator(std::shared_ptr<open_world> owner, untax_operator* op)
@@ -59,7 +60,7 @@ class open_operator {
   }
 
   [[nodiscard]] open_world& owner() const noexcept { return *owner_; }
-  /// Null once its world is closed.
+  /// The operator's handle; null once its world is closed.
   [[nodiscard]] untax_operator* handle() const noexcept {
     return owner_->handle() == nullptr ? nullptr : op_;
   }

@@ -62,7 +62,7 @@ struct call_tensors {
     return true;
   }
   [[nodiscard]] bool on_gpu() const { return device.device_type == nb::device::cuda::value; }
-  /// Whether kernels can read and write all tensors where they lie.
+  /// Whether all tensors are aligned for kernels to access them in place.
   [[nodiscard]] bool aligned() const {
     return std::all_of(addresses.begin(), addresses.begin() + count,
                        [](std::uintptr_t address) { return address % alignment == 0; });
@@ -71,7 +71,7 @@ struct call_tensors {
 
 /// A resolved call: its operator, operands, results and their shapes.
 struct known_call {
-  nb::object key;  ///< the arguments that are no tensors
+  nb::object key;  ///< the arguments that are not tensors
   std::vector<std::int64_t> form;
   nb::object op;  ///< untax.Operator
   const planned* core;
@@ -88,8 +88,8 @@ struct known_call {
 
 /// Resolved calls of an engine of untax.torch. A call is known by its other arguments and by
 /// shapes, strides, types and devices of its tensors, if the operator read and wrote these tensors
-/// where they lie, or allocated the results. The next such call reads addresses only, since most of
-/// the time that a call takes on the host goes into shapes and views.
+/// in place, or allocated the results. The next such call reads addresses only, since most of a
+/// call's time on the host goes into shapes and views.
 class known_calls {
  public:
   /// Runs a known call, and returns its results: `into`, or new tensors if `into` is None. Returns
@@ -116,7 +116,7 @@ class known_calls {
   }
 
   /// Records a call that ran `op` with `operands`, of which the last are the results. The call is
-  /// not recorded if an operand does not lie where its tensor does, or a result not in `into`.
+  /// not recorded if an operand is not at the address of its tensor, or a result not in `into`.
   /// `hand_out(result, stream)` is called after each run of an operator that leaves its result in
   /// its own memory, to copy it.
   void keep(const nb::tuple& key, nb::handle into, const nb::tuple& arguments, const nb::object& op,
@@ -139,7 +139,7 @@ class known_calls {
                                   reinterpret_cast<void*>(default_stream), clock_}));
   }
 
-  /// The number of a use of an operator; it is larger than the numbers of all former uses.
+  /// The number of a use of an operator; it is larger than the numbers of all earlier uses.
   std::uint64_t stamp() { return ++clock_; }
   /// The operators of known calls, each with the number of its last use.
   [[nodiscard]] std::vector<std::tuple<nb::object, std::uint64_t>> uses() const {

@@ -101,8 +101,7 @@ void run_named(const planned& p, const nb::dict& reads, const nb::dict& writes,
   run(p, operands, stream);
 }
 
-/// `begins` are those of queries and of keys, and how many numbers each of them has; `log_sums` is
-/// an address, or 0.
+/// `begins` are those of queries and of keys, each with its length; `log_sums` is an address, or 0.
 void run_attention(const planned& p, nb::handle q, nb::handle keys, nb::handle values,
                    nb::handle out, std::tuple<nb::object, nb::object, std::int64_t> begins,
                    std::uintptr_t log_sums, std::uintptr_t stream) {
@@ -180,7 +179,7 @@ void bind_operator(nb::module_& m) {
   m.def("version", untax_version);
   m.def("fields", fields_of);
   m.def("shapes", shapes_of);
-  // An operator without its world would be closed.
+  // The operator keeps its world alive: without the world it would be closed.
   m.def("plan", plan, nb::keep_alive<0, 1>());
   nb::class_<view_pin>(m, "Pin");
   nb::class_<planned>(m, "Operator")
@@ -211,7 +210,8 @@ void bind_operator(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   m.doc() = "The C ABI of untax, as the package untax uses it.";
-  // Worlds and operators that are left when the interpreter ends are those that programs keep.
+  // No leak warnings: worlds and operators that are left when the interpreter ends are those that
+  // programs keep.
   nanobind::set_leak_warnings(false);
   untax::python::bind_world(m);
   untax::python::bind_operator(m);

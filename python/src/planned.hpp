@@ -16,7 +16,7 @@ namespace untax::python {
 
 namespace nb = nanobind;
 
-/// An operator of the C ABI as Python has it.
+/// An operator of the C ABI as a Python object.
 class planned {
  public:
   planned(std::shared_ptr<open_operator> op, bool on_gpu)
@@ -33,8 +33,8 @@ class planned {
     if (shared_) shared_->captured = false;
     shared_.reset();
   }
-  /// Runs the operator without the lock of the interpreter. The operator lives until that returns,
-  /// also if another thread closes it.
+  /// Runs the operator without the lock of the interpreter. The operator lives until the run
+  /// returns, also if another thread closes it.
   void run(void* stream, std::span<const untax_operand> operands) const {
     const std::shared_ptr<open_operator> kept = shared_;
     untax_operator* const op = open();
@@ -44,7 +44,7 @@ class planned {
                                 stream);
     });
   }
-  /// Whether a graph has a run of it.
+  /// Whether a graph has a run of this operator.
   [[nodiscard]] bool captured() const noexcept { return shared_ && shared_->captured; }
   /// Promises that no graph with a run of this operator is replayed any more.
   void release_captured() noexcept {

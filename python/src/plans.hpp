@@ -12,8 +12,8 @@ namespace untax::python {
 namespace nb = nanobind;
 
 /// Plans an operator. `settings` has fields of its problem and of its options by their names:
-/// numbers, words, lists of numbers; None leaves a field as it is. Raises InvalidArgument for
-/// others.
+/// numbers, words, lists of numbers; None leaves a field as it is. Raises InvalidArgument for other
+/// values.
 [[nodiscard]] untax_operator* plan_operator(untax_world* w, const std::string& name,
                                             const nb::dict& settings);
 

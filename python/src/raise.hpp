@@ -38,7 +38,7 @@ inline void raise_if_failed(std::int32_t status) {
 }
 
 /// Calls the C ABI without the interpreter's lock, since it may wait for other ranks, which may be
-/// threads of this interpreter. Raises as above.
+/// threads of this interpreter. Raises as `raise_if_failed`.
 template <class Call>
 void checked(const Call& call) {
   std::int32_t status = untax_ok;

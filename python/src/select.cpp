@@ -43,7 +43,8 @@ std::unique_ptr<selector> read(const std::string& json) {
   return std::make_unique<selector>(handle);
 }
 
-/// The callable that gathers features, how many it has to return, and its exception.
+/// The callable that gathers features, the number of features that it has to return, and its
+/// exception.
 struct gatherer {
   nb::callable call;
   std::size_t count = 0;
@@ -76,7 +77,7 @@ std::tuple<names, names> features(const selector& s) {
   return result;
 }
 
-/// With the interpreter's lock, which gathering needs, since a choice takes no time.
+/// Holds the interpreter's lock, which gathering needs; a choice takes almost no time.
 std::tuple<std::string, bool> choose(const selector& s, const std::vector<double>& known,
                                      double iterations, nb::handle given) {
   gatherer g;

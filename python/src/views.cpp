@@ -41,7 +41,7 @@ void take(const char* name, nb::handle given, Array& keeper) {
   }
 }
 
-/// A tensor that is read where it is, as arrays of nanobind are asked.
+/// A tensor that is read in place, with the interface of nanobind's arrays.
 struct seen_tensor {
   nb::dlpack::dltensor tensor;
 
@@ -86,7 +86,7 @@ auto open(const char* name, nb::handle given, bool on_gpu, Array& keeper, const 
   return look(keeper);
 }
 
-/// "float64", "int32", "fp8": an element type of DLPack as numpy names it.
+/// "float64", "int32", "fp8": an element type of DLPack under numpy's name.
 std::string name_of(nb::dlpack::dtype type) {
   const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
   const auto name = [&](const char* kind) { return kind + std::to_string(type.bits); };
@@ -123,7 +123,7 @@ template <class Array>
 std::int32_t element_of(const char* name, const Array& a) {
   const auto type = a.dtype();
   if (type == nb::dtype<std::int32_t>()) return untax_i32;
-  // Bytes, or the fp8 of torch, which DLPack has no common code for.
+  // Bytes, or torch's fp8, for which DLPack has no common code.
   if (type.bits == 8 && type.lanes == 1) return untax_e4m3;
   return type_of(name, a);
 }
@@ -158,7 +158,7 @@ layout rows_in(const char* name, const Array& a, std::int32_t type) {
            " elements apart; they have to lie side by side");
   }
   if (l.rows > 1) l.stride = a.stride(0);
-  // The C ABI reads a stride of 0 as rows that follow each other, which would be memory of others.
+  // The C ABI treats a stride of 0 as rows without gaps, which would reach into memory of others.
   if (l.rows > 1 && l.cols > 0 && l.stride == 0)
     refuse("all rows of " + std::string(name) + " lie at the same place; they have to lie apart");
   return l;
@@ -181,7 +181,7 @@ bool side_by_side(const Array& a) {
   return true;
 }
 
-/// All elements in one row.
+/// All elements as one row.
 template <class Array>
 layout elements_in(const char* name, const Array& a, std::int32_t type) {
   if (a.size() > 0 && !side_by_side(a))

@@ -44,7 +44,8 @@ owned_world from_environment(const nb::dict& options) {
   return std::make_unique<world>(handle);
 }
 
-/// The callable of an exchange, how many ranks it has to return, and its exception.
+/// The callable of an exchange, the number of ranks whose bytes it has to return, and its
+/// exception.
 struct exchanger {
   nb::callable call;
   std::size_t ranks = 0;
@@ -92,7 +93,7 @@ owned_world from_exchange(int rank, int ranks, nb::callable call, const nb::dict
   return std::make_unique<world>(handle);
 }
 
-/// Symmetric memory of a world as Python has it.
+/// Symmetric memory of a world as a Python object.
 class allocation {
  public:
   allocation(std::shared_ptr<open_world> owner, void* local)

@@ -12,7 +12,7 @@ namespace untax::python {
 
 namespace nb = nanobind;
 
-/// A world of the C ABI as Python has it.
+/// A world of the C ABI as a Python object.
 class world {
  public:
   explicit world(untax_world* w) : shared_(std::make_shared<open_world>(w)) {}

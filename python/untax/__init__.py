@@ -37,7 +37,7 @@ __version__ = _core.version()
 
 
 def __getattr__(name: str) -> type[operators.Operator]:
-    """Classes of operators that have none of their own here."""
+    """The class of an operator without a class in this package."""
     for kind in operators.kinds.values():
         if kind.__name__ == name:
             return kind

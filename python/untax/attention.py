@@ -1,4 +1,5 @@
-"""Attention: of one token of each sequence, over all ranks, and of all queries of some sequences; and what comes before it."""
+"""Attention: of one token of each sequence, over all ranks, and of all queries of some sequences; and the step before
+it, RoPE and append."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ class FlashDecode(Operator):
     """Attention of one token of each sequence to keys and values that are sharded over the ranks by position.
 
     `q`, `out`: [batch * heads, head_dim], the same at every rank. `keys_`, `values`: [batch * keys, kv_heads *
-    head_dim], or [pages * page_size, ...]. `lengths`: [batch] of int32, how many keys this rank holds of each sequence.
-    `page_table`: [batch, ceil(keys / page_size)] of int32, where there are pages.
+    head_dim], or [pages * page_size, ...]. `lengths`: [batch] of int32, the number of keys that this rank holds of each
+    sequence. `page_table`: [batch, ceil(keys / page_size)] of int32, where there are pages.
     """
 
     name = "flash_decode"
@@ -45,7 +46,7 @@ class MergePartialAttention(Operator):
     """Exchange and merge of partial results, which any attention kernel computed from the keys of each rank.
 
     `partial_o`: [tokens * heads, head_dim]. `partial_lse`: [tokens, heads] of fp32, natural logarithms of the sums of
-    exponentials, or with `log2` those to base 2; -inf where a part is empty, and then its row may hold anything. Every rank
+    exponentials, or with `log2` those to base 2; -inf for an empty part, whose row may then hold any values. Every rank
     gets all heads, or with `own_heads` its ceil(heads / W), the last ones fewer: `out` of [tokens * own, head_dim] and
     `lse` of [tokens, own], zeros and -inf where all parts are empty. With `varying_tokens` a run has any number of
     tokens up to that, the same at all ranks. On GPUs `head_dim` has to be a multiple of 8, of 4 in fp32.
@@ -113,7 +114,8 @@ class FlashAttention(Operator):
 
 
 class RopeAppend(Operator):
-    """What follows the projection to queries, keys and values: bias, norm of heads, RoPE, append to a cache. Nothing is sent.
+    """The step after the projection to queries, keys and values: bias, norm of heads, RoPE, append to a cache. Nothing
+    is sent.
 
     `qkv`: [tokens, (heads + 2 * kv_heads) * head_dim]; a row has the heads of q, of k, of v. `rotations`: [positions,
     rotated] of fp32, the cosines of the rotated / 2 angles of a position, then the sines. `position`: [tokens] of int32.

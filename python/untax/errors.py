@@ -4,10 +4,8 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """Something went wrong.
-
-    `suspect` is the rank that others wait for in vain, or that failed; -1 if it is no rank in particular. `code` is the
-    word that the library has for it, such as "peer_lost". """
+    """The base of all errors. `suspect` is the rank that others wait for in vain, or that failed; -1 if it is no rank
+    in particular. `code` is the library's word for the error, such as "peer_lost". """
 
     code = "internal"
 
@@ -23,13 +21,13 @@ class InvalidArgument(Error, ValueError):
 
 
 class NotSymmetric(Error, ValueError):
-    """Memory that does not lie in the symmetric heap where it has to."""
+    """Memory that has to lie in the symmetric heap, and does not."""
 
     code = "not_symmetric"
 
 
 class OutOfMemory(Error, MemoryError):
-    """The symmetric heap, or the machine, has no room."""
+    """The symmetric heap, or the machine, has too little memory left."""
 
     code = "out_of_memory"
 
@@ -75,5 +73,5 @@ _of_code = {kind.code: kind for kind in (
 
 
 def made(code: str, text: str, suspect: int) -> Error:
-    """The error for a status of the library, by its word."""
+    """The error for a status of the library, chosen by its word."""
     return _of_code.get(code, Internal)(text, suspect)

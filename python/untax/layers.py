@@ -1,4 +1,4 @@
-"""The operations of a layer between operators that send: each rank for itself."""
+"""The operations of a layer between operators that send; each rank computes alone."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Shape(NamedTuple):
 
     @property
     def dtype(self) -> str:
-        """The name that numpy and torch have for the type."""
+        """The name of the type in numpy and torch."""
         return _dtypes[self.type]
 
 

@@ -259,7 +259,7 @@ class Broadcast(_Collective):
         super().__init__(world, count=count, type=type_name(dtype), root=root, **options)
 
 
-own_kinds = tuple(kinds)  #: those that have a class of their own
+own_kinds = tuple(kinds)  #: those with a class in this module
 for _name in _core.operator_names():
     if _name not in kinds:
-        class_of(_name)  # which is planned and run by the names that the library describes
+        class_of(_name)  # planned and run by the names that the library describes

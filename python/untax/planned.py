@@ -18,7 +18,7 @@ class Field(NamedTuple):
 
     name: str
     help: str
-    words: tuple[str, ...]  #: its values; none for numbers
+    words: tuple[str, ...]  #: the possible words; empty for numbers
     kind: str  #: "integer", "flag", "choice", "real" or "integers"
     option: bool
 

@@ -15,7 +15,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from .errors import InvalidArgument, Timeout
 
-_worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by group, since torch uses names again
+_worlds_made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by group, since torch reuses names
 
 
 def group_of(group: Any) -> Any:
@@ -68,19 +68,21 @@ def meet(group: Any, from_exchange: Callable[..., Any], options: dict[str, Any])
 
 
 def _join_limit() -> float:
-    """Seconds in which all ranks have to come; 0 waits for ever. The library reads the variable, too, and refuses other texts."""
+    """The seconds within which all ranks have to come; 0 waits for ever. The library also reads the variable, and
+    refuses other texts."""
     milliseconds = os.environ.get("UNTAX_JOIN_LIMIT_MS", "")
     return int(milliseconds) / 1000 if milliseconds.isdecimal() else 60
 
 
 def _wait_for_ranks(store: Any, keys: list[str], rank: int, limit: float) -> None:
-    """Returns when each rank has set its key. The store's own limit would be minutes, and its error names no rank."""
+    """Returns when each rank has set its key. The store's own limit would be minutes, and its error does not name a
+    rank."""
     end = time.monotonic() + limit
     came: set[int] = set()
     while missing := [other for other, key in enumerate(keys) if not store.check([key])]:
         came.update(set(range(len(keys))).difference(missing))
         if limit > 0 and time.monotonic() > end:
-            # A rank whose limit ended a moment before has removed its key, but counts as arrived.
+            # A rank whose limit ended a moment earlier has removed its key, but counts as arrived.
             late = [other for other in missing if other not in came] or missing
             names = f"rank {late[0]}" if len(late) == 1 else "ranks " + " and ".join(map(str, late))
             raise Timeout(f"rank {rank}: {names} of {len(keys)} did not come to the first call of this group within {limit:g} s "

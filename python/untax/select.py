@@ -26,9 +26,9 @@ def _text_of(path: str | Path) -> str:
 
 
 class Selector:
-    """Three trees: one that chooses by the known features of an input, one that chooses by gathered features, too, and one
-    that says whether gathering pays. `str` of a selector has the trees as text, `json` is the form that `load` and the
-    command `untax select` read. docs/select.md says how they are trained."""
+    """Three trees: one that chooses by the known features of an input, one that also chooses by gathered features, and
+    one that decides whether gathering pays. `str` of a selector has the trees as text, `json` is the form that `load`
+    and the command `untax select` read. docs/select.md says how they are trained."""
 
     def __init__(self, core: Any) -> None:
         self._core = core
@@ -37,9 +37,9 @@ class Selector:
     @classmethod
     def train(cls, schema: Mapping[str, Any], table: str | Path | Iterable[Mapping[str, Any]], *,
               seed: int = 1) -> Selector:
-        """Trains a selector. `schema` says what the columns of the table mean; `table` is a file of comma-separated values or
-        JSON, which may be compressed (.gz), or records with a time of None where a kernel failed. The same table and seed
-        make the same trees. Raises InvalidArgument."""
+        """Trains a selector. `schema` gives the meaning of the table's columns; `table` is a file of comma-separated
+        values or JSON, which may be compressed (.gz), or records with a time of None for a kernel that failed. The same
+        table and seed make the same trees. Raises InvalidArgument."""
         text = _text_of(table) if isinstance(table, (str, Path)) else json.dumps(list(table))
         return cls(_core.train_selector(json.dumps(schema), text, seed))
 
@@ -57,8 +57,8 @@ class Selector:
 
     def choose(self, known: Mapping[str, float], gather: Callable[[], Mapping[str, float]] | None = None, *,
                iterations: float = 1) -> str:
-        """The name of the kernel for an input. `known` has the features that are known; `gather` returns the others, and
-        is called, at most once, where that pays. Without it the known features decide."""
+        """The name of the kernel for an input. `known` has the known features; `gather` returns the others, and is
+        called, at most once, if that pays. Without `gather` the known features decide."""
         looked = None if gather is None else lambda: _in_order("gathered", gather(), self.gathered)
         return self._core.choose(_in_order("known", known, self.known), iterations, looked)[0]
 

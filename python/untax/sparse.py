@@ -10,7 +10,7 @@ from .types import as_operand, empty_like
 
 
 def spmv_ways() -> list[str]:
-    """The ways to multiply. Those of cuSPARSE are for GPUs, and refused here."""
+    """The algorithms of products. Those of cuSPARSE are for GPUs, and refused here."""
     return _core.spmv_ways()
 
 
@@ -18,7 +18,7 @@ def _compressed(matrix: Any) -> tuple[tuple[Any, Any, Any], tuple[int, int]]:
     """Offsets, columns and values of a matrix of scipy, cupy or torch, or of a tuple of these and a shape."""
     if isinstance(matrix, tuple) and len(matrix) == 4:
         *arrays, shape = matrix
-    elif hasattr(matrix, "crow_indices"):  # of torch, where dense tensors have it, too
+    elif hasattr(matrix, "crow_indices"):  # of torch; dense tensors have this attribute, too
         if str(matrix.layout) == "torch.strided":
             raise InvalidArgument("the matrix is a dense tensor; its to_sparse_csr() makes a sparse one")
         rows = matrix if str(matrix.layout) == "torch.sparse_csr" else matrix.to_sparse_csr()
@@ -38,12 +38,12 @@ def _compressed(matrix: Any) -> tuple[tuple[Any, Any, Any], tuple[int, int]]:
 class Spmv:
     """y = alpha A x + beta y for a sparse matrix A, which is made ready once and multiplied many times.
 
-    `matrix` is one of scipy.sparse or a sparse tensor of torch, which are brought to compressed rows where they are not in
-    these, or (offsets, columns, values, (rows, columns)). Values are float32 or float64, offsets and columns int32 or
-    int64; it is read where it lies, but for columns of int64, and has to stay as it is. `way`, one of `spmv_ways()`, says
-    how it is multiplied; "csr_merge_path" is not slowed down by single long rows, but its bits depend on the number of
-    `threads`, which is 0 for as many as the machine has. Products are for host memory. Raises InvalidArgument for what is
-    no such matrix, Unsupported where ELL would store more than ten times as much.
+    `matrix` is one of scipy.sparse or a sparse tensor of torch, which are converted to compressed rows if they have
+    another format, or (offsets, columns, values, (rows, columns)). Values are float32 or float64, offsets and columns
+    int32 or int64; they are read in place, except columns of int64, and must not change. `way`, one of `spmv_ways()`,
+    is the algorithm; "csr_merge_path" is not slowed down by single long rows, but its bits depend on the number of
+    `threads`, which is 0 for one on each processor. Products are for host memory. Raises InvalidArgument for any other
+    matrix, Unsupported if ELL would store more than ten times as many elements.
     """
 
     def __init__(self, matrix: Any, *, way: str = "csr_merge_path", threads: int = 0) -> None:
@@ -58,7 +58,7 @@ class Spmv:
 
     def run(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0) -> Any:
         """One product. `x` has as many elements as the matrix has columns, `out` as many as rows, of the type of the
-        matrix. Returns `out`, which is made like `x` if it is not given; where beta is 0, it is not read."""
+        matrix. Returns `out`, which is made like `x` if it is not given; `out` is not read if beta is 0."""
         if out is None:
             if beta != 0:
                 raise InvalidArgument(f"beta is {beta}, and there is no out to multiply by it; pass out=")

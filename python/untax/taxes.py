@@ -1,4 +1,5 @@
-"""The taxes of a layer of a model, or an operator: launches, bulk synchronisation and lost locality, measured here."""
+"""The taxes of a layer of a model, or of an operator: launches, bulk synchronisation and lost locality, measured on
+this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from .errors import InvalidArgument, Unsupported
 
 
 def command() -> str:
-    """The path of the command `untax` that the package came with."""
+    """The path of the command `untax` that the package contains."""
     path = Path(__file__).with_name("bin") / "untax"
     if not path.is_file():
         raise Unsupported(f"the command is not at {path}; install the package again, with `pip install .`")
@@ -22,7 +23,7 @@ def command() -> str:
 
 
 class Taxes:
-    """A report. It is the table in a terminal, the waterfall in a notebook, and `data` for programs."""
+    """A report: shown as the table in a terminal and the waterfall in a notebook; `data` is for programs."""
 
     def __init__(self, text: str, data: dict[str, Any], page: str) -> None:
         self.text, self.data, self.page = text, data, page
@@ -41,7 +42,7 @@ def taxes(model: str | Path | None = None, *, operator: str | None = None, ranks
 
     `model` is the path of a config.json, as Hugging Face has it, or the name of one that the package has, such as
     "llama-3.2-1b". `options` are those of `untax taxes`, with _ instead of -: tokens=64, repeat=5, m=512,
-    machine="h200-8". It takes seconds to minutes. Raises InvalidArgument with what the command says is wrong.
+    machine="h200-8". It takes seconds to minutes. Raises InvalidArgument with the command's error text.
     """
     call = [command(), "taxes", "--ranks", str(ranks)]
     if model is not None:
@@ -56,7 +57,7 @@ def taxes(model: str | Path | None = None, *, operator: str | None = None, ranks
                               env=openblas.environment(), check=False)
         if done.returncode != 0:
             raise InvalidArgument(done.stderr.strip() or f"untax taxes ended with status {done.returncode}")
-        # The command names the files that it wrote; these are gone when this returns.
+        # The command names the files that it wrote; these are deleted when this function returns.
         written = (f"JSON: {data}", f"HTML: {page}")
         text = "".join(line for line in done.stdout.splitlines(keepends=True) if line.rstrip() not in written)
         return Taxes(text, json.loads(data.read_text()), page.read_text())

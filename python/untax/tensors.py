@@ -1,4 +1,4 @@
-"""Symmetric memory as tensors of torch, which peers reach by the address that a rank's own has."""
+"""Symmetric memory as tensors of torch, which peers reach by the address of a rank's own tensor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tensor_at(address: int, size: int, device: torch.device, pin: Any) -> torch.
 
 
 class Tensors:
-    """The calls of a world that make tensors in symmetric memory: of the rank's GPU, or of the host where heaps lie there.
+    """The calls of a world that make tensors in symmetric memory: of the rank's GPU, or of the host if heaps lie there.
 
     All are collective. Ranks give the same shape and dtype; values may differ. A tensor's memory is handed out again when
     all ranks have dropped the tensor and have met after that, so keep a tensor until the kernels that use it have ended,

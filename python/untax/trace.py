@@ -15,8 +15,8 @@ class Trace:
             untax.run_threads(4, body)
         print(trace.events, trace.lost)
 
-    `events` is how many events the file holds, `lost` how many older ones did not fit in memory. With ranks as
-    processes each of them has it around the same operators, with the same path. No operator may run at its end.
+    `events` is the number of events in the file, `lost` the number of older ones that did not fit in memory. With ranks
+    as processes each of them has it around the same operators, with the same path. No operator may run at its end.
     Raises InvalidArgument for a file that cannot be opened, or inside another one. UNTAX_TRACE=trace.json does the same
     for a whole program.
     """

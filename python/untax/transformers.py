@@ -1,8 +1,8 @@
 """untax under the tensor parallelism of transformers itself: `tp_plan` entries that run on untax.
 
-transformers splits a model by a plan that names a style for each layer. `register` puts untax's styles in the place of those
-that multiply and communicate: "colwise" and "rowwise", with derivatives, and "colwise_gather_output", the head's. They keep the
-parameters as transformers splits them, so that loading and saving stay as they are.
+transformers splits a model by a plan that names a style for each layer. `register` replaces the styles that multiply
+and communicate by untax's: "colwise" and "rowwise", with derivatives, and "colwise_gather_output", the head's. They
+keep the parameters as transformers splits them, so that loading and saving stay as they are.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _ColumnProduct(torch.autograd.Function):
 
 
 class _RowProduct(torch.autograd.Function):
-    """This rank's features times its weight, summed over the ranks; the gradient is the same at all of them."""
+    """This rank's features times its weight, summed over the ranks; the gradient is the same at all ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, group_name: str) -> Tensor:
@@ -68,7 +68,7 @@ def _group_of(mesh: Any) -> str:
 
 
 class _Linear:
-    """Runs a style's torch.nn.Linear on untax, and calls without kernels of untax as transformers does."""
+    """Runs a style's torch.nn.Linear on untax, and calls for which untax has no kernels as transformers does."""
 
     #: Whether all ranks need equal parts of the output features, or of the input features.
     equal = ""
@@ -151,7 +151,7 @@ _apply_before: list[Any] = []
 
 
 def _apply(model: nn.Module, tp_mesh: Any, tp_plan: dict[str, str]) -> nn.Module:
-    """In place of transformers' function that splits a model."""
+    """Replaces transformers' function that splits a model."""
     model = _apply_before[0](model, tp_mesh, tp_plan)
     _share_heads(model, tp_mesh)
     return model
@@ -175,7 +175,7 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Gives the styles back; models that are split already keep theirs."""
+    """Restores the styles of transformers; models that are already split keep untax's."""
     while _before:
         ALL_PARALLEL_STYLES.register(*_before.popitem())
     while _apply_before:

@@ -27,7 +27,7 @@ class Pattern(enum.IntEnum):
 
 
 def type_name(dtype: Any) -> str:
-    """ "fp32", "fp16" or "bf16" for such a word, or for the type that numpy or torch has for it."""
+    """ "fp32", "fp16" or "bf16" for such a word, or for the corresponding type of numpy or torch."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype)
     word = str(name).rpartition(".")[2]
     word = _aliases.get(word, word)
@@ -41,7 +41,7 @@ def type_number(dtype: Any) -> int:
 
 
 def number_of(field: str, value: str | int, names: tuple[str, ...]) -> int:
-    """The number of a word among `names`, by which the C ABI knows it. A number is returned as it is."""
+    """The number of a word among `names` in the C ABI. A number is returned as it is."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names):
         return int(value)
     if value not in names:
@@ -49,7 +49,7 @@ def number_of(field: str, value: str | int, names: tuple[str, ...]) -> int:
     return names.index(value)
 
 
-DEFAULT_STREAM = 1  #: the default stream of a GPU, as CUDA numbers it where 0 stands for no stream
+DEFAULT_STREAM = 1  #: the default stream of a GPU under CUDA's number for interfaces in which 0 stands for no stream
 
 
 def stream_number(stream: Any) -> int:
@@ -80,17 +80,18 @@ def _place(array: Any) -> tuple[int, bool, bool, str]:
     if hasattr(array, "_place"):  # Memory
         address, device = array._place()
         return address, True, True, device
-    if hasattr(array, "data_ptr"):  # of torch
+    if hasattr(array, "data_ptr"):  # a tensor of torch
         return array.data_ptr(), array.is_contiguous(), True, array.device.type
-    if hasattr(array, "__cuda_array_interface__"):  # of cupy
+    if hasattr(array, "__cuda_array_interface__"):  # an array of cupy
         return array.data.ptr, array.flags.c_contiguous, True, "cuda"
     address, read_only = array.__array_interface__["data"]
     return address, array.flags.c_contiguous, not read_only, "cpu"
 
 
 def address_of(operand: str, array: Any, shape: tuple[int, ...], kinds: tuple[str, ...], on_gpu: bool) -> int:
-    """The address of an array that a run writes. Later code gets only the address, so the array is checked here: its shape,
-    its type, which has to be one of `kinds`, that it is contiguous, and that it lies in the memory of its world's heaps."""
+    """The address of an array that a run writes. Later code gets only the address, so the array is checked here: it
+    must have the given shape and a type of `kinds`, be contiguous, and lie in the kind of memory of its world's
+    heaps."""
     if not hasattr(array, "_place"):
         array = as_operand(array)
     if not any(hasattr(array, known) for known in ("_place", "data_ptr", "flags")):
@@ -112,7 +113,8 @@ def address_of(operand: str, array: Any, shape: tuple[int, ...], kinds: tuple[st
 
 
 def as_operand(array: Any) -> Any:
-    """An operand of the extension: an array with DLPack or a buffer as it is, another one through `__array_interface__`."""
+    """The operand that the extension takes for an array: an array with DLPack or a buffer itself, another one through
+    `__array_interface__`."""
     if getattr(array, "requires_grad", False):
         raise InvalidArgument("a tensor that requires a gradient would lose it here; pass tensor.detach(), or call an operator "
                               "of torch.ops.untax")

@@ -51,7 +51,7 @@ class World(Tensors):
     * `wait_limit`: seconds after which a wait is an error (UNTAX_WAIT_LIMIT_MS, or 20); negative: for ever;
     * `join_limit`: seconds in which all processes have to come (UNTAX_JOIN_LIMIT_MS, or 60); negative: for ever;
     * `memory`: "host", "cuda" or "automatic", where the heaps of processes lie (UNTAX_MEMORY, or host);
-    * `device`: the GPU of a rank that is a process, as this one counts them; None: its rank, modulo those it sees;
+    * `device`: the GPU of a rank that is a process, under this process's number for it; None: its rank, modulo those it sees;
     * `heap_guards`: whether there are guard bands between allocations (UNTAX_HEAP_GUARDS).
     """
 
@@ -86,8 +86,8 @@ class World(Tensors):
     @classmethod
     def from_environment(cls, *, heap_bytes: int = 0, wait_limit: float = 0, join_limit: float = 0,
                          memory: str = "default", heap_guards: bool | None = None, device: int | None = None) -> World:
-        """Collective. The rank of this process as `untax run --processes`, torchrun, mpirun or srun describe it; a
-        single rank without a launcher. Raises Disagreement, Timeout, PeerLost, Unsupported.
+        """Collective. The rank of this process in the world that `untax run --processes`, torchrun, mpirun or srun
+        describes; a single rank without a launcher. Raises Disagreement, Timeout, PeerLost, Unsupported.
         """
         options = _options(heap_bytes, wait_limit, join_limit, memory, heap_guards, device=device)
         return cls(_core.from_environment(options))
@@ -169,7 +169,7 @@ class World(Tensors):
 
     def fail(self, text: str) -> None:
         """Tells the other ranks that this one has failed: all their waits end, with `text` as the reason."""
-        self._core.fail(text.encode("utf-8", "backslashreplace").decode())  # a lone surrogate is no UTF-8
+        self._core.fail(text.encode("utf-8", "backslashreplace").decode())  # a lone surrogate is not valid UTF-8
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any = "fp32", label: str = "memory of Python") -> Memory:
         """Collective. Symmetric memory at every rank, at the same offset. Nothing is cleared. It waits for the other
@@ -182,7 +182,7 @@ class World(Tensors):
         return Memory(self, allocation.address, shape, name, allocation)
 
     def close(self) -> None:
-        """Ends this rank, its operators and its memory. The peers that still wait for it hear that it is lost."""
+        """Ends this rank, its operators and its memory. Peers that still wait for it get the error that it is lost."""
         self._core.close()
 
     def __enter__(self) -> World:
@@ -213,7 +213,7 @@ def fail_if_uncaught() -> None:
     """If an uncaught exception ends the program, the ranks of its open worlds fail with it: other ranks that wait for
     them get the error."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    if error is None or hasattr(sys, "ps1"):  # an interactive session goes on after an exception
+    if error is None or hasattr(sys, "ps1"):  # an interactive session continues after an exception
         return
     for world in list(_open):
         world.fail(_error_text(error))
@@ -225,7 +225,7 @@ atexit.register(fail_if_uncaught)
 class Memory:
     """Elements in the memory of a rank. They stay until `free`, or until their owner is closed: a world, or an operator.
 
-    numpy takes it by `numpy.asarray` (fp32, fp16), torch by `torch()`, both in host memory; operators take it as it is.
+    `numpy.asarray` (fp32, fp16) and `torch()` make views of it, both in host memory; operators accept it directly.
     These arrays and tensors are views. While one is left, the memory stays mapped, and is not handed out again, also
     after `free` and `close`; only the end of the world invalidates its contents. """
 
@@ -264,12 +264,13 @@ class Memory:
                 "data": self._buffer()}
 
     def _place(self) -> tuple[int, str]:
-        """The address, and the kind of device, as torch names it."""
+        """The address, and the kind of device under torch's name."""
         self._require_open()
         return self.address, "cuda" if self._world.device >= 0 else "cpu"
 
     def _rows(self) -> tuple[int, int, int, int, int]:
-        """Address, rows, columns, row stride and type, as the extension takes an operand. All but matrices have one row."""
+        """Address, rows, columns, row stride and type of an operand, as the extension takes it. Arrays other than
+        matrices have one row."""
         self._require_open()
         rows, cols = self.shape if len(self.shape) == 2 else (1, math.prod(self.shape))
         return self.address, rows, cols, 0, type_number(self.dtype)
@@ -289,7 +290,7 @@ class Memory:
         return Memory(self._owner, address, self.shape, self.dtype, self._allocation)
 
     def free(self) -> None:
-        """Says that this rank does not use the memory any more. The memory is free when all ranks have freed it, no view of it is
+        """Ends the use of the memory by this rank. The memory is free when all ranks have freed it, no view of it is
         left, and the ranks have met in a collective call after that. An operator's own memory is refused: closing the
         operator frees it."""
         if self._allocation is None:
@@ -330,7 +331,7 @@ def _run(worlds: list[World], body: Callable[[World], Any]) -> list[Any]:
     results: list[Any] = [None] * len(worlds)
     errors: list[BaseException] = []
     lock = threading.Lock()
-    # An interrupted Thread.join of CPython 3.10 to 3.12 takes a thread for ended that is not.
+    # An interrupted Thread.join of CPython 3.10 to 3.12 treats a running thread as ended.
     ended = [threading.Event() for _ in worlds]
 
     def run(rank: int, world: World) -> None:
@@ -366,8 +367,8 @@ def _run(worlds: list[World], body: Callable[[World], Any]) -> list[Any]:
 
 
 def _end_ranks(worlds: list[World], ranks: list[tuple[threading.Thread, threading.Event]], reason: str) -> None:
-    """Ends all waits of the ranks, and returns when their threads have ended. A rank that does not wait hears of it at its
-    next call of untax; another Ctrl-C interrupts ranks where they are."""
+    """Ends all waits of the ranks, and returns when their threads have ended. A rank that does not wait gets the error
+    at its next call of untax; another Ctrl-C interrupts ranks at once."""
 
     def interrupt(*_: Any) -> None:
         for thread, event in ranks:

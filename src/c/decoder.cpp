@@ -38,7 +38,7 @@ struct untax_decoder {
 namespace untax::c {
 namespace {
 
-/// `count` elements. Throws `invalid_argument` if there are fewer than none, or if they are null.
+/// `count` elements. Throws `invalid_argument` if `count` is negative, or if the pointer is null.
 template <class T>
 std::span<const T> elements(std::string_view name, const T* data, std::int64_t count) {
   if (count < 0) throw error(errc::invalid_argument, fmt::format("{} of {}", count, name));
@@ -98,7 +98,7 @@ decoder_weights weights_of(const untax_decoder_weights* given) {
                           .final_norm = w.final_norm,
                           .layers = {}};
   const auto given_layers = elements("layers", w.layers, w.count);
-  // An older or newer caller's layers have another size.
+  // The layers of an older or newer caller have another size.
   const auto* at = reinterpret_cast<const std::byte*>(given_layers.data());
   for (std::size_t i = 0; i < given_layers.size(); ++i, at += given_layers.front().size) {
     weights.layers.push_back(

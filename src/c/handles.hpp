@@ -37,7 +37,8 @@ struct untax_world {
   std::map<const void*, allocation> allocations;  ///< by local address
   std::atomic<int> operators = 0;                 ///< operators of this world that are not dropped
   std::atomic<bool> failed = false;
-  std::atomic_flag busy;  ///< while a thread is in a call that only one at a time may make
+  std::atomic_flag busy;  ///< set while a thread is in a call that only one thread at a time may
+                          ///< make
 };
 
 /// The object behind a handle of a mapping.
@@ -48,7 +49,7 @@ struct untax_mapping {
 namespace untax::c {
 
 /// Throws `invalid_argument` if another thread is in a call of this world that changes its heap or
-/// its ledger. Two at once would mix their steps, and wait for ever.
+/// its ledger. Two such calls at once would mix their steps, and wait for ever.
 class one_thread {
  public:
   explicit one_thread(untax_world& w) : world_(w) {

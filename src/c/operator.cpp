@@ -74,7 +74,7 @@ struct placed_field {
   bool option;
 };
 
-/// The field of this name. Throws `invalid_argument` with the names of all if there is none.
+/// The field of this name. Throws `invalid_argument` with the names of all fields if there is none.
 placed_field field_of(const operator_spec& operation, std::string_view name) {
   std::string names;
   for (const bool option : {false, true}) {

@@ -5,8 +5,8 @@
 #include "planned.hpp"
 #include "reading.hpp"
 
-// untax_NAME_plan, untax_NAME_run and untax_NAME_result of each operator. Those of GEMMs and of
-// collectives differ in nothing but the name.
+// untax_NAME_plan, untax_NAME_run and untax_NAME_result of each operator. The functions of GEMMs
+// and of collectives differ only in the name.
 
 namespace untax::c {
 namespace {

@@ -58,7 +58,7 @@ template <class Operator>
 [[nodiscard]] untax_operator* make(untax_world& w, typename spec_of<Operator>::problem problem,
                                    const typename spec_of<Operator>::options& options) {
   const one_thread only(w);
-  // Operators of this rank alone meet no other rank, so those that were dropped end here.
+  // Operators of this rank alone meet no other rank, so the dropped ones are destroyed here.
   if (!spec_of<Operator>::sends) w.ranks.end_own();
   return std::make_unique<planned<Operator>>(w, std::move(problem), options).release();
 }

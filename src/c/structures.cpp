@@ -28,7 +28,7 @@ template <class T>
   return value;
 }
 
-/// The integers of a field whose number of them is at `offset`, with a pointer behind it.
+/// The integers of a field: their number is at `offset`, followed by a pointer.
 std::span<const std::int64_t> read_integers(const field& f, const std::byte* structure,
                                             std::size_t offset) {
   const auto count = read<std::int32_t>(structure, offset);

@@ -225,7 +225,7 @@ int32_t untax_world_free(untax_world* world, void* local) {
   return guarded(world, [&] {
     require(world, "world");
     const untax::c::one_thread only(*world);
-    // The heap has the last word: it may refuse, and then the allocation is still there.
+    // The heap decides: it may refuse, and then the allocation still exists.
     world->ranks.free(untax::c::allocation_at(*world, local).memory);
     const std::scoped_lock lock(world->allocations_mutex);
     world->allocations.erase(local);

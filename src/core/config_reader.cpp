@@ -18,7 +18,7 @@ namespace {
 
 config_reader::config_reader(std::string_view text, std::string origin)
     : origin_(std::move(origin)) {
-  // Python writes NaN and Infinity, and texts for a person may hold anything.
+  // Python writes NaN and Infinity, and texts for people may contain any characters.
   fields_ =
       parse_json(text, origin_, {.non_finite = true, .control_characters = true, .advice = advice});
   if (!fields_.is_object()) {
@@ -151,7 +151,7 @@ bool config_reader::list_contains_only(const std::string& key, std::int64_t valu
                      [&](const auto& element) { return element == value; });
 }
 
-/// Texts are printed, and a terminal would act on what they contain.
+/// Texts are printed, and a terminal would act on control characters in them.
 void config_reader::refuse_control_characters(const std::string& key,
                                               const std::string& text) const {
   const std::string character = control_character_in(text);

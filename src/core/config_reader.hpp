@@ -15,7 +15,7 @@
 namespace untax {
 
 /// Typed access to the fields of a config.json. Errors are `invalid_argument` with file, field,
-/// value and what would be right. A field that is null counts as absent, as in Hugging Face's own
+/// value and the right values. A field that is null counts as absent, as in Hugging Face's own
 /// reader. A multimodal model has its text part in an object such as "text_config", perhaps within
 /// another one; then the fields are read from there.
 class config_reader {

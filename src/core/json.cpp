@@ -14,7 +14,7 @@
 namespace untax {
 namespace {
 
-/// Texts that stand for numbers which JSON cannot express, until the document is parsed. No text of
+/// Placeholder texts for numbers that JSON cannot express, until the document is parsed. No text of
 /// a file begins with NUL and these words by chance.
 constexpr std::pair<std::string_view, std::string_view> stand_ins[] = {
     {"NaN", R"("\u0000untax NaN")"},
@@ -47,7 +47,7 @@ class json_text {
       refuse_at(offset, "this is no JSON");
     } catch (const nlohmann::json::exception&) {
       if (not_finite_ < text_.size()) refuse_not_finite();
-      // A number beyond double with letters behind it.
+      // A number beyond double, followed by letters.
       refuse(fmt::format("{}: this is no JSON", origin_));
     }
   }

@@ -18,7 +18,7 @@ struct json_rules {
   bool non_finite = false;
   /// Accept control characters in texts. Code that prints a text then has to check it.
   bool control_characters = false;
-  /// Stands at the end of every error, after "; ".
+  /// The end of every error, after "; ".
   std::string_view advice = {};
 };
 
@@ -26,14 +26,14 @@ struct json_rules {
 /// compare values call themselves for each level.
 inline constexpr int most_json_levels = 100;
 
-/// Reads a JSON document: the one way by which JSON comes into this project. `Json` is
-/// nlohmann::json or nlohmann::ordered_json. Throws `invalid_argument`, with `origin` and line and
-/// column, for text that is not JSON, is nested deeper than `most_json_levels` or breaks `rules`.
+/// Reads a JSON document. This is the only JSON reader of the project. `Json` is nlohmann::json or
+/// nlohmann::ordered_json. Throws `invalid_argument`, with `origin` and line and column, for text
+/// that is not JSON, is nested deeper than `most_json_levels` or breaks `rules`.
 template <class Json = nlohmann::json>
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view origin,
                               const json_rules& rules = {});
 
-/// `parse_json` of `text_of_file`.
+/// `parse_json` for the text of a file (`text_of_file`).
 template <class Json = nlohmann::json>
 [[nodiscard]] Json read_json(const std::string& path, const json_rules& rules = {});
 

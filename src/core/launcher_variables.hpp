@@ -16,7 +16,8 @@ inline constexpr environment_variable flux_size{"FLUX_JOB_SIZE", "Flux: number o
 inline constexpr environment_variable flux_nodes{"FLUX_JOB_NNODES", "Flux: number of hosts", ""};
 inline constexpr environment_variable flux_job{"FLUX_JOB_ID", "Flux: the job's name", ""};
 
-// These come without a number of ranks, so a process that has nothing else is refused.
+// The following variables come without a number of ranks, so a process that has no others is
+// refused.
 inline constexpr environment_variable pals_rank{"PALS_RANKID", "PALS: rank; refused without PMI_SIZE", ""};
 inline constexpr environment_variable pmix_rank{
     "PMIX_RANK", "PMIx: rank; refused without the variables of Open MPI or Slurm", ""};

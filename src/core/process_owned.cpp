@@ -20,8 +20,8 @@ std::uint64_t process_generation() noexcept {
 }
 
 void leave_behind(const void* p) noexcept {
-  // A list without a lock, since a thread that held one may not exist in this process. It is never
-  // freed: what it lists stays reachable, so it is not reported as a leak.
+  // A list without a lock, since a thread that held the lock may not exist in this process. The
+  // list is never freed: its entries stay reachable, so they are not reported as leaks.
   struct entry {
     const void* object;
     entry* next;

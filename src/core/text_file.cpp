@@ -27,7 +27,7 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
-/// A descriptor that is closed when it goes.
+/// A descriptor that the destructor closes.
 class descriptor {
  public:
   explicit descriptor(int number) noexcept : number_(number) {}
@@ -50,7 +50,7 @@ std::string size_text(std::size_t bytes) {
 }
 
 std::string text_of_file(const std::string& path, const file_limits& limits) {
-  // A pipe without a writer blocks an open that waits.
+  // A blocking open of a pipe waits for a writer.
   const descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0)
     refuse(path, fmt::format("cannot be opened ({})", std::generic_category().message(errno)));

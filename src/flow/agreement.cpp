@@ -21,7 +21,7 @@ std::uint64_t extend(std::uint64_t hash, std::string_view text) noexcept {
 // The text of a call as it is kept in the ledger. A long text is cut to its beginning and its end.
 std::string kept_of(std::string_view call) {
   if (call.size() <= ledger_line::longest_call) return std::string(call);
-  constexpr std::size_t around = 32;  // an upper bound of the bytes of the text in the middle
+  constexpr std::size_t around = 32;  // an upper bound on the bytes of the text in the middle
   constexpr std::size_t part = (ledger_line::longest_call - around) / 2;
   return fmt::format("{} [{} bytes] {}", call.substr(0, part), call.size() - 2 * part,
                      call.substr(call.size() - part));

@@ -26,7 +26,8 @@ double seconds_between(std::uint64_t since, std::uint64_t now) {
 }  // namespace
 
 rank_state state_of(const control& world, const liveness* alive, int rank) noexcept {
-  // Liveness first: a process that finished and then ended must not be taken for one that was lost.
+  // Liveness is read first: a process that finished and then ended must not be taken for a lost
+  // one.
   const bool lives = alive == nullptr || alive->alive(rank);
   switch (world.status(rank)) {
     case rank_status::finished:
@@ -112,7 +113,7 @@ std::vector<int> wait_graph::reachable(int from) const {
 }
 
 // The peer of the candidates' wait with the least progress, or -1. Waits among the workers of one
-// rank are skipped, since they follow from what the rank waits for.
+// rank are skipped, since they follow from the waits of the rank for others.
 int wait_graph::awaited_farthest_behind(const std::vector<int>& candidates) const {
   int peer = -1;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();

@@ -8,7 +8,7 @@
 namespace untax {
 namespace {
 
-// How long the winner of the claim may take to write its report, in nanoseconds.
+// The nanoseconds that the winner of the claim may take to write its report.
 constexpr std::uint64_t report_grace = 1'000'000'000;
 
 wait_snapshot snapshot_of(const wait_site& site, std::uint64_t seen, std::uint64_t since) {

@@ -19,14 +19,14 @@ namespace untax::locality {
 /// Marks the number of a piece that is a line, numbered by its address.
 constexpr std::int64_t addressed_piece = std::int64_t{1} << 62;
 
-/// How lines with addresses are dealt to the channels of a cache.
+/// The distribution of lines with addresses over the channels of a cache.
 struct channel_layout {
   std::uint64_t channels = 1;
   std::uint64_t lines = 1;  ///< that follow each other in a channel
 };
 
 /// A set-associative cache with LRU replacement. The set of a piece is a hash of its number, as
-/// devices hash addresses to sets; that of a line with an address is one of its channel.
+/// devices hash addresses to sets; the set of a line with an address is in the line's channel.
 class cache {
  public:
   cache(double bytes, int ways, double unit, channel_layout layout = {})

@@ -16,7 +16,7 @@ double places(const kernel& k, const device& d) {
   return static_cast<double>(d.processors) * k.resident();
 }
 
-/// How many blocks the dispatch gives to each domain.
+/// The number of blocks that the dispatch gives to each domain.
 std::vector<double> assigned_to(int blocks, const device& d) {
   std::vector<double> made(static_cast<std::size_t>(d.domains));
   const int round = d.domains * d.chunk;
@@ -29,7 +29,8 @@ std::vector<double> assigned_to(int blocks, const device& d) {
 }
 
 /// A lower bound on the bytes that a domain misses if it runs its blocks in windows of `window`
-/// blocks. A window misses at least what it needs beyond what the cache can have kept.
+/// blocks. A window misses at least the bytes that it needs beyond those that the cache can have
+/// kept.
 double missed_in_windows(const footprint& f, const device& d, double blocks, double window) {
   if (blocks < 1) return 0;
   window = std::min(window, blocks);

@@ -15,7 +15,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Reads the fields of a JSON object. Errors name the field and what is wrong with it.
+/// Reads the fields of a JSON object. Errors name the field and its fault.
 class fields {
  public:
   fields(const json& from, std::string where, std::vector<std::string> known)

@@ -341,7 +341,7 @@ std::string steps_of(const block_order& order) {
   return fmt::format("; steps {}", name_of(order.way));
 }
 
-/// The functions that say which step is next, in C or in Python; none of the usual order.
+/// The functions that return the next step, in C or in Python; none for the usual order.
 std::string step_functions(order::direction way, bool is_python) {
   const auto function = [&](const char* about, const char* name, const char* arguments,
                             const std::string& value) {
@@ -372,7 +372,7 @@ std::string step_functions(order::direction way, bool is_python) {
       return function("The step that is done as number i; `turn` is the number of the block.",
                       "step_of", "i, steps, turn", "(i + turn) % steps");
     case order::direction::joined:
-      // The word is the kernel's: where it lies depends on its operands.
+      // The word belongs to the kernel: its place depends on the kernel's operands.
       return function(
                  "Where a block begins: `latest` is a word for each domain and stream, 0 at first, "
                  "of the steps.",
@@ -393,8 +393,8 @@ void require_table_that_fits(const block_order& order, const kernel& k) {
                   order.name, k.blocks(), most_table));
 }
 
-/// The lengths of axes and the sizes that the order depends on, as arguments with the values of
-/// now.
+/// The lengths of axes and the sizes that the order depends on, as arguments with the current
+/// values.
 std::string arguments_of(const statements& statements_of_order, const kernel& k, bool is_python) {
   std::string text;
   const auto add = [&](const std::string& name, std::int64_t value) {

@@ -17,7 +17,7 @@ double normal(std::uint64_t number) {
   return sum * 1.7320508;
 }
 
-/// Each slot of a processor runs steps: it waits for what a step reads, then computes. The waits
+/// Each slot of a processor runs steps: it waits for the reads of a step, then computes. The waits
 /// for the accesses of a step add up. A piece that another block has requested counts as a hit. The
 /// block waits for its arrival only with `waits_for_others`.
 class events {

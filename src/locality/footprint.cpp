@@ -11,7 +11,7 @@
 namespace untax::locality {
 namespace {
 
-/// The size of a rectangle in rows or columns, and how far axes and steps move it.
+/// The size of a rectangle in rows or columns, and its movement along axes and steps.
 struct line {
   std::int64_t size = 0;
   std::vector<std::pair<std::int64_t, int>> moves;  // distance, and number of positions
@@ -39,7 +39,7 @@ std::vector<int> blocks_to_look_at(const kernel& k) {
   }
   for (int i = 0; i < 8192; ++i)
     result.push_back(static_cast<int>(std::int64_t{k.blocks() - 1} * i / 8191));
-  // The corners of the grid, where rectangles reach beyond the operand.
+  // The corners of the grid, at which rectangles may reach beyond the operand.
   for (unsigned corner = 0; corner < (1U << k.axes().size()); ++corner) {
     int block = 0;
     for (std::size_t i = 0; i < k.axes().size(); ++i)
@@ -81,8 +81,8 @@ footprint::footprint(const kernel& k, const device& d) {
 }
 
 /// Memory sends pairs of sectors. At both edges of a row of a rectangle, one sector may be
-/// requested without its partner, which then comes for free. Where rectangles of several kinds
-/// meet, this may hold for half of all bytes.
+/// requested without its partner, which then comes for free. If rectangles of several kinds meet,
+/// this may hold for half of all bytes.
 double footprint::without_given(const kernel& k, const device& d, std::size_t number,
                                 double bytes) const {
   const std::vector<access> accesses = k.accesses(0);
@@ -130,7 +130,7 @@ void footprint::count(const kernel& k, const device& d) {
       requested_ += asked * again;
       int& looked = done[where];
       for (; looked < each; ++looked) {
-        std::int64_t even = -1;  // the last granule, while its partner has not come yet
+        std::int64_t even = -1;  // the last granule, as long as its partner has not come
         const auto even_was_alone = [&] {
           if (even >= 0) alone[static_cast<std::size_t>(even)] = true;
           even = -1;

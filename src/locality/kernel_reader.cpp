@@ -261,7 +261,7 @@ class kernel_reader {
     made_.choose_granules(line, origin_);
   }
 
-  /// Replaces rectangles that do not move on evenly by one for each step.
+  /// Replaces each rectangle that moves unevenly by one rectangle for each step.
   void unroll(const std::vector<bool>& is_uneven, int steps) {
     constexpr int most_unrolled = 64;
     std::vector<kernel::rectangle> unrolled;
@@ -286,8 +286,8 @@ class kernel_reader {
     line_ = 0;
   }
 
-  /// Checks at most 200 blocks: few enough steps, finite bounds. Accesses that do not move on by
-  /// the same distance with each step become one for each.
+  /// Checks at most 200 blocks: few enough steps, finite bounds. Accesses that do not move by the
+  /// same distance with each step become one access for each step.
   void check_blocks() {
     std::vector<bool> is_uneven(made_.rectangles_.size());
     int most_steps = 1;
@@ -314,7 +314,7 @@ class kernel_reader {
             refuse(fmt::format("{} is {} in block {}", e.text(), from, block));
           const bool moves = made_.rectangles_[r].when == moment::every_step;
           const double each = b % 2 == 0 ? e.value(at_1) - from : 0;
-          // Movement can be even from the first step to the last, and not in between.
+          // Movement can be even at the first and the last step, and not in between.
           for (int step = 0; moves && step < std::min(steps, 256); ++step) {
             const double value = e.value(made_.values(block, step));
             if (std::abs(from + each * step - value) > 0.5) is_uneven[r] = true;

@@ -32,7 +32,7 @@ struct binary_sign {
   int strength;
   operation what;
 };
-// Longer signs before those that they begin with.
+// Longer signs come before shorter ones with which they begin.
 constexpr std::array binary_signs = {
     binary_sign{"<<", 5, operation::left},    binary_sign{">>", 5, operation::right},
     binary_sign{"<=", 1, operation::at_most}, binary_sign{">=", 1, operation::at_least},
@@ -266,7 +266,7 @@ std::vector<std::int64_t> list_in(std::string_view text) {
   return numbers;
 }
 
-/// The value of a statement. Clears `is_natural` where C would have another one in 32 bits.
+/// The value of a statement. Clears `is_natural` if C would compute another value in 32 bits.
 std::int64_t value_of(const formula_program::statement& s, const std::vector<std::int64_t>& values,
                       bool& is_natural) {
   constexpr std::size_t deepest = 2 * most_nested + 4;
@@ -301,7 +301,7 @@ std::int64_t value_of(const formula_program::statement& s, const std::vector<std
         a -= b;
         break;
       case operation::multiply: {
-        // Products beyond 64 bits wrap, as in the kernels that formulas are for.
+        // Products beyond 64 bits wrap, as in the kernels for which formulas are meant.
         a = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) *
                                       static_cast<std::uint64_t>(b));
         break;

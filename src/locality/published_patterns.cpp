@@ -17,8 +17,8 @@ constexpr const char* source =
     "(arXiv 2508.20258): ten kernels, MI300X";
 constexpr const char* as_numbered = "as numbered";
 
-/// Hits in per cent and times in milliseconds, as the logs have them. A kernel of which only hits
-/// were measured has no times.
+/// Hits in per cent and times in milliseconds, as in the logs. A kernel of which only hits were
+/// measured has no times.
 struct measured_pattern {
   const char* kernel;
   const char* name;
@@ -28,7 +28,7 @@ struct measured_pattern {
 };
 
 // In the published code the first axis of a grid has the rows, and changes first; formulas count
-// along a row. These say the same in the axes of our texts.
+// along a row. This macro converts to the axes of untax's kernel texts.
 #define UNTAX_ALONG_ROWS "id = y * x_blocks + x; "
 #define UNTAX_PLACE "; y = new // x_blocks; x = new % x_blocks"
 
@@ -95,7 +95,7 @@ constexpr double points = 0.06;  // the error of a hit rate that counts as repro
 constexpr double hits_apart = 0.052;
 constexpr double ratio_apart = 0.03;
 
-/// Two domains stand for all domains, and this many waves for all waves, since the patterns repeat
+/// Two domains represent all domains, and this many waves all waves, since the patterns repeat
 /// themselves.
 effort part_of(const kernel& k, const device& d) {
   constexpr double blocks = 60000;
@@ -104,7 +104,7 @@ effort part_of(const kernel& k, const device& d) {
   return {2, static_cast<int>(std::ceil(blocks / wave))};
 }
 
-/// The bound of the certificate in requests as counters count them.
+/// The bound of the certificate in requests, as counters count them.
 double counted_bound(const kernel& k, const device& d, const outcome& o) {
   const certificate limit = certify(k, d);
   const double missed = (1 - limit.limit) * o.all.requested / d.line;
@@ -113,15 +113,15 @@ double counted_bound(const kernel& k, const device& d, const outcome& o) {
 
 std::string hundredths(double value) { return value > 0 ? fmt::format("{:.2f}", value) : ""; }
 
-/// Whether a difference that was measured is there in the simulation: if it is one, with the same
-/// sign, else none of `most`.
+/// Whether a measured difference is in the simulation: a difference with the same sign if there is
+/// one, else none above `most`.
 bool agrees(double measured, double simulated, double apart, double most) {
   if (std::abs(measured) < apart) return std::abs(simulated) < most;
   return measured > 0 ? simulated > 0 : simulated < 0;
 }
 
-/// How many kernels have bijections beside the order of their numbers, and of how many the ranks
-/// are as measured.
+/// The number of kernels with bijections beside the order of their numbers, and of those among them
+/// whose ranks are as measured.
 struct rank_count {
   int compared = 0;
   int right = 0;

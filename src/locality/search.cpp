@@ -97,7 +97,7 @@ first_look make_first_look(const kernel& k, const device& d, const search_option
   return look;
 }
 
-/// Compares times in steps of 0.5 %, then how long the levels below the caches are busy.
+/// Compares times in steps of 0.5 %, then the busy time of the levels below the caches.
 bool is_better(const outcome& a, const outcome& b, const device& d) {
   const auto step = [](const outcome& o) { return std::lround(std::log(o.seconds) * 200); };
   if (step(a) != step(b)) return step(a) < step(b);

@@ -32,7 +32,7 @@ void extend(outcome& o, double factor) {
   o.next_bytes *= factor;
 }
 
-/// Steps of all blocks.
+/// The number of steps of all blocks.
 double steps_of(const kernel& k) {
   if (k.has_equal_steps()) return static_cast<double>(k.blocks()) * k.steps(0);
   double steps = 0;

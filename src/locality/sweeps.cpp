@@ -14,8 +14,8 @@ constexpr const char* orders[] = {"naive block-first", "swizzled block-first", "
                                   "swizzled head-first"};
 constexpr std::size_t order_count = std::size(orders);
 
-/// A case of a figure. Where the text of the paper has values, they are those of the orders above;
-/// "" where it has none.
+/// A case of a figure. If the text of the paper has values, they are those of the orders above; ""
+/// if it has none.
 struct sweep_case {
   const char* figure;
   double heads, kv_heads, keys, batches, width;

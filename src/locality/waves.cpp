@@ -59,7 +59,7 @@ class waves {
     std::vector<access> accesses;
   };
 
-  /// Simulates blocks that begin one after the other, as others end: those under way are spread
+  /// Simulates blocks that begin one after the other, as others end: running blocks are spread
   /// evenly over their steps.
   void roll(const std::vector<std::vector<int>>& queues, std::size_t slots,
             std::size_t most_waves) {
@@ -123,7 +123,7 @@ class waves {
     }
   }
 
-  /// Simulates one step, block after block: a block hits what an earlier one has fetched.
+  /// Simulates one step, block after block: a block hits the data that an earlier one has fetched.
   void one_step(std::size_t domain, int side, int step) {
     ++stamp_;
     for (const running& r : running_[domain]) {
@@ -146,8 +146,8 @@ class waves {
         asked_[domain] += bytes;
         auto& seen = seen_[static_cast<std::size_t>(granule)];
         double held = 1;  // the share of the bytes that hits
-        // At the same step, blocks ask for data while they are on their way. Blocks of one step
-        // are at different places in it.
+        // At the same step, blocks request data that are on their way. Blocks of one step are at
+        // different places in it.
         if (seen == stamp_ && !k_.has_lines()) {
           found_.operands[operand].hit += bytes;
           domain_traffic.hit += bytes;
@@ -178,7 +178,7 @@ class waves {
 
   [[nodiscard]] int sector_of_write() const { return d_.write > 0 ? d_.write : d_.sector; }
 
-  /// Counts the requests of an access to a part of a granule of which `held` hits.
+  /// Counts the requests of an access to a part of a granule, of which the share `held` hits.
   void count(const access& a, const kernel::part& part, double held) {
     const double lines = part.units(d_.line);
     const double requests = a.is_write ? part.units(d_.write) : lines;
@@ -211,8 +211,8 @@ class waves {
     return static_cast<double>(held_units) / units;
   }
 
-  /// Counts a miss of a domain's cache, unless `is_counted` in what memory takes. Returns whether
-  /// the data came from memory.
+  /// Counts a miss of a domain's cache, unless `is_counted` in the traffic of memory. Returns
+  /// whether the data came from memory.
   bool from_next_level(std::int64_t piece, double bytes, bool is_counted = false) {
     next_ += bytes;
     if (!shared_.empty()) {
@@ -226,7 +226,8 @@ class waves {
     return true;
   }
 
-  /// Adds the time of a wave: that of its slowest resource, and a part of that of the others.
+  /// Adds the time of a wave: the time of its slowest resource, and a part of the times of the
+  /// others.
   void finish() {
     double flops = 0;
     double asked = 0;

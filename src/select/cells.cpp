@@ -35,7 +35,7 @@ struct csv_rows {
   throw error(errc::invalid_argument, fmt::format("{}: {}", origin, what));
 }
 
-/// Names of columns and labels are printed, and a terminal would act on what they contain.
+/// Names of columns and labels are printed, and a terminal would act on control characters in them.
 void refuse_control_characters(const std::vector<std::string>& texts, std::string_view origin,
                                std::size_t line) {
   for (const std::string& text : texts) {
@@ -87,7 +87,7 @@ void cells::refuse(std::size_t row, const std::string& what) const {
 
 namespace {
 
-/// The character between cells, by the line of names: a comma, or else a semicolon or a tab.
+/// The character between cells, judged by the line of names: a comma, or else a semicolon or a tab.
 unsigned char separator_of(std::string_view text) {
   const std::string_view names = text.substr(0, text.find('\n'));
   if (names.find(',') != std::string_view::npos) return ',';

@@ -19,11 +19,11 @@ bool has_any(const std::string& name, std::initializer_list<std::string_view> wo
       words, [&](std::string_view word) { return name.find(word) != std::string::npos; });
 }
 
-/// A column, as far as names and cells tell.
+/// The kind of a column, judged by names and cells.
 struct column_kind {
   bool is_text = false;
-  bool is_whole = true;         ///< all numbers are
-  bool is_positive = true;      ///< none is below 0
+  bool is_whole = true;         ///< all numbers are whole
+  bool is_positive = true;      ///< no number is below 0
   std::set<std::string> texts;  ///< of its cells, at most 64
 };
 
@@ -82,12 +82,12 @@ schema draft_schema(const std::string& path) {
     if (is_kernel && draft.kernel_column.empty()) draft.kernel_column = from.columns[c];
     if (is_named_time(from.columns[c]) && !kinds[c].is_text) times.push_back(c);
   }
-  // A column of kernels beside one of times: long, unless a line has other times, too.
+  // A column of kernels beside one of times makes a long table, unless a line has other times, too.
   const bool is_long = !draft.kernel_column.empty() && times.size() == 1;
   if (!is_long) draft.kernel_column.clear();
   if (is_long) draft.time_column = from.columns[times.front()];
   if (times.empty()) {
-    // If names do not tell: a column with fractions that is no statistic.
+    // If names decide nothing: a column with fractions that is not a statistic.
     for (std::size_t c = 0; c < from.columns.size(); ++c) {
       const bool is_statistic = has_any(from.columns[c], {"mean", "var", "ratio", "speed", "dens",
                                                           "skew", "kurt", "min", "max", "cost"});

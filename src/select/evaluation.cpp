@@ -12,7 +12,7 @@
 namespace untax::select {
 namespace {
 
-/// Accumulates the costs of one way to choose.
+/// Accumulates the costs of one rule of choice.
 class account {
  public:
   account(const table& records, const cost_model& costs, std::string way, double iterations)
@@ -44,7 +44,7 @@ class account {
     made_.mean_ratio = std::exp(logarithms_ / count);
     std::vector<double> sorted = made_.ratios;
     std::ranges::sort(sorted);
-    // The nearest rank: at least 99 % of the records are at most this.
+    // The nearest rank: at least 99 % of the records have at most this ratio.
     const auto rank = static_cast<std::size_t>(std::ceil(0.99 * count));
     made_.p99_ratio = sorted[std::max<std::size_t>(rank, 1) - 1];
     return std::move(made_);

@@ -37,7 +37,7 @@ class expression_parser {
     skip_spaces();
     if (at_ < text_.size()) refuse("expected an operator or the end");
     std::ranges::sort(made_.uses_);
-    // Not std::ranges::unique, which clang 14 does not compile.
+    // std::ranges::unique does not compile with clang 14.
     made_.uses_.erase(std::unique(made_.uses_.begin(), made_.uses_.end()), made_.uses_.end());
     return std::move(made_);
   }

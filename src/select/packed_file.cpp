@@ -57,7 +57,7 @@ class unpacking {
       if (state_.avail_in == 0) {
         const std::size_t left = packed_.size() - taken_;
         const std::size_t part = std::min<std::size_t>(left, std::numeric_limits<uInt>::max());
-        // zlib only reads what next_in points to.
+        // zlib only reads the data at next_in.
         state_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed_.data() + taken_));
         state_.avail_in = static_cast<uInt>(part);
         taken_ += part;
@@ -72,7 +72,7 @@ class unpacking {
   [[nodiscard]] bool ended() const {
     return state_.avail_in == 0 && taken_ == packed_.size() && state_.avail_out > 0;
   }
-  /// Whether another compressed text follows, as in files that were joined. Other bytes that follow
+  /// Whether another compressed text follows, as in files that were joined. Other following bytes
   /// are left out, as gzip does.
   bool begins_another() {
     const std::size_t at = taken_ - state_.avail_in;

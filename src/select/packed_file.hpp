@@ -13,7 +13,7 @@ inline constexpr std::size_t most_unpacked_ratio = 200;
 inline constexpr std::size_t bytes_at_once = std::size_t{64} << 20;
 
 /// The text of a file as `text_of_file` reads it, unpacked if it is compressed by gzip; `limits`
-/// hold for both. Throws `invalid_argument` with the path also if the file is damaged.
+/// apply to both. Throws `invalid_argument` with the path also if the file is damaged.
 [[nodiscard]] std::string unpacked_text_of_file(const std::string& path, const file_limits& limits);
 
 }  // namespace untax

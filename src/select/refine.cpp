@@ -22,7 +22,8 @@ class refiner {
   std::vector<node> run(int sweeps) {
     double before = lost();
     for (int sweep = 0; sweep < sweeps; ++sweep) {
-      // Children before parents, so a node is optimised for subtrees that are already improved.
+      // Children come before parents, so a node is optimised for subtrees that are already
+      // improved.
       for (std::size_t n = nodes_.size(); n-- > 0;) improve(n);
       const double now = lost();
       if (now > before * (1 - least_gain)) break;
@@ -78,7 +79,8 @@ class refiner {
       leaf.choice = static_cast<int>(best - lost.begin());
   }
 
-  /// Takes the split with the least loss for the present subtrees, if it loses less than now.
+  /// Uses the split with the least loss for the present subtrees, if it loses less than the present
+  /// split.
   void divide(node& inner, const std::vector<std::size_t>& records) const {
     // The additional loss of each record if it goes low instead of high.
     std::vector<double> more(records.size());

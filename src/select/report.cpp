@@ -16,7 +16,7 @@ constexpr double left = 60;
 constexpr double top = 40;
 constexpr double plot_width = 480;
 constexpr double plot_height = 320;
-constexpr double most_ratio = 100;  // where the scale ends
+constexpr double most_ratio = 100;  // the end of the scale
 
 double x_of(std::size_t i, std::size_t count) {
   return left + plot_width * static_cast<double>(i) /

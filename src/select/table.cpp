@@ -49,7 +49,7 @@ class table_reader {
     for (std::size_t c = 0; c < times_.size(); ++c) {
       times.push_back(from_.number(row, times_[c]) * what_.unit);
       if (times[c] == 0) {
-        // A clock that is too coarse.
+        // The clock was too coarse.
         times[c] = std::nan("");
         ++result.zero_times;
       }

@@ -148,7 +148,7 @@ class trainer {
               costs_.cost(i, static_cast<std::size_t>(by_known.choice(without)), iterations, false),
               costs_.cost(i, static_cast<std::size_t>(by_gathered.choice(with)), iterations, true) +
                   from_.gathering[i]};
-          // If gathering costs almost nothing, guessing without it never counts as cheaper.
+          // If gathering costs almost nothing, a guess without it never counts as cheaper.
           if (from_.gathering[i] <= next_to_nothing * costs_.least(i, iterations))
             costs[0] = std::max(costs[0], costs[1]);
           result.features.add_row(without);
@@ -171,7 +171,7 @@ class trainer {
 std::vector<int> deal_folds(std::size_t records, int folds, std::uint64_t seed) {
   std::vector<std::size_t> order(records);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // Not std::shuffle, whose result differs between standard libraries.
+  // std::shuffle is not used: its result differs between standard libraries.
   std::mt19937_64 random(seed);
   for (std::size_t i = records; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   std::vector<int> fold(records);

@@ -13,7 +13,8 @@ namespace {
 
 /// Sorts a row by column and adds elements of equal columns. Returns the remaining number.
 std::int64_t settle(std::vector<std::pair<std::int32_t, double>>& row) {
-  // Stable: elements of the same column are added in the order in which they were given.
+  // The sort is stable: elements of the same column are added in the order in which they were
+  // given.
   std::ranges::stable_sort(row, {}, &std::pair<std::int32_t, double>::first);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {

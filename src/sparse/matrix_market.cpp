@@ -39,7 +39,7 @@ std::string shown(std::string_view text) {
   return "\"" + result + (text.size() > most_shown ? "...\"" : "\"");
 }
 
-/// strtod as in the locale "C", whatever the program's is.
+/// strtod in the locale "C", whatever the program's locale is.
 double in_the_language_of_c(const std::string& text) {
   // Never freed: the program may parse until it ends.
   static const locale_t c = newlocale(LC_ALL_MASK, "C", nullptr);
@@ -158,7 +158,7 @@ class reader {
     end_of_line("the header");
   }
 
-  /// std::from_chars takes no '+', and after one it would take a second sign.
+  /// std::from_chars accepts no '+', and after one it would accept a second sign.
   static std::string_view without_plus(std::string_view text) {
     return text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
   }

@@ -47,7 +47,7 @@ void require_possible(const row_profile& p) {
 }
 
 /// The shape of row lengths above the third quartile: `at` maps a part `t` of these rows to a part
-/// of the way to the longest row. A linear and a steep part give its mean and mean square.
+/// of the distance to the longest row. A linear and a steep part give its mean and mean square.
 struct tail {
   double steep = 1;   ///< exponent of t in the steep part
   double weight = 0;  ///< weight of the steep part
@@ -66,7 +66,8 @@ tail tail_with(double mean, double square) {
   mean = std::clamp(mean, least_mean, 1 - least_mean);
   tail best{1 / mean - 1, 1};
   for (int i = 1; mean < 0.5 && i <= steps; ++i) {
-    // Steeper than the power of t that alone has this mean, so a linear part is added.
+    // A steep part is steeper than the power of t that alone has this mean, so a linear part is
+    // added.
     const double steep = (1 / mean - 1) * std::pow(1e4, static_cast<double>(i) / steps);
     const tail t{steep, (0.5 - mean) / (0.5 - 1 / (steep + 1))};
     if (std::abs(t.square() - square) < std::abs(best.square() - square)) best = t;

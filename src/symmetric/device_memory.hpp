@@ -28,9 +28,9 @@ using device_id = std::array<std::uint8_t, 16>;
 [[nodiscard]] segment_layout device_layout(int ranks, std::size_t control_bytes,
                                            std::size_t first_bytes, std::size_t most_bytes,
                                            int device);
-/// Makes `device` the current one of the calling thread.
+/// Makes `device` the current device of the calling thread.
 void use_device(int device);
-/// From now on ranks of this process share devices, so each of them uses few streams.
+/// Makes each rank of this process use few streams from now on, since ranks share devices.
 void share_device_streams() noexcept;
 
 /// Memory of one rank, before it is part of a world's arenas.
@@ -65,7 +65,7 @@ struct device_shares {
   std::vector<device_id> ids;    ///< by rank
 };
 
-/// The arenas of a world of processes. Only that of `rank` is cleared. Otherwise as above.
+/// As above, for a world of processes. Only the arena of `rank` is cleared.
 [[nodiscard]] std::unique_ptr<device_arenas> arenas_of_processes(const segment& memory, int rank,
                                                                  int device,
                                                                  std::unique_ptr<device_share> mine,

@@ -235,7 +235,8 @@ void symmetric_heap::refuse_size(std::size_t count, std::size_t size,
 }
 
 void symmetric_heap::refuse(std::size_t bytes, std::string_view label) const {
-  // The arenas of all ranks lie side by side, so none is larger than this; the rounding is ample.
+  // The arenas of all ranks lie side by side, so none is larger than this; the rounding leaves
+  // ample room.
   const std::size_t most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) /
                            static_cast<std::size_t>(memory_->ranks());
   const std::size_t rounding = std::size_t{1} << 21;

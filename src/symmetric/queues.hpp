@@ -13,8 +13,8 @@ namespace untax {
 inline constexpr int most_queues = 32;
 
 /// The streams of ranks that share GPUs. None is ever destroyed: a stream that was given back is
-/// the next one taken. So there are never more than were in use at the same time, and each has a
-/// queue of its own as long as there are enough queues.
+/// the next one taken. So a device has no more streams than were in use at the same time, and each
+/// has a queue of its own as long as there are enough queues.
 class stream_pool {
  public:
   using handle = void*;
@@ -40,7 +40,7 @@ class stream_pool {
 };
 
 /// The number of streams that untax may have on a GPU that `ranks` ranks share. The caller of each
-/// rank has one as well, and the world has two.
+/// rank also has a stream, and the world has two.
 [[nodiscard]] constexpr int most_streams(int ranks) noexcept { return most_queues - ranks - 2; }
 
 /// The number of multiprocessors for a kernel of one of `ranks` ranks on a GPU, if it waits for
@@ -50,8 +50,8 @@ class stream_pool {
 }
 
 /// The number of blocks that such a kernel may have, if a multiprocessor holds `each` of them. If
-/// ranks share a GPU, the blocks of a kernel go to different multiprocessors while any are free.
-/// None fits next to a block that takes all shared memory. So each block counts as a
+/// ranks share a GPU, the blocks of a kernel go to different multiprocessors while any are free. A
+/// block that takes all shared memory leaves no place for another one. So each block counts as a
 /// multiprocessor.
 [[nodiscard]] constexpr int most_blocks_at_once(int each, int part, int ranks) noexcept {
   return ranks == 1 ? each * part : part;

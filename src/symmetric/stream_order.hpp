@@ -19,12 +19,12 @@ class stream_order {
   /// On the current device. Throws `internal`.
   stream_order();
 
-  /// Before the launches of a run on `stream`. Without a stream it returns when the run before has
-  /// ended. Throws `unsupported` in a capture whose graph cannot have event nodes, such as the body
-  /// of a loop or a condition; `internal`.
+  /// Has to be called before the launches of a run on `stream`. Without a stream it returns when
+  /// the run before has ended. Throws `internal`, and `unsupported` in a capture whose graph cannot
+  /// have event nodes, such as the body of a loop or a condition.
   void begin(stream_ref stream) const;
-  /// After the launches of a run on `stream`; without a stream, when the run has ended. Throws
-  /// `internal`.
+  /// Has to be called after the launches of a run on `stream`; without a stream, when the run has
+  /// ended. Throws `internal`.
   void end(stream_ref stream) const;
 
  private:

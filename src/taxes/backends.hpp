@@ -13,7 +13,7 @@
 
 namespace untax {
 
-// The factories of the backends, and what the backends share.
+// The factories of the backends, and their common parts.
 
 [[nodiscard]] std::unique_ptr<tax_backend> make_host_backend(const ablation_options& options);
 /// Makes symmetric heaps that are large enough for all operations.
@@ -28,8 +28,8 @@ inline constexpr std::size_t host_attention_variants = 6;
 [[nodiscard]] std::size_t host_attention_runs(int ranks) noexcept;
 /// Heaps of a GEMM operator on the host: for its variants, its inputs and the transfers alone.
 inline constexpr std::size_t host_gemm_heaps = 9;
-/// The options of a rank's attention alone: the workers and splits of its fused patterns. With more
-/// workers it would compete for cores, with other splits it would do other work.
+/// The options of a rank's attention alone: the workers and splits of its fused patterns. More
+/// workers would compete for cores, and other splits would change the work.
 [[nodiscard]] flash_decode_options alone_like(const flash_decode_plan& fused, pattern how);
 /// Measures flash_decode on the host. host_backend.cpp measures the other operators.
 [[nodiscard]] tax_row measure_host_attention(const layer_operation& op,

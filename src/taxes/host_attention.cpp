@@ -36,7 +36,7 @@ constexpr int most_splits = 64;
 /// The patterns that attention alone is measured with.
 constexpr std::array alone_patterns = {pattern::bulk_library, pattern::fused_sequential};
 
-/// With one rank nothing has to be waited for, so E3 would be the same as E2.
+/// With one rank there is no wait for peers, so E3 would equal E2.
 bool is_there(const attention_variant& v, int ranks) noexcept {
   return ranks > 1 || v.how != pattern::producer_consumer;
 }

@@ -15,14 +15,14 @@
 namespace untax {
 namespace {
 
-/// One way to run an operation, and the step of the ablation it stands for.
+/// One configuration of an operation, and the step of the ablation that it measures.
 struct gemm_variant {
   std::string step;
   std::string name;
   operator_options options;
 };
 
-/// With one rank nothing has to be waited for, so E3 would be the same as E2, and is left out.
+/// With one rank there is no wait for peers, so E3 would equal E2, and is left out.
 std::vector<gemm_variant> variants_of(const operator_entry& entry, int workers, int ranks) {
   const auto options = [&](pattern how, launch_mode launch, direction move = direction::push) {
     operator_options o;

@@ -55,8 +55,8 @@ std::size_t kilobytes(const std::string& text) {
   return static_cast<std::size_t>(number(text).value_or(0)) * 1024;
 }
 
-// Calls `visit` with the directory of this process's cgroup, then with each above it. Inside a
-// container the directories of the host are not there; then only the top one answers.
+// Calls `visit` with the directory of this process's cgroup, then with each directory above it.
+// Inside a container the directories of the host are missing; then only the top one exists.
 template <class Visit>
 void visit_cgroups(const path& root, const std::string& controller, Visit&& visit) {
   std::ifstream stream(root / "proc/self/cgroup");

@@ -20,7 +20,7 @@ struct memory_room {
 /// The memory that this process may still take, within the limits of its control groups.
 [[nodiscard]] memory_room room_of(const machine_facts& machine);
 [[nodiscard]] memory_room room_on_host();
-/// The address space that `ulimit -v` leaves, in which heaps count whole, not only their used part.
+/// The address space that `ulimit -v` leaves. Heaps count whole in it, not only their used part.
 [[nodiscard]] memory_room room_of_addresses();
 /// The least free memory of the GPUs of `ranks` ranks, for each of `sharing` ranks on a GPU.
 /// Infinite if no device is known.

@@ -107,12 +107,12 @@ std::string model_name(const std::filesystem::path& file) {
   return parent.empty() ? "config" : parent.string();
 }
 
-/// The number of key/value heads, by the names that families have for it.
+/// The number of key/value heads, under the name that each family has for it.
 std::int64_t key_value_heads(const config_reader& config, const model_config& model,
                              const model_traits& traits) {
   const auto named = [&](const char* key) { return config.optional_size(key, most_heads); };
   if (const auto given = named("num_key_value_heads")) return *given;
-  const bool newer = config.flag("new_decoder_architecture");  // Falcon's, with num_kv_heads
+  const bool newer = config.flag("new_decoder_architecture");  // Falcon's field, with num_kv_heads
   if (config.flag("multi_query") && !newer) return 1;
   if (const auto given = named("num_kv_heads")) return *given;
   if (config.flag("multi_query_attention")) {

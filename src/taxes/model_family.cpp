@@ -16,7 +16,7 @@ namespace {
 struct model_family {
   std::string_view type;
   bool gated = true;
-  // Defaults of Hugging Face's class, where published files leave fields to them.
+  // Defaults of Hugging Face's class, for fields that published files leave out.
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;

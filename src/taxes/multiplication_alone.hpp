@@ -12,7 +12,7 @@
 
 namespace untax {
 
-/// How the multiplication of a rank is distributed over its workers.
+/// The distribution of a rank's multiplication over its workers.
 enum class alone_way : std::uint8_t {
   one_call,    ///< one worker, one library GEMM
   by_columns,  ///< each worker has a part of the columns, as one library GEMM

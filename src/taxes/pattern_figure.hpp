@@ -20,7 +20,7 @@ struct pattern_figure {
   bool library = false;               ///< bulk_library, or a part of it
   std::string explanation;            ///< the plan that was chosen
   std::optional<spread> time;         ///< seconds of one run; nothing if it was refused
-  std::optional<spread> traced_time;  ///< the same while a trace is recorded, if asked for
+  std::optional<spread> traced_time;  ///< as `time`, while a trace is recorded, if asked for
   std::string refusal;                ///< the reason why it was refused
   double error = 0;                   ///< the largest over all ranks and checks
 };

@@ -19,7 +19,7 @@
 namespace untax {
 namespace {
 
-/// The measurements that stand for the steps, by the names of figures. Figures that an operator
+/// The measurements that represent the steps, by the names of figures. Figures that an operator
 /// does not have on GPUs are left out.
 constexpr std::array<const char*, 8> gemm_ways = {
     "bulk_library eager", "bulk_library graph", "bulk_synchronous",  "producer_consumer",
@@ -152,7 +152,7 @@ class predicted_backend final : public tax_backend {
     if (!seeds_.front().known().knows(predictor::key_of(same).what)) ways.uncalibrated.insert(how);
   }
 
-  /// The patterns that are not bulk_library, and which of them have no calibration.
+  /// The patterns other than bulk_library, and which of them have no calibration.
   struct known_ways {
     std::set<std::string> own;
     std::set<std::string> uncalibrated;

@@ -59,9 +59,9 @@ double factor_of(int repeats) {
   return repeats == 3 ? 4.2 : 1 + 4.0 / (repeats - 1);
 }
 
-/// In about 95 % of cases chance has moved the median by less. For a normal distribution p90 - p10
-/// is 2.56 sigma and the median's standard error 1.25 sigma / sqrt(n), so 1.96 standard errors are
-/// close to (p90 - p10) / sqrt(n).
+/// In about 95 % of cases chance has moved the median by less than this. For a normal distribution
+/// p90 - p10 is 2.56 sigma and the median's standard error 1.25 sigma / sqrt(n), so 1.96 standard
+/// errors are close to (p90 - p10) / sqrt(n).
 double error_of_time(const spread& time, int repeats) noexcept {
   if (repeats < 2) return std::numeric_limits<double>::infinity();
   return factor_of(repeats) * (time.p90 - time.p10) / std::sqrt(repeats);
@@ -71,7 +71,7 @@ constexpr std::size_t e2 = 2;
 constexpr std::size_t e3 = 3;
 constexpr std::size_t e4 = 4;
 
-/// The times of all steps. A step that was not measured has those of the step before it.
+/// The times of all steps. A step that was not measured gets the times of the step before it.
 std::array<spread, step_ids.size()> times_of(const tax_row& row) noexcept {
   std::array<spread, step_ids.size()> times{};
   for (std::size_t i = 0; i < step_ids.size(); ++i) {
@@ -173,7 +173,7 @@ tax_breakdown tax_row::uncertainty(const tax_report& report) const noexcept {
   for (const int step : anchors_of(*this, report)) {
     if (step == 0) continue;
     double& part = chance.*member_between(before, step);
-    // Not std::hypot of three, which is NaN for two infinities.
+    // std::hypot of three arguments is not used: it is NaN for two infinities.
     part = std::hypot(part, std::hypot(error_of(static_cast<std::size_t>(before)),
                                        error_of(static_cast<std::size_t>(step))));
     before = step;

@@ -116,7 +116,7 @@ layer_operation to_operation(const json& in) {
   in.at("n").get_to(op.n);
   in.at("k").get_to(op.k);
   op.type = type_from(in.at("dtype").get<std::string>());
-  // Early reports of 0.1.0, before it measured GPUs, do not have the following fields.
+  // Early reports of 0.1.0, from before GPUs were measured, do not have the following fields.
   if (in.value("gather", "rows") == name_of(gather_axis::k)) op.gather = gather_axis::k;
   op.attention = {in.value("heads", std::int64_t{0}), in.value("kv_heads", std::int64_t{0}),
                   in.value("head_dim", std::int64_t{0})};
@@ -186,7 +186,7 @@ void visit_fields(Report& report, Visit&& visit) {
   visit("notes", report.notes);
 }
 
-/// Parses a report, and looks at its format. Throws `invalid_argument` for anything else.
+/// Parses a report, and checks its format. Throws `invalid_argument` for anything else.
 json document_of(std::string_view text) {
   json in = parse_json<json>(text, "tax report", {.advice = advice});
   if (!in.is_object()) {

@@ -115,7 +115,7 @@ std::string waterfall(const tax_report& report, int width, text_style style) {
     const std::string mark = is_doubtful(value, doubt) ? "~" : "";
     const auto [low, high] = std::minmax({place(from), place(to)});
     const char* cell = value < 0 ? (style.utf8 ? "\u2591" : "-") : (style.utf8 ? "\u2588" : "#");
-    // A part too small for a cell still shows where it lies.
+    // A part too small for a cell still gets a mark at its place.
     const bool tick = low == high;
     const int start = tick ? std::min(low, room - 1) : low;
     const int cells = tick ? 1 : high - low;

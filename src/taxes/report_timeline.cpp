@@ -12,7 +12,7 @@ namespace {
 
 /// The most pieces of a run that are drawn, the longest ones. This keeps a page below 2 MB.
 constexpr std::size_t most_pieces = 2000;
-// In pixels.
+// The next sizes are in pixels.
 constexpr int lane_height = 10;
 constexpr int rank_gap = 8;
 

@@ -22,7 +22,7 @@ void require_room_for_all(const ablation_options& options,
                           memory_need (*need)(const layer_operation&,
                                               const ablation_options&) = need_of);
 
-/// The same with the memory that is available.
+/// As above, with the memory that is available.
 void require_memory(const ablation_options& options,
                     const std::vector<layer_operation>& operations);
 

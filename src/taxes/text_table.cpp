@@ -192,7 +192,7 @@ std::string text_table::render(int width, bool utf8) const {
   if (columns_.empty()) return "";
   const auto limit = static_cast<std::size_t>(std::max(width, 1));
   if (natural_width() <= width) return render_whole(limit, utf8);
-  // As few parts as possible, and about equally wide.
+  // As few parts as possible, of about equal widths.
   auto parts = parts_within(limit);
   for (std::size_t less = limit - 1; less > 0; --less) {
     auto narrower = parts_within(less);

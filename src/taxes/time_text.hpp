@@ -17,14 +17,14 @@ struct time_unit {
 /// the point.
 [[nodiscard]] time_unit unit_for(double seconds);
 
-/// `seconds` in `unit` without its name: "12.3". A negative time has a minus sign; what rounds to
-/// nothing has none.
+/// `seconds` in `unit` without its name: "12.3". A negative time has a minus sign, unless it is
+/// rounded to zero.
 [[nodiscard]] std::string in_unit(double seconds, const time_unit& unit);
 
 /// "12.3 ms".
 [[nodiscard]] std::string with_unit(double seconds, const time_unit& unit);
 
-/// 0.1234 as "12.3"; what rounds to nothing has no sign.
+/// 0.1234 as "12.3"; a share that is rounded to zero has no sign.
 [[nodiscard]] std::string in_percent(double share);
 
 /// `text` as HTML shows it, inside an element or a quoted attribute.
@@ -33,7 +33,7 @@ struct time_unit {
 /// A time with a true minus sign, which lines up with the digits; without its unit.
 [[nodiscard]] std::string figure(double seconds, const time_unit& unit);
 
-/// The same with its unit, kept on one line.
+/// As `figure`, with the unit, kept on one line.
 [[nodiscard]] std::string figure_with_unit(double seconds, const time_unit& unit);
 
 /// 0.123 as "12.3 %".

@@ -27,8 +27,8 @@ class timed_row {
     timed_.run.push_back(std::move(run));
   }
 
-  /// Adds a way to do the arithmetic alone. The fastest one counts, since the bound is a lower
-  /// limit.
+  /// Adds an alternative for the arithmetic alone. The fastest one counts, since the bound is a
+  /// lower limit.
   void add_compute(std::function<void()> run) { ways_.push_back(std::move(run)); }
 
   /// Times everything, and `link` as the transfers alone. Collective. Rank 0 fills `row`.

@@ -60,10 +60,10 @@ bool is_doubtful(double value, double chance) noexcept {
 
 tax_verdict judge(const tax_breakdown& parts, const tax_breakdown& chance) noexcept {
   const double eager = parts.total();
-  const double graph = eager - parts.launch;  // E1, as programs run that decode
+  const double graph = eager - parts.launch;  // E1, as in programs that decode
   const double fused = parts.bound + parts.remainder;
   tax_verdict v;
-  // The errors of E1 and E4 are part of those of the first and of the last difference.
+  // The errors of E1 and E4 are parts of the errors of the first and of the last difference.
   v.fusing = gain_of(graph, fused, std::hypot(chance.launch, chance.remainder));
   if (v.fusing == gain::faster || v.fusing == gain::slower) {
     v.speedup = graph / fused;

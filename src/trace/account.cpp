@@ -13,7 +13,7 @@
 namespace untax {
 namespace {
 
-/// The runs that count, by time: all but the fastest and the slowest third.
+/// The runs that count, sorted by time: all but the fastest and the slowest third.
 std::vector<const run_account*> typical(const std::vector<run_account>& runs) {
   std::vector<const run_account*> sorted;
   for (const run_account& run : runs) sorted.push_back(&run);

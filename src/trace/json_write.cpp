@@ -35,7 +35,8 @@ std::string name_of_span(const traced_operator& op, const trace_span& span) {
     case trace_kind::stage:
       return fmt::format("stage {}", span.number);
     case trace_kind::kernel:
-      // A run of another size may have more kernels than the largest run, whose names are here.
+      // A run of another size may have more kernels than the largest run, whose names are in the
+      // record.
       if (span.number >= static_cast<std::int64_t>(op.kernels.size()))
         return fmt::format("kernel {}", span.number);
       return op.kernels[static_cast<std::size_t>(span.number)].name;
@@ -159,7 +160,7 @@ class writer {
     const trace_span& signal = signals_.at(*result);
     const std::uint64_t end =
         std::max({wait.end > wait.begin ? wait.end - 1 : wait.end, signal.begin});
-    if (end > wait.end) return;  // clocks of two cores differ by more than the flight
+    if (end > wait.end) return;  // clocks of two cores may differ by more than the signal's flight
     ++arrows_;
     event(R"({{"ph":"s","cat":"signal","name":"signal","id":{},"pid":{},"tid":{},"ts":{}}})",
           arrows_, process_of(record_.operators[result->op]),
@@ -179,7 +180,7 @@ class writer {
     data["operators"] = nlohmann::ordered_json::array();
     for (const traced_operator& op : record_.operators) {
       nlohmann::ordered_json object;
-      // Not as numbers, which do not keep 64 bits in all readers of JSON.
+      // Ids are written as texts: numbers do not keep 64 bits in all readers of JSON.
       object["id"] = fmt::format("{:016x}", op.id);
       object["world"] = fmt::format("{:016x}", op.world);
       object["name"] = op.name;

@@ -24,8 +24,8 @@ class signal_index {
  public:
   explicit signal_index(const trace_record& record);
 
-  /// The signal that ended the wait: the last one of those of its counters. Nothing if one of them
-  /// is not in the record.
+  /// The signal that ended the wait: the last signal among those of its counters. Nothing if one of
+  /// these signals is not in the record.
   [[nodiscard]] std::optional<span_place> signal_of(const traced_operator& op,
                                                     const trace_span& wait) const;
   [[nodiscard]] const traced_operator* op_of(const span_place& place) const {
@@ -52,7 +52,7 @@ class signal_index {
   std::unordered_map<key, span_place, hash> places_;
 };
 
-/// The parts of a wait, in nanoseconds: until the peer signalled, and from then on.
+/// The parts of a wait, in nanoseconds: until the peer signalled, and after that.
 struct wait_parts {
   std::uint64_t late = 0;
   std::uint64_t in_flight = 0;

@@ -26,7 +26,7 @@ struct piece {
 
 class worker_time;
 
-/// How the workers of a rank spent the time of a run.
+/// The time of a run as the workers of a rank spent it.
 class rank_time {
  public:
   rank_time(const traced_operator& op, const signal_index& signals, const trace_span& call,
@@ -39,11 +39,11 @@ class rank_time {
   /// `since`. With `waits`, only waits count as busy.
   [[nodiscard]] std::uint64_t busy_before(std::size_t worker, std::uint64_t time,
                                           std::uint64_t since, bool waits) const;
-  /// The worker whose kernel ended last before `time`, and when. `time` is the end of a stage or of
-  /// the call. Nothing if no kernel of the run ended before.
+  /// The worker whose kernel ended last before `time`, and the time of that end. `time` is the end
+  /// of a stage or of the call. Nothing if no kernel of the run ended before.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> last_kernel_before(
       std::uint64_t time) const;
-  /// The worker whose kernel began first in the run, and when; nothing if there is none.
+  /// The worker whose kernel began first in the run, and the time; nothing if there is none.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::uint64_t>> first_kernel() const;
   /// The pieces of each worker, in order and without gaps.
   [[nodiscard]] const std::vector<std::vector<piece>>& workers() const noexcept { return workers_; }

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 
-/// Walks the critical path back from the end of a run: from each moment to what it waited for.
+/// Walks the critical path back from the end of a run: from each moment to the event that it waited
+/// for.
 class path_walk {
  public:
   path_walk(const std::vector<rank_time>& ranks, const signal_index& signals, run_account& account)
@@ -69,8 +70,8 @@ class path_walk {
     take(now->begin, now->part, now->peer);
   }
 
-  /// A wait for data that are their own signal: their arrival is not recorded, but their sender's
-  /// begin comes before it, and the path goes there. False if that is before the wait.
+  /// Handles a wait for data that are their own signal: their arrival is not recorded, but their
+  /// sender's begin comes before it, and the path goes there. False if that is before the wait.
   bool go_to_begin(const piece& wait) {
     if (wait.wait->counter >= 0 || wait.peer < 0 || wait.peer == static_cast<int>(rank_))
       return false;
@@ -84,9 +85,9 @@ class path_walk {
     return true;
   }
 
-  /// An idle warp waits for a busy warp of its block, or for what another block of its cluster
-  /// waits for. The path goes back to the last moment at which one of these was busy, and goes on
-  /// there. False if none was busy since this warp has been idle.
+  /// An idle warp waits for a busy warp of its block, or for the same event as another block of its
+  /// cluster. The path goes back to the last moment at which one of these was busy, and continues
+  /// there. False if none was busy since this warp became idle.
   bool go_to_busy(const piece& now) {
     const rank_time& own_time = ranks_[rank_];
     if (own_time.op().names.empty()) return false;

@@ -18,7 +18,7 @@
 namespace untax {
 namespace {
 
-/// The most events that are kept of operators that have ended; more are only counted.
+/// The most events that are kept of operators that have ended; further events are only counted.
 constexpr std::uint64_t most_events_kept = std::uint64_t{1} << 21;
 
 class session {

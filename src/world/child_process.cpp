@@ -58,7 +58,8 @@ class deafness {
   sigset_t before_{};
 };
 
-/// In the child: handled signals get the default action, ignored ones stay so; sets the mask.
+/// Called in the child: gives handled signals their default action, keeps ignored signals ignored,
+/// and sets the mask.
 void hear_without_handlers(const sigset_t& mask) {
   for (int number = 1; number <= SIGRTMAX; ++number) {
     struct sigaction action {};

@@ -31,8 +31,8 @@ class child_process {
   /// Whether the process has ended; does not wait. Throws `invalid_argument` if it ended because
   /// the program could not be started.
   [[nodiscard]] bool ended();
-  /// The status of wait(2) once it has ended. Nothing if other code in this process, which waits
-  /// for any child, has taken the status.
+  /// The status of wait(2) once the process has ended. Nothing if other code in this process, which
+  /// waits for any child, has taken the status.
   [[nodiscard]] std::optional<int> status() const noexcept { return status_; }
   /// A descriptor that is readable when the process has ended; -1 if the kernel has none.
   [[nodiscard]] int number() const noexcept { return handle_.get(); }

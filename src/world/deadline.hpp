@@ -14,7 +14,7 @@ class deadline {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// `limit` from now. 0 is never, and so is more than the clock counts.
+  /// A deadline `limit` from now. 0 is never, and so is a limit that the clock cannot count.
   explicit deadline(std::chrono::milliseconds limit) {
     const auto now = clock::now();
     const auto left =
@@ -23,8 +23,8 @@ class deadline {
   }
 
   [[nodiscard]] bool passed() const { return clock::now() >= at_; }
-  /// Milliseconds until then, rounded up, and at most `most`. -1 (wait for ever) if there is
-  /// neither a deadline nor `most`.
+  /// Milliseconds until the deadline, rounded up, and at most `most`. -1 (wait for ever) if there
+  /// is neither a deadline nor `most`.
   [[nodiscard]] int poll_time(
       std::chrono::milliseconds most = std::chrono::milliseconds::max()) const {
     if (at_ == clock::time_point::max() && most == std::chrono::milliseconds::max()) return -1;

@@ -7,8 +7,9 @@
 
 namespace untax {
 
-/// While it exists, no other process begins to listen in a directory, or removes it. Processes hold
-/// it for a few calls only. After `limit` the holder counts as stopped, and is ignored.
+/// A lock: while it exists, no other process begins to listen in a directory, or removes it.
+/// Processes hold it for a few calls only. After `limit` the holder counts as stopped, and is
+/// ignored.
 class directory_lock {
  public:
   explicit directory_lock(const std::string& directory,

@@ -60,12 +60,12 @@ void dropped_objects::end_all() noexcept {
 }
 
 void dropped_objects::leave_all_behind() noexcept {
-  // No lock: a thread that the child has not may hold it.
+  // No lock is taken: a thread that does not exist in the child may hold it.
   leave_behind(new (std::nothrow) decltype(objects_)(std::move(objects_)));
 }
 
 void drop_agreement::publish(std::span<const std::uint64_t> mine, std::size_t first) {
-  // Peers that still read the list of the barrier before read the other parity.
+  // Peers that still read the list of the previous barrier read the other parity.
   drop_list& list = world_.dropped(rank_, ++barriers_ % 2);
   write(list.total, mine.size());
   const std::size_t end = std::min<std::size_t>(mine.size(), first + drops_a_barrier);

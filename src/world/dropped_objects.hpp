@@ -18,7 +18,7 @@ class dropped_objects {
   void add(std::uint64_t number, std::shared_ptr<void> object);
   /// The numbers from 1 on, ascending.
   [[nodiscard]] std::vector<std::uint64_t> numbers() const;
-  /// Destroys the objects of these numbers, in their order; then those with number 0. Destructors
+  /// Destroys the objects with these numbers, in this order; then those with number 0. Destructors
   /// may add objects.
   void end(std::span<const std::uint64_t> numbers);
   /// Destroys all objects, the last one first.

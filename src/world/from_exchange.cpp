@@ -83,7 +83,7 @@ world world::from_exchange(int rank, int ranks, const byte_exchange& exchange,
   settings s;
   introduction_card mine;
   try {
-    // A rank that shares a GPU in another world shares it here, too.
+    // A rank that shares a GPU in another world also shares it in this one.
     const bool shares = ranks == 1 && options.ranks_per_gpu.value_or(1) > 1;
     s = shares ? settings::of_gpus(options, env) : settings::of(options, env);
   } catch (const error& e) {

@@ -23,8 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long rank 0 stays to send an error to ranks that come late. Ranks with a GPU come when it has
-// started, which may take one of them seconds longer than another.
+// The time for which rank 0 stays to send an error to ranks that come late. A rank with a GPU comes
+// when its GPU has started, and the start may differ by seconds between ranks.
 constexpr auto farewell = 2000ms;
 constexpr auto farewell_of_gpus = 10000ms;
 
@@ -232,7 +232,7 @@ void host::send_away(const trouble& t) {
   answer reply{};
   reply.code = static_cast<std::int32_t>(t.code);
   reply.reason.set(t.text);
-  // After a timeout, ranks that did not come are not waited for again.
+  // After a timeout, missing ranks are not waited for again.
   const auto patience =
       mine_.layout.memory == memory_kind::cuda || mine_.trouble ? farewell_of_gpus : farewell;
   const deadline limit(t.code == errc::timeout ? 1ms : patience);

@@ -17,7 +17,7 @@ share_offer offer_of(int rank, int device, std::size_t bytes, bool shared) {
 
 }  // namespace
 
-// Every rank makes its memory before any maps some, so that all of them grow, or none does.
+// Every rank allocates its memory before any maps some, so that all of them grow, or none does.
 void world::grow_heap(std::size_t bytes, std::string_view label) {
   member& mine = own();
   symmetric_heap& heap = mine.heap;
@@ -44,7 +44,7 @@ void world::grow_heap(std::size_t bytes, std::string_view label) {
                               offers.trouble->what(), format_bytes(bytes), label, heap.report()));
     }
   } catch (const error& e) {
-    // All ranks were told out_of_memory; with any other error they would differ.
+    // All ranks were told out_of_memory; any other error would differ between ranks.
     if (e.code() != errc::out_of_memory) fail(e.code(), e.what());
     throw;
   }

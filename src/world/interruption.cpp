@@ -17,7 +17,7 @@ namespace {
 std::atomic<int> pipe_to_write{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-extern "C" {  // libuntax_c.so would show a name that is not static
+extern "C" {  // without this, libuntax_c.so would export the name
 static void note_signal(int number) {
   const int saved = errno;
   const auto note = static_cast<unsigned char>(number);

@@ -8,8 +8,8 @@
 
 namespace untax {
 
-/// While it exists, SIGINT, SIGTERM and SIGHUP do not end this process, but are recorded here. A
-/// signal that was ignored stays ignored (nohup). A process can have one at a time.
+/// A scope in which SIGINT, SIGTERM and SIGHUP do not end this process, but are recorded here. A
+/// signal that was ignored stays ignored (nohup). A process can have one such scope at a time.
 class interruption {
  public:
   interruption();
@@ -30,7 +30,7 @@ class interruption {
   std::array<struct sigaction, signals.size()> before_{};
 };
 
-/// While it exists, the kernel keeps the statuses of children until they are waited for. If SIGCHLD
+/// A scope in which the kernel keeps the statuses of children until they are waited for. If SIGCHLD
 /// is ignored, which a program inherits from its parent, the kernel would discard them.
 class kept_statuses {
  public:

@@ -27,7 +27,8 @@ struct owner {
   std::uint64_t space = 0;  // process namespace
 
   [[nodiscard]] static owner here() { return {getpid(), start_of(getpid()), process_namespace()}; }
-  /// Whether it is known to be dead. False in a process namespace that cannot be seen from here.
+  /// Whether the launcher is known to be dead. False in a process namespace that cannot be seen
+  /// from here.
   [[nodiscard]] bool dead() const {
     if (space != process_namespace()) return false;
     if (kill(process, 0) != 0 && errno == ESRCH) return true;

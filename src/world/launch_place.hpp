@@ -9,13 +9,13 @@ namespace untax {
 inline constexpr std::string_view launch_directory = "untax-launch-";
 
 /// The directory in which the ranks of a launch meet, and the word that distinguishes launches.
-/// Rank 0 makes the directory and removes it when all ranks have come. If ranks are killed before,
-/// the destructor removes what they left. If this process is killed, too, the next launch of the
-/// user removes it.
+/// Rank 0 makes the directory and removes it when all ranks have come. If ranks are killed before
+/// that, the destructor removes their files. If this process is killed, too, the next launch of the
+/// user removes them.
 class launch_place {
  public:
-  /// `prescribed` is the directory that the user has chosen. If it is empty, the place has one of
-  /// its own, in XDG_RUNTIME_DIR or /tmp.
+  /// `prescribed` is the directory that the user has chosen. If it is empty, the place has a
+  /// directory of its own, in XDG_RUNTIME_DIR or /tmp.
   explicit launch_place(const std::string& prescribed);
   launch_place(const launch_place&) = delete;
   launch_place& operator=(const launch_place&) = delete;

@@ -107,7 +107,7 @@ class rank_processes {
   }
 
   void bury_dead() {
-    int first = -1;  // the first failure of this look
+    int first = -1;  // the first failure that this poll finds
     for (std::size_t i = 0; i < members_.size(); ++i) {
       if (buried_[i] || !members_[i].ended()) continue;
       buried_[i] = true;
@@ -117,7 +117,7 @@ class rank_processes {
       if (status && WIFEXITED(*status)) end.exit_code = WEXITSTATUS(*status);
       if (status && WIFSIGNALED(*status)) end.signal = WTERMSIG(*status);
       if (end.ok()) continue;
-      // A rank that was killed may cause others to fail, and the same look may find all of them.
+      // A rank that was killed may cause others to fail, and one poll may find all of them.
       if (first < 0 ||
           (end.signal != 0 && result_.ends[static_cast<std::size_t>(first)].signal == 0))
         first = end.rank;

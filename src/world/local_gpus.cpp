@@ -33,7 +33,7 @@ std::vector<world> world::member::local_gpus(int ranks, const settings& s) {
   }
   if (s.device) require_visible(*s.device, visible_devices());
   if (s.ranks_per_gpu > 1) {
-    // Asking for devices has started CUDA, so the library of a tool is loaded by now.
+    // The query of devices has started CUDA, so the library of a tool is loaded by now.
     require_kernels_side_by_side(s.ranks_per_gpu, watching_tool());
     share_device_streams();
   }

@@ -26,7 +26,7 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 
 enum class finding : std::uint8_t { nothing, private_directory, something_else };
 
-// A single lstat, since other ranks create and remove the directory meanwhile.
+// A single lstat is used, since other ranks create and remove the directory meanwhile.
 finding look_at(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) {

@@ -47,7 +47,7 @@ struct world::member {
     }
     const bool badly = failed || unwinding();
     end_dropped();
-    // A peer that sees the rank finished relies on all of its signals, also those of kernels.
+    // A peer that sees this rank as finished relies on all of its signals, also those of kernels.
     if (!badly && memory->devices() != nullptr) memory->devices()->finish(rank);
     state.set_status(rank, badly ? rank_status::failed : rank_status::finished);
   }
@@ -56,7 +56,7 @@ struct world::member {
   [[nodiscard]] static std::vector<world> threads(int ranks, const settings& s);
   /// The views of all ranks of a new world of GPUs in this process.
   [[nodiscard]] static std::vector<world> local_gpus(int ranks, const settings& s);
-  /// The world of this process and of those that it meets at the place of `p`. Collective.
+  /// The world of this process and of the processes that it meets at the place of `p`. Collective.
   [[nodiscard]] static world meet_processes(const placement& p, settings s, const environment& env);
   [[nodiscard]] bool unwinding() const noexcept {
     return std::uncaught_exceptions() > exceptions_before;
@@ -87,7 +87,8 @@ struct world::member {
   drop_agreement drops;
   dropped_objects dropped;
   std::uint64_t objects = 0;  // number of objects that all ranks have made
-  bool leaving = false;       // the rank destroys its dropped objects, and meets no rank any more
+  bool leaving = false;       // the rank is destroying its dropped objects, and meets no rank any
+                              // more
   symmetric_heap heap;
   std::shared_ptr<device_monitor> monitor;  // null if the heaps are in host memory
   std::shared_ptr<share_exchange> offers;   // likewise

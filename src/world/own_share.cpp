@@ -21,7 +21,7 @@ own_share own_share::make(const placement& p, const settings& s) {
   mine.layout = {p.world_size, control::bytes(p.world_size), s.heap_bytes};
   if (s.memory == memory_kind::host) return mine;
   try {
-    // A world is on one host, so ranks are counted as a launcher counts local ranks.
+    // A world is on one host, so its ranks count as the launcher's local ranks.
     const int visible = visible_devices();
     mine.device = s.device.value_or(p.rank % visible);
     require_visible(mine.device, visible);

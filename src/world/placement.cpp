@@ -55,8 +55,8 @@ struct launcher {
   const char* name;
   const environment_variable* rank;
   const environment_variable* size;
-  const environment_variable* here;   // ranks on this host, if the launcher says so
-  const environment_variable* hosts;  // if the launcher says so
+  const environment_variable* here;   // ranks on this host; null if the launcher does not give them
+  const environment_variable* hosts;  // null if the launcher does not give them
   std::string (*job)(const environment& env);
   std::string (*launch)(const environment& env);  // an id of the launch, or ""
 };
@@ -83,8 +83,8 @@ constexpr std::array<launcher, 7> launchers = {{
      slurm_job, slurm_launch},
 }};
 
-/// Ranks that only launchers give. A process with one of them, and no number of ranks, is not
-/// alone.
+/// Rank variables that only launchers set. A process with one of them, and no number of ranks, is
+/// not alone.
 constexpr std::array ranks_of_launchers = {&variable::open_mpi_rank, &variable::mvapich_rank,
                                            &variable::pmi_rank,      &variable::flux_rank,
                                            &variable::pals_rank,     &variable::pmix_rank};
@@ -100,7 +100,7 @@ void refuse_unknown_size(const environment& env) {
 }
 
 // Batch scripts and interactive shells of Slurm run in steps with reserved numbers, and are not
-// ranks of anything.
+// ranks.
 bool in_slurm_shell(const environment& env) {
   constexpr std::int64_t first_reserved = 0xfffffff0;
   return env.number(variable::slurm_step, 0, 0xffffffff).value_or(first_reserved) >= first_reserved;

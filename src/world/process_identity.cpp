@@ -19,8 +19,7 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-/// The field of /proc/PROCESS/stat with this number, from 3 on, as proc(5) counts them; 0 if there
-/// is none.
+/// Field `number` of /proc/PROCESS/stat, from 3 on, as proc(5) counts them; 0 if there is none.
 std::uint64_t stat_field(int process, int number) {
   const std::string text = contents(fmt::format("/proc/{}/stat", process));
   // The name before these fields may contain any character, also blanks and brackets.

@@ -102,7 +102,7 @@ class exchange_of_processes final : public share_exchange {
   /// Rank 0 tells all ranks of the first trouble, or sends the descriptors of all.
   [[nodiscard]] share_offers gather(const control& state, std::chrono::milliseconds limit) {
     share_offers offers{own_.found(), {}};
-    offers.shares.emplace_back();  // its own
+    offers.shares.emplace_back();  // its own, which needs no descriptor
     for (int peer = 1; peer < ranks_; ++peer) {
       share_offers offer = receive(link_to(peer), peer, state, limit);
       if (!offers.trouble) offers.trouble = std::move(offer.trouble);

@@ -14,7 +14,7 @@
 
 namespace untax {
 
-/// Memory by which the heap of a rank can grow, or why there is none.
+/// Memory by which the heap of a rank can grow, or the reason why there is none.
 struct share_offer {
   std::unique_ptr<device_share> memory;
   std::optional<error> trouble;
@@ -44,7 +44,7 @@ class share_exchange {
 
   /// Whether offers need descriptors.
   [[nodiscard]] virtual bool between_processes() const noexcept = 0;
-  /// Hands this rank's offer to the others. Throws `peer_lost`.
+  /// Passes this rank's offer to the others. Throws `peer_lost`.
   virtual void put(int rank, const share_offer& mine) = 0;
   /// The offers of all ranks. Waits for rank 0, at most for `limit` (0: for ever), and as long as
   /// `state` is not stopped. Throws `peer_lost`, `timeout`, `aborted`, `internal`.

@@ -84,7 +84,7 @@ std::optional<unix_socket> unix_socket::connect(const std::string& path) {
 std::optional<unix_socket> unix_socket::accept() const {
   descriptor made(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (made) return unix_socket(std::move(made));
-  // A caller that stays in the queue would wake every poll at once.
+  // A connection that stays in the queue would wake every poll at once.
   if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
     refuse("cannot accept a rank's connection (ulimit -n)");
   return std::nullopt;

@@ -12,8 +12,8 @@
 
 namespace untax {
 
-/// A Unix socket that preserves packets (SOCK_SEQPACKET). A function returns nothing or false if
-/// the other side is the reason that it fails. For other errors it throws `untax::error`.
+/// A Unix socket that preserves packets (SOCK_SEQPACKET). A function returns nothing or false if it
+/// fails because of the other side. For other errors it throws `untax::error`.
 class unix_socket {
  public:
   /// The process and user at the other end, from the kernel.

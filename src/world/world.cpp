@@ -112,7 +112,7 @@ void world::make_room(std::size_t count, std::size_t size, std::string_view labe
   // Only a meeting tells the ranks which objects all of them have dropped, and retires these.
   if (!heap.fits(bytes)) meet_once();
   if (!heap.fits(bytes) && heap.retired() > 0) meet_once();
-  // All ranks have made the same allocations, so that all of them grow, and by as much.
+  // All ranks have made the same allocations, so all of them grow, by the same amount.
   if (heap.fits(bytes)) return;
   if (const std::size_t more = heap.growth_for(bytes)) grow_heap(more, label);
 }
@@ -156,7 +156,7 @@ void world::throw_failure(wait_outcome outcome, std::string_view operator_name) 
 }
 
 void world::fail(errc code, const std::string& text) noexcept {
-  if (member_->forked()) return;  // a forked child is no rank
+  if (member_->forked()) return;  // a forked child is not a rank
   try {
     member_->state.stop({rank(), rank(), code, without_rank(text, rank())});
   } catch (const std::bad_alloc&) {
@@ -172,7 +172,7 @@ void world::check() const {
   if (mine.monitor) {
     mine.monitor->settle(rank());
   } else {
-    // Of kernels that an interpreter carries out on CPUs, which no monitor watches.
+    // Stop words of kernels that an interpreter runs on CPUs, which no monitor watches.
     for (int peer = 0; peer < size(); ++peer) {
       if (report_kernel(mine.state, mine.alive.get(), peer, mine.wait_limit, host_memory::now()))
         break;
@@ -183,7 +183,7 @@ void world::check() const {
 }
 
 void world::run(const std::function<void(world&)>& body) {
-  // If the body has moved the world away, the object that it moved to ends the world.
+  // If the body has moved the world away, the object that it was moved to ends the world.
   const auto stop = [this](errc code, const char* text) {
     if (member_ == nullptr) return;
     member_->failed = true;

@@ -14,8 +14,9 @@ from .sums import Sums
 
 @functools.cache
 def summing(own: type) -> type:
-    """A subclass of `own`, a framework's class for all-reduces of its own, that sums on untax what untax takes. All else stays
-    as it is, so that code which asks for the class of a communicator, or for its other collectives, finds them."""
+    """A subclass of `own`, a framework's class for all-reduces of its own, that sums tensors on untax if untax supports
+    them. The rest of the class is unchanged, so that code which checks the class of a communicator, or calls its other
+    collectives, still works."""
 
     class UntaxAllReduce(own):  # type: ignore[misc, valid-type]
         untax: Sums

@@ -33,7 +33,7 @@ def register() -> None:
 
 
 def dispatched(own: Callable[..., Any], group: Any, device: torch.device) -> Callable[..., Any]:
-    """In place of the class that SGLang chose: makes its communicator, and lets it sum on untax."""
+    """Replaces the class that SGLang chose: makes its communicator, and lets it sum on untax."""
     return functools.partial(_adopted, own)
 
 
@@ -54,8 +54,8 @@ def _sums(use_attn_tp_group: bool) -> Sums | None:
 def norm(original: Callable[..., Any], input_tensor: Tensor, residual: Tensor, weight: Tensor, eps: float = 1e-6,
          max_token_num: int = 2048, use_oneshot: bool | None = None, trigger_completion_at_end: bool = False,
          fp32_acc: bool = True, use_attn_tp_group: bool = True) -> tuple[Tensor | None, Tensor | None]:
-    """(normed, total), or (None, None), on which SGLang sums and normalises by itself."""
-    compiling = torch.compiler.is_compiling()  # the questions to `sums` cannot be traced
+    """(normed, total), or (None, None), after which SGLang sums and normalises by itself."""
+    compiling = torch.compiler.is_compiling()  # the calls of `sums` that decide this cannot be traced
     if compiling and _is_used:
         return None, None
     sums = None if compiling else _sums(use_attn_tp_group)
@@ -70,8 +70,8 @@ def norm(original: Callable[..., Any], input_tensor: Tensor, residual: Tensor, w
 def workspace(original: Callable[..., Any], max_token_num: int = 2048, hidden_dim: int = 4096, use_fp32_lamport: bool = False,
               dtype: torch.dtype | None = None, token_num: int | None = None, use_oneshot: bool | None = None,
               use_attn_tp_group: bool = True) -> bool:
-    """Whether FlashInfer has its memory. It needs none for a group that sums on untax, and without it SGLang asks untax, and
-    not FlashInfer, for plain sums, too."""
+    """Whether FlashInfer has its memory. It needs no memory for a group that sums on untax. Without memory SGLang calls
+    untax, instead of FlashInfer, for plain sums, too."""
     if _sums(use_attn_tp_group) is not None:
         return False
     return original(max_token_num, hidden_dim, use_fp32_lamport, dtype, token_num, use_oneshot, use_attn_tp_group)

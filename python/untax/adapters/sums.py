@@ -26,29 +26,29 @@ _MIB = 1 << 20
 
 
 def _true_at_all(group: Any, value: bool) -> bool:
-    """Collective."""
+    """Collective. Whether `value` is true at all ranks."""
     least = torch.tensor([int(value)], dtype=torch.int32)
     dist.all_reduce(least, dist.ReduceOp.MIN, group=group)
     return bool(least.item())
 
 
 class Sums:
-    """untax's sums over the ranks of `group`, for tensors of `device`. `log` hears once of each reason to leave a call."""
+    """untax's sums over the ranks of `group`, for tensors of `device`. `log` gets each reason to leave a call once."""
 
     def __init__(self, group: Any, device: torch.device, log: logging.Logger) -> None:
         self.group_name = name_of(group)
         self._device, self._ranks, self._log = device, group.size(), log
         self._speaks = group.rank() == 0
         self._left: set[tuple[str, str]] = set()
-        self._taken: dict[tuple[Any, ...], Operator] = {}  # by what a call is asked about; frameworks ask several times a call
-        # Up to these sizes bench/results has untax ahead of NCCL, between two ranks and between four.
+        self._taken: dict[tuple[Any, ...], Operator] = {}  # by the properties that a call is asked about; frameworks ask several times a call
+        # The largest sizes at which untax is ahead of NCCL in bench/results, between two ranks and between four.
         self._most_bytes_summed = 64 * _MIB if self._ranks == 2 else 2 * _MIB
         self._most_bytes_normed = 64 * _MIB if self._ranks == 2 else 8 * _MIB
 
     @classmethod
     def meet(cls, group: Any, device: torch.device, log: logging.Logger, wanted: bool = True) -> Sums | None:
-        """Collective, over a group with tensors of the CPU. None if a rank does not want it or cannot run untax; the log of that
-        rank says why."""
+        """Collective, over a group with tensors of the CPU. None if a rank declines or cannot run untax; the log of
+        that rank has the reason."""
         if not _true_at_all(group, wanted):
             return None
         world = None
@@ -94,7 +94,7 @@ class Sums:
         return untax_torch.all_reduce_rms_norm(x, residual, weight, eps, self.group_name)
 
     def leave(self, operator: str, why: str) -> bool:
-        """False; the log has each reason once, at the first rank."""
+        """Returns False; the log of the first rank gets each reason once."""
         if (operator, why) not in self._left:
             self._left.add((operator, why))
             if self._speaks:

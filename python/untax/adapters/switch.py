@@ -1,4 +1,5 @@
-"""Whether an adapter takes over: the variable that switches it off, and the versions of the framework that it knows."""
+"""Whether an adapter takes over calls: the variable that switches it off, and the versions of the framework that it
+knows."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import os
 
 
 def is_on(framework: str, variable: str, known: tuple[str, ...], log: logging.Logger) -> bool:
-    """False if `variable` is 0, or if the installed version of the framework is none of `known`, which the log then says."""
+    """False if `variable` is 0, or if the installed version of the framework is not in `known`, which the log then
+    reports."""
     if os.environ.get(variable) == "0":
         log.info("untax is off, since %s is 0", variable)
         return False
@@ -16,7 +18,7 @@ def is_on(framework: str, variable: str, known: tuple[str, ...], log: logging.Lo
         version = importlib.metadata.version(framework)
     except importlib.metadata.PackageNotFoundError:
         version = "without a version"
-    if version.partition("+")[0] not in known:  # behind + is the version of CUDA
+    if version.partition("+")[0] not in known:  # the version of CUDA follows the +
         log.warning("untax leaves %s %s as it is: it knows %s. %s=0 switches this message off", framework, version,
                     ", ".join(known), variable)
         return False

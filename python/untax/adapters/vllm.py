@@ -1,4 +1,4 @@
-"""The plugin for vLLM: where it asks its platform for classes, it gets those of untax."""
+"""The plugin for vLLM: gives vLLM the classes of untax when it asks its platform for classes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from .switch import is_on
 
 VERSIONS = ("0.33.0",)
-_log = logging.getLogger("vllm.untax")  # below vLLM's own, which has a handler
+_log = logging.getLogger("vllm.untax")  # below vLLM's own logger, which has a handler
 COMMUNICATOR = "untax.adapters.vllm_communicator.Communicator"
 
 

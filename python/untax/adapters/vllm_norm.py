@@ -1,4 +1,4 @@
-"""The implementation on untax of the operator that vLLM's pass puts in the place of a sum, a residual and a norm."""
+"""The implementation on untax of the operator by which vLLM's pass replaces a sum, a residual and a norm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _installed: list[torch.library.Library] = []
 
 
 def take_over(log: logging.Logger) -> None:
-    """From here on the operator runs on untax, for calls that untax takes."""
+    """Makes the operator run on untax from now on, for calls that untax supports."""
     if _installed:
         return
     if fusion.flashinfer_comm is None:
@@ -50,7 +50,8 @@ def fused_norm(allreduce_in: Tensor, residual: Tensor, rms_gamma: Tensor, rms_ep
                                                 max_token_num, pattern_code, norm_out, quant_out, scale_out, scale_factor,
                                                 weight_bias)
         return
-    # Rows of the input are sent while others are normalised already, so a result goes there by a copy.
+    # Rows of the input are still being sent while others are already normalised, so the result is copied there at the
+    # end.
     beside = torch.empty_like(allreduce_in)
     normed, total = (beside, residual) if norm_out is None else (norm_out, beside)
     torch.ops.untax.all_reduce_rms_norm.out(allreduce_in, residual, rms_gamma, rms_eps, sums.group_name, normed=normed, total=total)

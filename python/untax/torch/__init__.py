@@ -1,4 +1,4 @@
-"""untax for torch: operators, modules, and a takeover of what torch's own tensor parallelism calls.
+"""untax for torch: operators, modules, and a takeover of the operators that torch's own tensor parallelism calls.
 
 The operators are in `torch.ops.untax`, where they take the name of a process group, whose ranks are processes of one host.
 The functions of this module are the same, and take a group as torch has it. The first call of a group makes its world, and

@@ -162,9 +162,9 @@ def _merge(engine: Engine, partial_o: Tensor, partial_lse: Tensor, own_heads: bo
     width = -(-dim // chunk) * chunk
     heads = partial_lse.shape[-1] if partial_lse.dim() > 0 else 1
     own = sums.shape[-1] if sums.dim() > 0 else 1
-    rooms = (1 << 25 if partial_o.is_cuda else 1 << 21) // (ranks * (width + 8))  # rows, which are small beside the heap
+    rooms = (1 << 25 if partial_o.is_cuda else 1 << 21) // (ranks * (width + 8))  # rows; these are small beside the heap
     if not own_heads and (partial_o.is_cuda or 64 * heads > rooms):
-        heads = own = 1  # rows of all heads are merged alike
+        heads = own = 1  # rows of all heads are merged in the same way
     tokens = partial_lse.numel() // heads
     capacity = -(-heads // ranks) if own_heads else heads
     at_once = 1 << max(rooms // capacity, 1).bit_length() - 1

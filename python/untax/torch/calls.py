@@ -115,9 +115,9 @@ def engine_for(t: Tensor, group_name: str) -> Engine:
 
 
 def has_run(engine: Engine, like: Tensor, elements: int, planned: bool = True) -> bool:
-    """Whether a call runs its operator. A call without elements does so on hosts, where a run of no rows reports ranks that
-    differ. On GPUs such a run waits for no rank, so the rank takes part in a small sum instead, as it does if nothing can
-    be planned: no rank is a step ahead of one that has elements to move."""
+    """Whether a call runs its operator. On hosts a call without elements does so, since a run of no rows reports ranks
+    that differ. On GPUs such a run waits for no rank, so the rank takes part in a small sum instead, as it does if
+    nothing can be planned: so no rank is a step ahead of a rank with elements to move."""
     if isinstance(engine, FakeEngine):
         return False
     if elements > 0 or (planned and not like.is_cuda):

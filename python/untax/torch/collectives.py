@@ -18,7 +18,8 @@ _summed = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _as_words(x: Tensor, parts: int) -> Tensor:
-    """The bytes of x, whose type has no sums, as words that operators move. Each of equal `parts` is padded to whole words."""
+    """The bytes of x, whose type has no sums, as words that operators move. Each of equal `parts` is padded to whole
+    words."""
     each = x.numel() * x.element_size() // parts
     flat = x.contiguous().view(-1).view(torch.uint8)
     if each % 2 != 0:
@@ -27,7 +28,7 @@ def _as_words(x: Tensor, parts: int) -> Tensor:
 
 
 def _from_words(words: Tensor, parts: int, like: Tensor, shape: tuple[int, ...], dim: int, out: Tensor | None) -> Tensor:
-    """The result of `shape` in memory, with `dim` outermost, of whose equal `parts` these are the words."""
+    """The result of `shape` with `dim` outermost in memory, of whose equal `parts` these are the words."""
     result = allocate_result(like, shape, dim, out)
     flat = words.view(torch.uint8)
     each = result.numel() * result.element_size() // parts

@@ -1,4 +1,4 @@
-"""Which calls untax took over, and why others were left: counted, and each reason once in the log `untax.torch`."""
+"""Counts of calls that untax took over or left; the log `untax.torch` gets each reason once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def report() -> Report:
 
 
 def forget() -> None:
-    """Begins to count anew."""
+    """Sets all counts to zero."""
     _calls.clear()
 
 

@@ -17,7 +17,7 @@ from .groups import world_of
 class Decoder:
     """`untax.Decoder` over the ranks of a process group of torch. Tokens are int64, on `device`, where the model is; logits are
     fp32, on the CPU. All ranks make the same calls with the same tokens, and all get the same results. `decoder` is the
-    `untax.Decoder`, for what this class has not, such as `stage` and `step`."""
+    `untax.Decoder`, for functions that this class lacks, such as `stage` and `step`."""
 
     def __init__(self, decoder: decoder.Decoder, device: torch.device) -> None:
         self.decoder, self.device = decoder, device
@@ -44,11 +44,11 @@ class Decoder:
         return self.decoder.fork(sequence)
 
     def remove(self, sequence: int) -> None:
-        """Ends a sequence; its pages are free."""
+        """Ends a sequence and frees its pages."""
         self.decoder.remove(sequence)
 
     def length(self, sequence: int) -> int:
-        """The tokens that a sequence has."""
+        """The number of tokens of a sequence."""
         return self.decoder.length(sequence)
 
     def _tensor(self, tokens: list[int]) -> Tensor:
@@ -88,5 +88,5 @@ class Decoder:
         return self.decoder.closed
 
     def close(self) -> None:
-        """Ends its use by this rank. The memory is free when all ranks have done so and meet."""
+        """Ends the use of the decoder by this rank. The memory is freed when all ranks have called this and meet."""
         self.decoder.close()

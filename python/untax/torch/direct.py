@@ -1,4 +1,4 @@
-"""Calls of operators that need nothing of torch's dispatcher run at once.
+"""Runs calls of operators that do not need torch's dispatcher without it.
 
 For a kernel in Python the dispatcher packs the arguments, asks for the interpreter and unpacks them, once for gradients and once
 for the device: 15 to 30 us of the host for each call, as long as the kernels of a small sum take. A call on plain tensors, of
@@ -51,7 +51,7 @@ def run_directly(name: str, run: Callable[..., Any], results: tuple[str, ...]) -
     dispatched = getattr(packet, "_op", None)
     try:
         _is_watched()
-    except AttributeError:  # a torch that cannot be asked dispatches every call
+    except AttributeError:  # a torch without these functions dispatches every call
         dispatched = None
     if dispatched is None:
         return

@@ -21,9 +21,9 @@ from ..process_groups import group_of
 from ..world import World, fail_if_uncaught
 
 _world_names: dict[World, str] = {}
-_numbers = itertools.count()  # no name is used twice: a compiled graph may still have it
+_numbers = itertools.count()  # no name is used twice: a compiled graph may still refer to it
 _engines: dict[tuple[str, str], Engine] = {}
-before_release: list[Callable[[str | None], None]] = []  #: called before plans in graphs are given up, with the name of the group
+before_release: list[Callable[[str | None], None]] = []  #: called with the group's name before plans in graphs are released
 
 
 def name_of(group: Any) -> str:
@@ -120,7 +120,7 @@ class Engine:
         self.world = world
         self.group = None if group is None else weakref.ref(group)  # a weak reference, so that torch can free the group
         self._planned: dict[tuple[Any, ...], Operator] = {}
-        self._too_large: set[tuple[Any, ...]] = set()  # for the heap
+        self._too_large: set[tuple[Any, ...]] = set()  # problems that are too large for the heap
         self.known = _core.KnownCalls()
 
     def planned(self, kind: str, most: int | None = None, **problem: Any) -> Operator:
@@ -166,7 +166,7 @@ class Engine:
                 op = self._planned[key] = kinds[kind](self.world, **problem)
                 op.used = self.known.stamp()
                 return op
-            except OutOfMemory as error:  # at all ranks
+            except OutOfMemory as error:  # raised at all ranks
                 if cached:
                     torch.cuda.empty_cache()
                     cached = False
@@ -183,7 +183,8 @@ class Engine:
         return [key for key, op in self._planned.items() if not op.captured]
 
     def _forget_known(self) -> None:
-        """Forgets all known calls, but not the time of the last use of each operator: all ranks forget the same plans."""
+        """Forgets all known calls, but keeps the time of the last use of each operator, so that all ranks forget the
+        same plans."""
         for op, used in self.known.uses():
             op.used = max(op.used, used)
         self.known.clear()
@@ -211,7 +212,7 @@ class Engine:
 
 
 class FakeEngine:
-    """An engine that runs nothing and knows no call, for tensors without elements."""
+    """An engine that runs nothing and has no known calls, for tensors without elements."""
 
     def __init__(self, world: Any) -> None:
         self.world, self.known = world, self
@@ -221,7 +222,7 @@ class FakeEngine:
 
 
 class FakeGroup(str):
-    """The name of a group in a call that runs nothing. It is equal to no other name, so it finds no engine."""
+    """The name of a group in a call that runs nothing. It is equal to no other name, so it selects no engine."""
 
     __slots__ = ()
     __eq__, __hash__ = object.__eq__, object.__hash__
@@ -251,7 +252,8 @@ def engine_of(group_name: str, device: str, index: int | None = None) -> Any:
 
 
 class _Slot:
-    """A number that belongs to one thread at a time; a later thread gets it, so operators in captured graphs stay."""
+    """A number that belongs to one thread at a time. A later thread gets it again, so operators in captured graphs
+    stay."""
 
     _free: list[int] = []
     _next = itertools.count()
@@ -290,7 +292,7 @@ def world_of(group: Any = None, device: str = "cpu") -> World:
 def explain() -> list[str]:
     """The chosen pattern of each operator that is planned, and the reason."""
     for key, engine in list(_engines.items()):
-        if engine.world.closed:  # by its owner
+        if engine.world.closed:  # closed by its owner
             _engines.pop(key, None)
             _world_names.pop(engine.world, None)
     return [text for engine in list(_engines.values()) for text in engine.explain()]

@@ -34,7 +34,7 @@ def run_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation
         require_shape("bias", bias, columns)
     n = columns // 2 if activation in gated_activations else columns
     result = allocate_result(x, (*x.shape[:-1], n), 0, out)
-    if result.numel() > 0 and (k == 0 or kernels_lack(x, n, k)):  # for which untax's kernels are not there
+    if result.numel() > 0 and (k == 0 or kernels_lack(x, n, k)):  # untax has no kernels for these
         result.copy_(_by_torch(x, weight, bias, activation))
     elif result.numel() > 0:
         op = engine.planned("linear", rows=result.numel() // n, n=n, k=k, dtype=x.dtype, activation=activation,

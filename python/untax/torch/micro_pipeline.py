@@ -1,5 +1,5 @@
-"""The pass of torch.compile that fuses collectives with products, for asynchronous tensor parallelism: its switch, the groups
-that it may fuse for, and what it left as it was.
+"""The pass of torch.compile that fuses collectives with products, for asynchronous tensor parallelism: its switch, the
+groups for which it may fuse, and the collectives that it left.
 
 torch has the switch and the pass in private modules, so each is looked up when it is needed.
 """
@@ -44,20 +44,21 @@ def _modules() -> tuple[Any, Any, Any]:
 
 
 def follow() -> None:
-    """From here on the pass fuses for all groups that untax serves, and the report has what it leaves."""
+    """Makes the pass fuse for all groups that untax serves, and the report count the calls that the pass leaves."""
     _, *users = _modules()
     for module in users:
         if module not in _before:
             _before[module] = getattr(module, _name)
             setattr(module, _name, functools.partial(_pass, _before[module]))
-    if not _tag_before:  # torch's cache must not give graphs that another pass, or another version of this one, has made
+    if not _tag_before:  # torch's cache must not return graphs that another pass, or another version of this one, has
+                         # made
         _tag_before.append(torch.compiler.config.cache_key_tag)
         own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
         torch.compiler.config.cache_key_tag = f"{_tag_before[0]} untax {own}"
 
 
 def switch_on() -> None:
-    """Switches the pass on, for what is compiled from here on."""
+    """Switches the pass on for later compilations."""
     config = _modules()[0]
     follow()
     if not _switch_before:
@@ -199,7 +200,7 @@ def _is_move(node: Any) -> bool:
 
 
 def _uses(node: Any) -> Iterator[tuple[Any, Any]]:
-    """(user, operand) of all nodes with what `node` gives, up to those that do more than move it."""
+    """(user, operand) of all nodes that use the result of `node`, through nodes that only move it."""
     reached, waiting = {node}, [node]
     while waiting:
         operand = waiting.pop()

@@ -26,7 +26,7 @@ class _Replicated(torch.autograd.Function):
 
 
 def in_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors in the type of torch.autocast, as torch.nn.Linear takes them; unchanged if autocast is off."""
+    """The tensors in the type of torch.autocast, as torch.nn.Linear converts them; unchanged if autocast is off."""
     kind = tensors[0].device.type
     if not torch.is_autocast_enabled(kind):
         return tensors
@@ -48,7 +48,7 @@ class _ParallelLinear(nn.Module):
 
 
 def _part(whole: int, name: str, group: Any) -> tuple[int, int]:
-    """The size of a rank's equal part of `whole`, and where the part of this rank begins."""
+    """The size of a rank's equal part of `whole`, and the begin of this rank's part."""
     group_name = name_of(group)
     ranks = ranks_of(group_name)
     if whole % ranks != 0:

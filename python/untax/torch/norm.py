@@ -47,7 +47,7 @@ def run_all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: fl
     hidden, shape = last_extent("x", x), tuple(x.shape)
     weight = _require_rows(x, residual, weight)
     results = allocate_result(x, shape, 0, normed), allocate_result(x, shape, 0, total)
-    if hidden > 16384 or kernels_lack(x, hidden):  # all_reduce_norm does not take the call
+    if hidden > 16384 or kernels_lack(x, hidden):  # all_reduce_norm does not support the call
         torch.add(run_all_reduce(x, "sum", group_name), residual, out=results[1])
         results[0].copy_(torch.nn.functional.rms_norm(results[1], (hidden,), weight, eps))
     elif has_run(engine, x, x.numel(), hidden > 0):
@@ -91,7 +91,7 @@ def run_all_reduce_rms_norm_fp8(x: Tensor, residual: Tensor, weight: Tensor, eps
     factors = allocate_result(x.new_empty(0, dtype=torch.float32), shape[:-1], 0, scales)
     if scale > 0:
         factors.fill_(scale)
-    if hidden > 16384 or kernels_lack(x, hidden):  # all_reduce_norm does not take the call
+    if hidden > 16384 or kernels_lack(x, hidden):  # all_reduce_norm does not support the call
         torch.add(run_all_reduce(x, "sum", group_name), residual, out=sums)
         unscaled = torch.nn.functional.rms_norm(sums.float(), (hidden,), weight.float(), eps)
         largest = torch.finfo(_fp8).max

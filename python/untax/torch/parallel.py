@@ -34,7 +34,7 @@ _head_rows = 512  # rows of logits that are in symmetric memory at once
 
 
 def _padded(x: Tensor, ranks: int) -> Tensor:
-    """Tokens, with zeros behind them so that ranks share them equally."""
+    """Tokens, padded with zeros so that ranks share them equally."""
     rest = -x.shape[0] % ranks
     return nn.functional.pad(x, (0, 0, 0, rest)) if rest else x
 
@@ -122,7 +122,7 @@ class SplitColumnLinear(ColumnParallelLinear):
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() == 2:
             return super().forward(x)
-        if x.is_cuda and not torch.is_grad_enabled():  # a step of decoding, where untax's kernels read weights the fastest
+        if x.is_cuda and not torch.is_grad_enabled():  # a step of decoding, in which untax's kernels read weights the fastest
             x, weight = in_autocast(x, self.weight)
             return _ops.linear(x, weight, None if self.bias is None else self.bias.to(x.dtype))
         return nn.functional.linear(x, self.weight, self.bias)
@@ -234,7 +234,8 @@ def _vocabulary(name: str, extent: int, layout: Layout) -> Shard:
 
 
 def _heads(name: str, extent: int, head: int, layout: Layout) -> Shard:
-    """Equal numbers of heads, or where there are fewer of them than ranks, one that is the next ranks', too."""
+    """Equal numbers of heads or, if there are fewer heads than ranks, one head for each rank, which the next ranks
+    share."""
     count = extent // head
     if count % layout.ranks == 0:
         return _equal(name, extent, layout)
@@ -314,7 +315,7 @@ def _sum_over_ranks(group_name: str, grad: Tensor) -> Tensor:
 
 
 def _sum_of_heads(layout: Layout, shards: Sequence[Shard], grad: Tensor) -> Tensor:
-    """The gradient of queries, keys and values, of which several ranks have the same keys and values."""
+    """The gradient of queries, keys and values, if several ranks have the same keys and values."""
     queries, keys, values = shards
     rest = grad.shape[1:]
     total = grad.new_zeros(keys.extent + values.extent, *rest)
@@ -389,7 +390,8 @@ def _require_split(base: nn.Module, head: Any, layout: Layout) -> None:
 
 
 def _require_alike(model: nn.Module, layout: Layout) -> None:
-    """Refuses ranks that have different models, by a sum of a few elements of each parameter, or other options."""
+    """Refuses ranks with different models, compared by a sum of a few elements of each parameter, or with other
+    options."""
     names, parameters = zip(*model.named_parameters(), strict=True)
     sums = torch.stack([parameter.detach().flatten()[:64].float().sum() for parameter in parameters])
     sums = torch.cat([sums, sums.new_tensor([layout.split_from])])
@@ -490,7 +492,7 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, gra
     _split_vocabulary(model, base, head, places, layout, shards)
     base.layers[0].register_forward_pre_hook(partial(_before_layers, layout), with_kwargs=True)
     base.register_forward_hook(partial(_after_layers, layout), with_kwargs=True)
-    if hasattr(model, "_get_static_cache_init_shape"):  # by which transformers makes static caches for prompts in chunks
+    if hasattr(model, "_get_static_cache_init_shape"):  # transformers calls this to make static caches for prompts in chunks
         attention = base.layers[0].self_attn
         model._get_static_cache_init_shape = partial(tuple, (attention.v_proj.count // attention.head_dim, attention.head_dim))
     interleaved = frozenset(f"{places[layer.mlp]}.gate_up_proj.{name}" for layer in base.layers

@@ -1,4 +1,4 @@
-"""How DTensors may be sharded where they are operands: those of operators of one rank. Others refuse DTensors.
+"""The shardings of DTensors that operators of one rank accept as operands. Other operators refuse DTensors.
 
 An operator that sends works on what each rank has, while a DTensor stands for the whole of all ranks: torch moves its parts
 before and after an operator, as placements need it.
@@ -20,7 +20,8 @@ _Strategies = list[tuple[list[Any], list[Any]]]
 
 
 def _linear(x: Any, weight: Any, bias: Any = None, activation: str = "none", constant_weights: bool = False) -> _Strategies:
-    """Rows of x; features of the result; features of x, where nothing is done with a sum over them."""
+    """Shardings of a linear layer: rows of x; features of the result; features of x, if no function is applied to a sum
+    over them."""
     whole, last = Replicate(), x.ndim - 1
     strategies = [([row], [row, whole, whole]) for row in (Replicate(), *map(Shard, range(last)))]
     if activation not in gated_activations or weight.shape[0] % (2 * interleaved_rows * weight.mesh.size()) == 0:
@@ -31,13 +32,13 @@ def _linear(x: Any, weight: Any, bias: Any = None, activation: str = "none", con
 
 
 def _flash_attention(q: Any, keys: Any, values: Any, causal: bool = False, scale: float = 0.0) -> _Strategies:
-    """Sequences, and heads."""
+    """Shardings: sequences, and heads."""
     return [([placement] * 2, [placement] * 3) for placement in (Replicate(), Shard(0), Shard(2))]
 
 
 def _decode_attention(q: Any, keys: Any, values: Any, lengths: Any, page_table: Any = None, scale: float = 0.0,
                       logit_cap: float = 0.0) -> _Strategies:
-    """Sequences, if each has its own keys, and heads."""
+    """Shardings: sequences, if each has its own keys, and heads."""
     whole = Replicate()
     if page_table is None:
         return [([placement], [placement] * 4) for placement in (whole, Shard(0))] + [
@@ -57,7 +58,8 @@ def _refusing(name: str) -> Callable[..., _Strategies]:
 
 
 def register() -> None:
-    """Tells torch how DTensors may be sharded, for all operators. A torch that cannot be told refuses them all."""
+    """Registers the shardings of DTensors of all operators with torch. A torch without that interface refuses all
+    DTensors."""
     try:
         from torch.distributed.tensor.experimental import register_sharding
 
@@ -67,7 +69,7 @@ def register() -> None:
     for name in functions:
         overload = getattr(torch.ops.untax, name).default
         register_sharding(overload)(_own.get(name) or _refusing(name))
-        # torch keeps a choice for equal arguments, of which it would not compare words and numbers that are no integers.
+        # torch keeps a choice for equal arguments. It would not compare words, nor numbers that are not integers.
         numbers = [place for place, argument in enumerate(overload._schema.arguments) if "Tensor" not in str(argument.type)]
         known[overload].static_argnum = min(numbers, default=100)
         known[overload].static_kwargkey = [overload._schema.arguments[place].name for place in numbers] or None

@@ -26,7 +26,7 @@ def _plan_options(partials: str | None, invariant: bool) -> dict[str, Any]:
 
 
 def _refuse_invariant(invariant: bool, operator: str, why: str) -> None:
-    """Refuses `invariant` where torch multiplies: the bits of its rows may depend on the batch."""
+    """Refuses `invariant` if torch multiplies: the bits of its rows may depend on the batch."""
     if invariant:
         raise InvalidArgument(f"{operator}: invariant is True, which torch's matmul has not, and {why}")
 
@@ -129,7 +129,7 @@ def run_matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim:
 
 
 def _factors(left: Tensor, right: Tensor, reduce_op: str, ranks: int) -> tuple[Tensor, Tensor]:
-    """The factors of the product: for "avg" the smaller factor is divided."""
+    """The factors of the product; for "avg" the smaller one is divided."""
     if left.numel() < right.numel():
         return before_sum(left, reduce_op, ranks), right
     return left, before_sum(right, reduce_op, ranks)
@@ -164,7 +164,7 @@ def run_matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str,
         return result
     n, options = columns_of(a, b, last_extent("a", a)), _plan_options(partials_of(a, partials), invariant)
     reason = "it only sums" if reduce_op not in ("sum", "avg") else kernels_lack(a, *b.shape)
-    if reason:  # gemm_all_reduce does not take the call
+    if reason:  # gemm_all_reduce does not support the call
         _refuse_invariant(invariant, "matmul_all_reduce", reason)
         return run_all_reduce(torch.matmul(a, b), reduce_op, group_name, out=out)
     ranks, k = engine.world.size, a.shape[-1]
@@ -200,7 +200,7 @@ def run_matmul_all_scatter(a: Tensor, b: Tensor, group_name: str, invariant: boo
     result = allocate_result(a, (*a.shape[:-1], n * engine.world.size), 0, out)
     k = a.shape[-1]
     reason = f"shards of n begin at multiples of 8, and b has {n} columns" if n % 8 != 0 else kernels_lack(a, n, k)
-    if reason:  # gemm_all_scatter does not take the call
+    if reason:  # gemm_all_scatter does not support the call
         _refuse_invariant(invariant, "matmul_all_scatter", reason)
         result.copy_(run_all_gather(torch.matmul(a, b), a.dim() - 1, group_name))
     elif has_run(engine, result, result.numel() * k, n * k > 0):

@@ -15,7 +15,7 @@ from .shapes import allocate_result, deliver, last_extent, require_alike, requir
 
 __all__ = ["rope_append"]
 _ops = torch.ops.untax
-_INT32 = 16  # as the C ABI numbers it
+_INT32 = 16  # the number of int32 in the C ABI
 
 
 def _integers(t: Tensor, like: Tensor) -> tuple[Tensor, tuple[int, int, int, int, int]]:
@@ -24,7 +24,8 @@ def _integers(t: Tensor, like: Tensor) -> tuple[Tensor, tuple[int, int, int, int
 
 
 def _cache_rows(name: str, cache: Tensor) -> Tensor:
-    """A cache as a matrix with a row for each key; a copy of it would lose what is written."""
+    """A cache as a matrix with a row for each key. A cache that cannot be viewed so is refused: a copy would lose the
+    written rows."""
     try:
         return cache.view(-1, cache.shape[2] * cache.shape[3])
     except RuntimeError:

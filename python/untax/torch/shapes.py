@@ -53,8 +53,7 @@ def last_extent(name: str, t: Tensor) -> int:
 
 
 def share_of(extent: int, dim: int, ranks: int) -> int:
-    """The share of a dimension that each rank has. All ranks decide the same, so no rank waits for one that was
-    refused."""
+    """The share of a dimension that each rank has. All ranks decide the same, so no rank waits for a refused one."""
     if extent % ranks != 0:
         raise InvalidArgument(f"dimension {dim} has an extent of {extent}, which {ranks} ranks cannot share equally")
     return extent // ranks
@@ -70,7 +69,7 @@ def dimension(name: str, dim: int, t: Tensor, operand: str = "a") -> int:
 
 
 def require_sum(reduce_op: str) -> None:
-    """Refuses reductions that kernels which multiply and scatter do not have."""
+    """Refuses reductions that kernels with a product and a scatter do not support."""
     if reduce_op not in ("sum", "avg"):
         raise InvalidArgument(f"reduce_op is {reduce_op!r}; it can be sum, avg")
 
@@ -84,8 +83,8 @@ def columns_of(a: Tensor, b: Tensor, k: int) -> int:
 
 
 def kernels_lack(t: Tensor, *extents: int) -> str:
-    """Why kernels that multiply, add or normalise cannot take a tensor of a GPU; empty if they can, and for tensors
-    of hosts. Each of `extents` has to be a multiple of 8."""
+    """The reason why kernels that multiply, add or normalise cannot take a tensor of a GPU; empty if they can, and for
+    tensors of hosts. Each of `extents` has to be a multiple of 8."""
     if not t.is_cuda:
         return ""
     if t.dtype == torch.float32:
@@ -122,7 +121,7 @@ def require_fit(like: Tensor, shape: tuple[int, ...], out: Tensor) -> None:
 
 
 def deliver(result: Tensor, out: Tensor | None) -> Tensor:
-    """The result, in `out` if there is one."""
+    """The result, copied into `out` if that is given."""
     if out is None:
         return result
     return out if result.data_ptr() == out.data_ptr() else out.copy_(result)

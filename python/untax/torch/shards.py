@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from ..errors import InvalidArgument
 from .layers import interleaved_rows
 
-_chunk = 1 << 19  # elements of a rank that are gathered at once, so that the symmetric heap need not have room for a matrix
+_chunk = 1 << 19  # elements of a rank that are gathered at once, so that the symmetric heap need not have room for a
+                  # matrix
 
 
 class Shard(NamedTuple):
-    """How a whole parameter is split along `dim`: each rank has `width` of its `extent` rows or columns, from `first[rank]`
-    on. Ranks may have the same ones. Where the whole ends earlier, zeros follow."""
+    """The split of a whole parameter along `dim`: each rank has `width` of its `extent` rows or columns, from
+    `first[rank]` on. Ranks may have the same ones. Where the whole ends earlier, zeros follow."""
 
     name: str
     dim: int
@@ -67,9 +68,9 @@ class Layout(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a model was split: the names of its state dict before, and for each split parameter the shards that lie in it, one
-    behind the other along their `dim`, or for names in `interleaved` as `interleave_gate_up` has them. Parameters that are not
-    here are whole at every rank."""
+    """The record of how `parallelize` split a model: the names of its state dict before, and for each split parameter
+    the shards that lie in it, one behind the other along their `dim`, or for names in `interleaved` as
+    `interleave_gate_up` has them. Parameters that are not here are whole at every rank."""
 
     layout: Layout
     names: tuple[str, ...]
@@ -84,14 +85,14 @@ class Plan(NamedTuple):
         return list(own.split([shard.width for shard in shards], shards[0].dim))
 
     def pieces(self, key: str, own: Tensor) -> list[tuple[Shard, Tensor]]:
-        """What belongs to each shard of a split parameter: views, or copies of interleaved rows."""
+        """The elements of each shard of a split parameter: views, or copies of interleaved rows."""
         views = self._views(key, own)
         if key in self.interleaved:
             views = [view.flatten(0, 1) for view in views]
         return list(zip(self.shards[key], views, strict=True))
 
     def write(self, key: str, own: Tensor, shard: Shard, part: Tensor) -> None:
-        """Copies what belongs to a shard into a split parameter."""
+        """Copies the elements of a shard into a split parameter."""
         view = self._views(key, own)[self.shards[key].index(shard)]
         view.copy_(part.reshape(view.shape))
 
@@ -152,7 +153,7 @@ def load_full_state_dict(model: nn.Module, state_dict: Mapping[str, Any]) -> Non
     """Loads the whole state dict of the model before `parallelize`, such as `full_state_dict` gives: each rank copies its parts.
     Of tied parameters one is enough.
 
-    `InvalidArgument` before anything is copied, with all names that are missing, that the model has not, or whose shapes
+    `InvalidArgument` before anything is copied, with all names that are missing, that the model lacks, or whose shapes
     differ."""
     plan = plan_of(model)
     own = model.state_dict()

@@ -24,7 +24,7 @@ _rows_worth_a_copy: float = 0
 
 
 def _why_not(a: Tensor, bs: list[Tensor], group_name: str) -> str:
-    """Why untax cannot take a call; empty if it can. The answer is the same at all ranks."""
+    """The reason why untax cannot take a call; empty if it can. The answer is the same at all ranks."""
     if a.dtype not in _types:
         return f"untax has no {a.dtype}"
     for b in bs:
@@ -70,12 +70,12 @@ def _all_gather_matmul(A: Tensor, Bs: list[Tensor], gather_dim: int, group_name:
         outermost = 0 if gather_dim % A.dim() == A.dim() - 1 else gather_dim
         parts = whole.movedim(outermost, 0).split(columns, -1)
         return None, [part.contiguous().movedim(0, outermost) for part in parts]
-    # A matrix that is needed as a whole, or several times, is gathered once.
+    # A matrix that is needed whole, or several times, is gathered once.
     reason = "A is asked for" if return_A else "rows are few for several weights"
     count(name, f"by untax, gathered first, since {reason}")
     outermost = dimension("gather_dim", gather_dim, A)
     whole = run_all_gather(A, outermost, group_name)
-    # All results lie as torch's own do, since what torch compiles relies on their strides.
+    # All results have the strides of torch's own, since code that torch compiles relies on them.
     if outermost == A.dim() - 1:
         whole, outermost = whole.contiguous(), 0
     products = [torch.matmul(whole.movedim(outermost, 0), b).movedim(0, outermost) for b in Bs]
@@ -96,24 +96,25 @@ def _matmul_reduce_scatter(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: in
         others = symm_mem._fused_matmul_reduce_scatter if A.is_cuda else symm_mem._fused_matmul_reduce_scatter_fallback
         return others(A, B, reduce_op, scatter_dim, group_name)
     count(name, "by untax, fused")
-    # Contiguous, as its result is, since what torch compiles relies on strides.
+    # Contiguous, as torch's own result is, since code that torch compiles relies on strides.
     return run_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name).contiguous()
 
 
 def install(rows_worth_a_copy: int | None = 2048, *, async_tp: bool = False) -> None:
-    """From here on `symm_mem::fused_all_gather_matmul` and `symm_mem::fused_matmul_reduce_scatter` run on untax, for
-    tensors of CPUs and of GPUs, and so does code that emits them. A call that untax does not support goes to torch's
-    implementation; `report` says how often, and why, and with UNTAX_STRICT=1 it is an error. The log `untax.torch` has each way
-    and reason once.
+    """Makes `symm_mem::fused_all_gather_matmul` and `symm_mem::fused_matmul_reduce_scatter` run on untax from now on,
+    for tensors of CPUs and of GPUs, and with them all code that emits these operators. A call that untax does not
+    support goes to torch's implementation; `report` counts such calls with the reasons, and with UNTAX_STRICT=1 they
+    are errors. The log `untax.torch` has each way and reason once.
 
     `async_tp`: switches on the pass of torch.compile that emits these operators, for what is compiled from here on, and for all
     groups that torch or untax can serve; `report` says, too, which gathers and scatters it left, and why. `Unsupported` if this
     torch does not have the pass.
 
-    `rows_worth_a_copy`: from so many gathered rows on several weights of one call are copied side by side, at each call,
-    for one fused product; below, and at all numbers of rows for None, A is gathered first, and torch multiplies. A copy
-    takes as long for few rows as for many, and what the fused product hides grows with the rows; where both are equal
-    depends on the machine, so the default is but a choice. All ranks give the same. May be called again to change it.
+    `rows_worth_a_copy`: from this number of gathered rows on, several weights of one call are copied side by side, at
+    each call, for one fused product; below, and at all numbers of rows for None, A is gathered first, and torch
+    multiplies. A copy takes as long for few rows as for many, while the time that the fused product hides grows with
+    the rows. The number at which both are equal depends on the machine, so the default is only a guess. All ranks give
+    the same. May be called again to change it.
     """
     global _rows_worth_a_copy
     _rows_worth_a_copy = math.inf if rows_worth_a_copy is None else rows_worth_a_copy
@@ -129,8 +130,8 @@ def install(rows_worth_a_copy: int | None = 2048, *, async_tp: bool = False) -> 
 
 
 def uninstall() -> None:
-    """Gives both operators back to torch, and the pass and its switch. On CPUs torch has no such operators, so what was compiled
-    for them has to be compiled anew."""
+    """Gives both operators back to torch, and the pass and its switch. On CPUs torch has no such operators, so graphs
+    that were compiled for them have to be compiled again."""
     micro_pipeline.leave()
     while _installed:
         _installed.pop()._destroy()

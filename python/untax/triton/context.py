@@ -10,7 +10,7 @@ from ..errors import Unsupported
 from ..world import World
 from .waits import interpreted
 
-PAGE = 4096  # bytes; the unit of the distance between the memories of ranks
+PAGE = 4096  # bytes; the distance between the memories of ranks is counted in pages
 
 
 class DeviceContext(NamedTuple):
@@ -18,14 +18,15 @@ class DeviceContext(NamedTuple):
 
     rank: int
     size: int
-    pages: int  # from the memory of a rank to that of the next one
+    pages: int  # distance from the memory of a rank to that of the next one
     state: Any  # the words that waits.py lists
 
 
 def context(world: World, name: str = "a Triton kernel") -> DeviceContext:
-    """The context of this rank, for any number of kernels. Errors about waits call them `name`. Keep it until they have ended.
+    """The context of this rank, for any number of kernels. Errors about waits name the kernels `name`. Keep the context
+    until the kernels have ended.
 
-    Raises Unsupported where the kernels of this process cannot reach the memory of the world.
+    Raises Unsupported if the kernels of this process cannot reach the memory of the world.
     """
     if interpreted and world.device >= 0:
         raise Unsupported(f"rank {world.rank}: TRITON_INTERPRET=1 carries kernels out on the CPU, which does not reach the memory "

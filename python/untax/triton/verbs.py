@@ -1,9 +1,10 @@
 """The verbs, for kernels in Triton.
 
-A pointer is one of this rank's symmetric memory, or a block of such pointers; `peer` is the rank whose copy is meant, which may
-be this one; `context` is what `untax.triton.context` made. `sem` and `scope` are those of Triton: "relaxed", "acquire",
-"release" or "acq_rel", and "cta", "gpu" or "sys", of which only "sys" reaches other ranks. A verb that releases does so for
-all threads of the program, and so does one that acquires. docs/triton.md has the rules.
+A pointer points into this rank's symmetric memory, or is a block of such pointers; `peer` is the rank whose copy is
+accessed, and may be this rank; `context` is the result of `untax.triton.context`. `sem` and `scope` are those of
+Triton: "relaxed", "acquire", "release" or "acq_rel", and "cta", "gpu" or "sys", of which only "sys" reaches other
+ranks. A verb that releases does so for all threads of the program, and so does one that acquires. docs/triton.md has
+the rules.
 """
 
 import triton
@@ -11,7 +12,7 @@ import triton.language as tl
 
 from .waits import wait_long
 
-ACQ_REL = tl.constexpr("acq_rel")  # some versions of Triton take no plain text as default of an inner function
+ACQ_REL = tl.constexpr("acq_rel")  # some versions of Triton do not accept plain text as a default of an inner function
 SYSTEM = tl.constexpr("sys")
 
 
@@ -26,14 +27,14 @@ def translate(pointer, peer, context):
 
 @triton.jit
 def _release(sem: tl.constexpr):
-    """Comes before an access that releases, which then releases for all threads of the program."""
+    """Precedes an access that releases, so that it releases for all threads of the program."""
     if sem == "release" or sem == "acq_rel":
         tl.debug_barrier()
 
 
 @triton.jit
 def _acquire(sem: tl.constexpr):
-    """Comes after an access that acquires, which then acquires for all threads of the program."""
+    """Follows an access that acquires, so that it acquires for all threads of the program."""
     if sem == "acquire" or sem == "acq_rel":
         tl.debug_barrier()
 
@@ -49,8 +50,8 @@ def _as_integers(pointer):
 
 @triton.jit
 def load(pointer, peer, context, mask=None, other=None, sem: tl.constexpr = None, scope: tl.constexpr = SYSTEM):
-    """A value, or a tile of them, of `peer`. With `sem`, "relaxed" or "acquire", each is read whole, and not before its order
-    allows; without it is plain memory."""
+    """Reads a value, or a tile of values, of `peer`. With `sem`, "relaxed" or "acquire", each value is read whole, and
+    not before its order allows; without `sem` the read is an ordinary one."""
     at = translate(pointer, peer, context)
     if sem is None:
         return tl.load(at, mask=mask, other=other)
@@ -63,8 +64,8 @@ def load(pointer, peer, context, mask=None, other=None, sem: tl.constexpr = None
 
 @triton.jit
 def store(pointer, value, peer, context, mask=None, sem: tl.constexpr = None, scope: tl.constexpr = SYSTEM):
-    """Writes a value, or a tile of them, at `peer`. With `sem`, "relaxed" or "release", each is written whole, and not before
-    its order allows; without it is plain memory."""
+    """Writes a value, or a tile of values, at `peer`. With `sem`, "relaxed" or "release", each value is written whole,
+    and not before its order allows; without `sem` the write is an ordinary one."""
     at = translate(pointer, peer, context)
     if sem is None:
         tl.store(at, value, mask=mask)
@@ -95,9 +96,9 @@ def get(to, source, peer, context, mask=None):
 
 @triton.jit
 def signal(counter, value, peer, context, scope: tl.constexpr = SYSTEM):
-    """Raises the counter at `peer` to `value`, and never lowers it. Release: a program that sees it by `wait` sees all that this
-    program did before, at any rank. A counter is an int64 with one writer."""
-    tl.debug_barrier()  # one thread releases for all of the program
+    """Raises the counter at `peer` to `value`, and never lowers it. Release: a program that sees the value by `wait`
+    sees all earlier writes of this program, at any rank. A counter is an int64 with one writer."""
+    tl.debug_barrier()  # one thread releases for the whole program
     tl.atomic_max(translate(counter, peer, context), value, sem="release", scope=scope)
 
 
@@ -110,9 +111,9 @@ def put_signal(to, source, counter, value, peer, context, mask=None):
 
 @triton.jit
 def wait(counter, value, peer, context, scope: tl.constexpr = SYSTEM):
-    """Waits until this rank's counter, which `peer` raises, is at least `value`. Acquire. Returns whether it is: false if the limit
-    of the world has passed, or the world was stopped. Then later waits end at once, results are worth nothing, and
-    `world.check()` raises the reason."""
+    """Waits until this rank's counter, which `peer` raises, is at least `value`. Acquire. Returns whether it is: false
+    if the limit of the world has passed, or the world was stopped. Then later waits end at once, results are invalid,
+    and `world.check()` raises the reason."""
     seen = tl.atomic_or(counter, 0, sem="acquire", scope=scope)
     if seen < value:
         seen = wait_long(counter, value, peer, context, seen, scope)
@@ -194,7 +195,7 @@ def atomic_xchg(pointer, value, peer, context, mask=None, sem: tl.constexpr = AC
 
 @triton.jit
 def atomic_cas(pointer, expected, value, peer, context, sem: tl.constexpr = ACQ_REL, scope: tl.constexpr = SYSTEM):
-    """Writes `value` where `expected` is, and returns the value before."""
+    """Writes `value` if the value equals `expected`, and returns the value before."""
     element = pointer.dtype.element_ty
     at = translate(pointer, peer, context)
     _release(sem)

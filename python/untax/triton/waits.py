@@ -1,8 +1,9 @@
-"""Waits that take long, as flow/device_watch.cuh has them: a wait publishes its record where the host reads it, ends when the
-world was stopped, and after the limit stops the kernels of all ranks, whose hosts then raise the error.
+"""Waits that take long, with the rules of flow/device_watch.cuh: a wait publishes its record where the host reads it,
+ends when the world was stopped, and after the limit stops the kernels of all ranks, whose hosts then raise the error.
 
-The threads of a program load and read clocks on their own, but have to branch alike, and a scalar atomic is one thread's,
-which hands its result to the others. So all that decides where a program goes on comes from scalar atomics.
+The threads of a program load and read clocks separately, but have to take the same branches. A scalar atomic is
+executed by one thread, which passes its result to the others. So all values that decide about a branch come from scalar
+atomics.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _word(context, index):
 interpreted = not isinstance(_word, triton.JITFunction)
 
 if interpreted:
-    _POLLS = tl.constexpr(4)  # between looks
+    _POLLS = tl.constexpr(4)  # polls between two looks
 
     def _clock():
         return time.monotonic_ns()
@@ -61,7 +62,7 @@ else:
 
 @triton.jit
 def _agreed(word, value):
-    """The largest value that a thread has brought here so far, the same at all threads of the program."""
+    """The largest of the values that the threads pass, the same in all threads of the program."""
     tl.atomic_max(word, value, sem="relaxed", scope="gpu")
     return tl.atomic_max(word, 0, sem="relaxed", scope="gpu")
 
@@ -123,12 +124,12 @@ def _stopped(context):
 
 @triton.jit
 def wait_long(counter, value, peer, context, seen, scope: tl.constexpr):
-    """Polls until the counter has `value`, or the wait ends badly. Returns the last number seen."""
+    """Polls until the counter has `value`, or the wait fails. Returns the last number seen."""
     last = tl.load(context.state + _SLOTS) - 1
-    slot = tl.minimum(_slot(), last)  # programs beyond the table share its last record, and have it only when they give up
+    slot = tl.minimum(_slot(), last)  # programs beyond the table share its last record, and own it only when they give up
     since = _agreed(context.state + _CLOCK, _clock())
     limit = tl.load(context.state + _LIMIT)
-    going = _stopped(context) == 0  # the record of the wait that failed stays
+    going = _stopped(context) == 0  # the record of the failed wait stays
     if going & (slot < last):
         _publish(context, slot, value, peer, seen, since)
     while going:

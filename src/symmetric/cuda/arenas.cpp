@@ -62,7 +62,7 @@ void arenas::open_seats(const std::vector<int>& devices) {
     s.context = context_of(s.device);
     const device_scope scope(s.context);
     const std::string who = place(static_cast<int>(rank), s.device);
-    // Ranks that share a GPU share these streams, too, since it has few queues.
+    // Ranks that share a GPU share these streams, too, since a GPU has few queues.
     const auto first = std::find_if(seats_.begin(), seats_.end(),
                                     [&](const seat& o) { return o.device == s.device; });
     s.stream = first->stream;

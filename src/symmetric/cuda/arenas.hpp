@@ -12,7 +12,7 @@ namespace untax::gpu {
 class arenas final : public device_arenas {
  public:
   /// All lists are by rank. `devices` is -1 for ranks of other processes. `parts` are mapped, and
-  /// the arenas of this process are cleared, as far as they have memory. Errors contain
+  /// the arenas of this process are cleared as far as they have memory. Errors contain the entry of
   /// `whereabouts` of a rank whose memory cannot be reached.
   arenas(const segment& memory, const std::vector<int>& devices,
          const std::vector<allocation>& parts, const std::vector<std::string>& whereabouts);

@@ -27,7 +27,8 @@ constexpr const char* no_peer_access =
     "cudaDeviceCanAccessPeer says no. Worlds of GPUs need peer-to-peer access between all of them, "
     "over NVLink or PCIe; `nvidia-smi topo -p2p rw` shows which have it";
 
-// For errors: why `device` may be unable to reach the device `id`, or where that device is.
+// A text for errors: why `device` may be unable to reach the device `id`, or which process that
+// device belongs to.
 std::string whereabouts(int device, const device_id& id) {
   for (int other = 0; other < visible_devices(); ++other) {
     if (id_of(other) != id) continue;

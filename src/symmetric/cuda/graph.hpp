@@ -12,8 +12,8 @@ class graph {
  public:
   graph() noexcept = default;
   /// Records the work that `launch` enqueues on `on` and on streams forked from it, and prepares
-  /// the graph for launches. Other threads may call CUDA meanwhile. Throws `internal`, or what
-  /// `launch` throws; the capture has ended then.
+  /// the graph for launches. Other threads may call CUDA meanwhile. Throws `internal`, or the
+  /// exception of `launch`; the capture has ended then.
   graph(cudaStream_t on, const std::function<void()>& launch);
   graph(graph&& other) noexcept : ready_(std::exchange(other.ready_, nullptr)) {}
   graph& operator=(graph&& other) noexcept {

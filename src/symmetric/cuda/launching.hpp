@@ -9,9 +9,9 @@
 
 namespace untax::gpu {
 
-/// Loads a kernel on the current device. Loaded at its first launch, it could wait behind a kernel
-/// that waits for a peer, and no other thread of the process could launch meanwhile: that of the
-/// peer neither, where ranks are threads. Throws `internal` with `failure`.
+/// Loads a kernel on the current device. If a kernel were loaded at its first launch, it could wait
+/// behind a kernel that waits for a peer, and no other thread of the process could launch
+/// meanwhile, not even the peer's thread if ranks are threads. Throws `internal` with `failure`.
 inline void load_kernel(const void* kernel, const char* failure) {
   cudaFuncAttributes loaded{};
   require(cudaFuncGetAttributes(&loaded, kernel), failure);
@@ -74,8 +74,9 @@ void start_pdl(bool early, void (*kernel)(Parameters...), int blocks, int thread
   detail::start(early, 1, kernel, blocks, threads, 0, stream, failure, parameters...);
 }
 
-/// Like `start_pdl`, for an even number of blocks with `shared_bytes` each, in clusters of two: a
-/// GEMM after or beside them needs pairs of multiprocessors, since a single one fits no cluster.
+/// As `start_pdl`, for an even number of blocks with `shared_bytes` each, in clusters of two: a
+/// GEMM after or beside them needs pairs of multiprocessors, since a cluster does not fit on a
+/// single one.
 template <class... Parameters>
 void start_in_pairs(bool early, void (*kernel)(Parameters...), int blocks, int threads,
                     int shared_bytes, cudaStream_t stream, const char* failure,

@@ -18,7 +18,7 @@ cudaStream_t make_stream() {
   return stream;
 }
 
-/// Never destroyed: at the end of the process, CUDA may be gone before static objects are.
+/// The pool is never destroyed: at the end of the process, CUDA may end before static objects do.
 stream_pool& pool() {
   static auto* const streams = new stream_pool([](int) { return make_stream(); });
   return *streams;

@@ -14,8 +14,8 @@ enum class stream_use : int {
   kinds,
 };
 
-/// From now on `stream_for` gives each rank its streams, since ranks share GPUs.
-/// `world::local_gpus` causes this.
+/// Makes `stream_for` give each rank its own streams from now on, since ranks share GPUs.
+/// `world::local_gpus` calls this.
 void share_streams() noexcept;
 /// A stream of the current device. It is a new one or, if ranks share GPUs, the one of the calling
 /// thread (a rank) for this use. Throws `internal` if none can be created.

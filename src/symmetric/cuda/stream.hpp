@@ -59,10 +59,11 @@ inline void follow_default(cudaStream_t stream) {
 }
 
 /// Copies `bytes` of the host to memory of the current device, for kernels of any stream: returns
-/// when they are there. Throws `internal`, with `problem`.
+/// when the bytes have arrived. Throws `internal`, with `problem`.
 inline void upload(void* to, const void* from, std::size_t bytes, const char* problem) {
   require(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), problem);
-  // Pageable memory may only have been staged, and streams that do not block would not wait for it.
+  // Bytes from pageable memory may only have been staged, and non-blocking streams would not wait
+  // for them.
   require(cudaStreamSynchronize(cudaStreamLegacy), problem);
 }
 

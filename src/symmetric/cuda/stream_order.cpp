@@ -34,13 +34,14 @@ constexpr auto problem = "runs of an operator cannot be kept in order";
 struct stream_capture {
   unsigned long long id = 0;
   cudaGraph_t graph = nullptr;  ///< null: the stream is not captured
-  /// The nodes that the stream's next one depends on; valid until the next call of CUDA.
+  /// The nodes on which the stream's next node depends; valid until the next call of CUDA.
   const cudaGraphNode_t* frontier = nullptr;
   std::size_t frontier_size = 0;
 };
 
 stream_capture capture_of(cudaStream_t stream) {
-  // The default stream is never captured, and cannot be asked while a blocking stream is.
+  // The default stream is never captured, and must not be queried while a blocking stream is
+  // captured.
   if (stream == cudaStreamLegacy) return {};
   stream_capture capture;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -70,7 +71,7 @@ nodes without(nodes some, const nodes& others) {
 struct captured_runs {
   unsigned long long id = 0;
   cudaStream_t stream = nullptr;     ///< of its last run
-  nodes frontier;                    ///< behind its last run
+  nodes frontier;                    ///< the nodes behind its last run
   cudaGraphNode_t record = nullptr;  ///< records the event behind `frontier`; null: not yet
 };
 
@@ -118,7 +119,8 @@ void stream_order::state::begin_captured(cudaStream_t on, const stream_capture& 
   first.stream = on;
 }
 
-/// Moves the node that records the event behind the present run, which is the graph's last so far.
+/// Moves the node that records the event behind the present run, which is the last run of the graph
+/// so far.
 void stream_order::state::end_captured(cudaStream_t on, const stream_capture& now) {
   const auto runs = std::ranges::find(captures, now.id, &captured_runs::id);
   if (runs == captures.end()) return;  // `begin` has failed

@@ -133,7 +133,7 @@ class rank_work {
   std::vector<std::unique_ptr<flash_decode>> ops_;
 };
 
-/// One pattern, and the step that it stands for.
+/// One pattern, and the step of the ablation that it measures.
 struct pattern_case {
   std::string step;
   std::string name;

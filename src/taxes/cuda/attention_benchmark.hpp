@@ -11,7 +11,7 @@ namespace untax {
 [[nodiscard]] tax_row measure_device_attention(gpu_team& team, const layer_operation& op,
                                                int repeats, const spread& link_rate);
 
-/// The symmetric memory that this needs at each rank, in bytes.
+/// The bytes of symmetric memory that `measure_device_attention` needs at each rank.
 [[nodiscard]] std::size_t heap_for_attention(const layer_operation& op, int ranks);
 
 /// The seconds for `bytes` bytes at `rate` bytes per second.

@@ -21,7 +21,7 @@ spread benchmark_case::time() const { return spread_of(seconds); }
 void capture(gpu_team& team, const std::vector<benchmark_case*>& cases, int times) {
   for (benchmark_case* c : cases) {
     if (c->eager) continue;
-    // One run before the capture, for what only a first run does.
+    // One run before the capture does the work that only a first run does.
     team.together([&](world& w) { c->run(w.rank(), 0, team.stream_of(w.rank())); });
     team.finish();
     c->graphs.emplace(team.size());

@@ -18,7 +18,7 @@ class device_world;
 namespace untax {
 
 /// The GPUs of this machine as ranks that one thread drives. It is for measurements, which have to
-/// control which rank launches what, and when.
+/// control the time and the order of launches on each rank.
 class gpu_team {
  public:
   /// `ranks` 0 means all GPUs, and at least two. Throws `unsupported` if there are fewer.
@@ -60,7 +60,7 @@ class gpu_team {
   /// As `timed`, but without a gate and without timing.
   void run(const std::vector<int>& ranks,
            const std::function<void(int rank, cudaStream_t stream)>& launch);
-  /// Waits for all ranks. Throws what stopped the kernels of a rank, or an error of CUDA.
+  /// Waits for all ranks. Throws the error that stopped the kernels of a rank, or an error of CUDA.
   void finish();
 
  private:

@@ -67,8 +67,9 @@ std::vector<pattern_figure> overlap_measurement::measure(const gemm_problem& pro
 
 std::size_t overlap_measurement::heap_for_any(const std::vector<gemm_problem>& problems, int ranks,
                                               std::size_t patterns, bool capacity) {
-  // A capacity has plans whose rows halve, and one between each two of them: together they take
-  // less than four times the memory of the largest. A further operator is timed beside them.
+  // A capacity has plans for its number of rows, for half of it, a quarter and so on, and for one
+  // number between each two of these. All plans together take less than four times the memory of
+  // the largest. One further operator is timed beside them.
   constexpr std::size_t plans = 5;
   std::size_t most = 0;
   for (const operator_entry& entry : operators()) {

@@ -43,7 +43,7 @@ class overlap_measurement {
  private:
   struct pattern_case {
     std::size_t figure = 0;
-    int number = -1;  ///< number of the operator; -1: a part of one, alone
+    int number = -1;  ///< number of the operator; -1: a part of an operator, alone
     benchmark_case it;
   };
 

@@ -21,16 +21,17 @@
 
 namespace untax {
 
-/// The work of one rank for one problem: inputs, a reference result, and what is run on them. The
-/// GPU of the rank has to be the current device.
+/// The work of one rank for one problem: inputs, a reference result, and the operators that run on
+/// them. The GPU of the rank has to be the current device.
 class overlap_work {
  public:
   /// Collective, as are the destructor, `plan` and `plan_parts`.
   overlap_work(world& w, const operator_entry& entry, const gemm_problem& problem,
                stream_ref stream);
 
-  /// Makes an operator and returns its number: of the problem or, if `capacity` > 0, of any number
-  /// of rows up to that, which runs the problem's. Throws what its constructor throws.
+  /// Makes an operator and returns its number. The operator is for the problem or, if `capacity` >
+  /// 0, for any number of rows up to `capacity`, and runs the problem's number. Throws the errors
+  /// of its constructor.
   int plan(pattern how, std::int64_t capacity = 0);
   /// Makes the GEMM of one rank, by untax and by cuBLASLt, and NCCL's transfer.
   void plan_parts(stream_ref stream);

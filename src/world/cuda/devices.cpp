@@ -78,7 +78,7 @@ void look(device_survey& survey) {
   survey.runtime = cuda_version(runtime);
 }
 
-// Whether a world of all these devices can be made and can run our kernels.
+// Whether a world of all these devices can be made and can run untax's kernels.
 bool measurable(const device_survey& survey) {
   bool complete = survey.devices.size() > 1;
   for (std::size_t i = 0; i < survey.devices.size(); ++i) {

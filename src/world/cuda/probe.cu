@@ -26,7 +26,8 @@ __global__ void pull(std::uint64_t* to, const std::uint64_t* from) {
   get(device_grid(), to, from, words);
 }
 
-// One thread on each of two GPUs; that with `begins` signals first. Signals `from` + 1 to `last`.
+// One thread on each of two GPUs; the one with `begins` signals first. Signals `from` + 1 to
+// `last`.
 __global__ void exchange(device_control state, std::uint64_t* mine, std::uint64_t* theirs, int peer,
                          bool begins, std::uint64_t from, std::uint64_t last) {
   waiting<device_thread> self(state, 0);
@@ -81,7 +82,7 @@ void measure(world& w, std::vector<std::vector<peer_facts>>& peers) {
                                               counters.at(other, static_cast<std::size_t>(self)),
                                               other, begins, least, most);
       };
-      run(before, before + 1);  // after it, both kernels have run once
+      run(before, before + 1);  // so that both kernels have run once
       watch.start();
       run(before + 1, before + 1 + round_trips);
       const double time = watch.stop();
