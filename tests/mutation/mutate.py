@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Changes the sources in small ways and counts which changes the tests notice. HACKING.md says how it is used."""
+"""Changes the sources in small ways and counts which changes the tests notice. README.md says how it is used."""
 
 import argparse
 import hashlib
@@ -43,7 +43,7 @@ LEFT_OUT = ["engines/gpu/comm/dma_sender.hpp", "engines/gpu/gemm/launcher.hpp", 
             "src/world/local_gpus.cpp", "src/world/interruption.*"]  # fmt: skip
 # Programs that see a file, quickest first. Those of other folders are tried, too, where one comes by a mutant.
 PROGRAMS = ["core_test", "tile_test", "rma_test", "checks_test", "world_test", "schedule_test", "litmus_test", "plans_test", "sparse_test", "choice_test", "timing_test", "c_abi_test", "cli_test", "trace_test", "locality_test",
-            "pretended_test", "decoder_test", "lifetime_test", "taxes_test", "select_test", "order_test",
+            "pretended_test", "linear_test", "rope_append_test", "decoder_test", "lifetime_test", "taxes_test", "select_test", "order_test",
             "_skeleton_test", "all_gather_test", "broadcast_test", "all_to_all_test", "reduce_scatter_test",
             "all_reduce_test", "all_gather_gemm_test", "gemm_all_scatter_test", "gemm_reduce_scatter_test", "gemm_all_reduce_test", "all_reduce_norm_test",
             "flash_decode_test", "merge_partial_attention_test", "flash_attention_test", "faults_test", "multi_test"]  # fmt: skip

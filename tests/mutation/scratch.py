@@ -41,9 +41,6 @@ class Scratch:
             source = self.root / name
             if source.is_file() and not name.startswith("tests/mutation/"):
                 self.originals[name] = source.read_bytes()
-        # Precompiled headers, which a release build does without, save half of the time.
-        build = self.originals["CMakeLists.txt"].replace(b"set(UNTAX_SHARE_HEADERS OFF)", b"set(UNTAX_SHARE_HEADERS ON)")
-        self.originals["CMakeLists.txt"] = build
 
     def put_sources(self, chosen):
         """`chosen`: numbers and mutations of the copied files."""
