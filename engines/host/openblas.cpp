@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 #include <sched.h>
 
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -39,22 +41,39 @@ class one_processor {
 };
 
 /// The OpenBLAS of the Python package scipy-openblas32, whose functions have a prefix.
-/// untax/openblas.py loads it, so that it is found by its name.
 constexpr const char* python_library = "libscipy_openblas.so";
 constexpr const char* python_prefix = "scipy_";
 
+struct offered_library {
+  std::mutex guard;
+  std::string path;
+};
+
+offered_library& offered() {
+  static offered_library offer;
+  return offer;
+}
+
+std::string offered_path() {
+  offered_library& offer = offered();
+  const std::lock_guard lock(offer.guard);
+  return offer.path;
+}
+
 struct opened_library {
   void* handle;
-  const char* name;
+  std::string name;
 };
 
 /// Loads the library by the name under which the linker finds it, or else from its path at
-/// configuration, or that of Python.
+/// configuration, or the offered one, or that of Python by its name.
 opened_library open_library() {
   const one_processor restriction;
   std::string reasons;
-  for (const char* const name : {"libopenblas.so.0", UNTAX_OPENBLAS, python_library}) {
-    void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  for (const std::string& name : {std::string("libopenblas.so.0"), std::string(UNTAX_OPENBLAS),
+                                  offered_path(), std::string(python_library)}) {
+    if (name.empty()) continue;  // dlopen would return the program itself
+    void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library != nullptr) return {library, name};
     const char* const reason = dlerror();  // NOLINT(concurrency-mt-unsafe): of this thread
     reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ",
@@ -112,6 +131,12 @@ load_result try_to_load() {
 }
 
 }  // namespace
+
+void offer_openblas(std::string path) {
+  offered_library& offer = offered();
+  const std::lock_guard lock(offer.guard);
+  offer.path = std::move(path);
+}
 
 const openblas& blas() {
   static const load_result loaded = try_to_load();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <cblas.h>
 
 namespace untax::host {
@@ -16,5 +18,9 @@ struct openblas {
 /// because a linked OpenBLAS creates threads before `main` and ends the program if the system
 /// refuses them. Throws `unsupported` if there is no OpenBLAS, at this and at every later call.
 [[nodiscard]] const openblas& blas();
+
+/// The path of an OpenBLAS that the first product loads if the system has none. It is not loaded
+/// before. An empty path takes the offer back. Any thread may call it.
+void offer_openblas(std::string path);
 
 }  // namespace untax::host

@@ -175,6 +175,8 @@ void bind_operator(nb::module_& m) {
   main_thread = nb::cast<unsigned long>(
       nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   untax_set_interrupt(interrupted);
+  m.def("offer_openblas",
+        [](const std::string& path) { raise_if_failed(untax_offer_openblas(path.c_str())); });
   m.def("operator_names", operator_names);
   m.def("version", untax_version);
   m.def("fields", fields_of);

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib.util
 import os
 from pathlib import Path
+
+from . import _core
 
 
 def folder() -> Path | None:
@@ -26,16 +27,8 @@ def environment() -> dict[str, str]:
 
 
 @functools.cache
-def load() -> None:
-    """Loads the library, once. untax then finds it by its name at the first product on a host, unless the system has an
+def offer() -> None:
+    """Tells untax the path of the library, once. The first product on a host loads the library, unless the system has an
     OpenBLAS."""
-    if (where := folder()) is None or not (library := where / "libscipy_openblas.so").is_file():
-        return
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})  # the library makes as many threads as its loading thread may use processors
-    try:
-        ctypes.CDLL(str(library))
-    except OSError:  # then the first product reports the missing library
-        pass
-    finally:
-        os.sched_setaffinity(0, allowed)
+    if (where := folder()) is not None:
+        _core.offer_openblas(str(where / "libscipy_openblas.so"))

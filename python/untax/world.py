@@ -59,7 +59,7 @@ class World(Tensors):
         self._core = core
         _open.add(self)
         if core.device < 0:
-            openblas.load()
+            openblas.offer()
         #: Stands for the default stream in runs; 0 if ranks share a GPU, since they would wait for each other on that stream.
         self.default_stream = DEFAULT_STREAM if core.ranks_per_gpu == 1 else 0
 

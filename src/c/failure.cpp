@@ -10,6 +10,8 @@
 #include <untax/core/version.hpp>
 #include <untax/flow/interrupt.hpp>
 
+#include "engines/host/openblas.hpp"
+
 namespace untax::c {
 namespace {
 
@@ -93,3 +95,8 @@ untax_error_info untax_last_error(void) {
 }
 
 void untax_set_interrupt(int (*interrupted)(void)) { untax::set_interrupt(interrupted); }
+
+int32_t untax_offer_openblas(const char* path) {
+  return untax::c::guarded(nullptr,
+                           [&] { untax::host::offer_openblas(path == nullptr ? "" : path); });
+}

@@ -79,6 +79,9 @@ UNTAX_API untax_error_info untax_last_error(void);
  * If it returns anything but 0, the wait ends with aborted, and the rank has failed: all waits of
  * all ranks end. Any thread may call it, also while others wait. */
 UNTAX_API void untax_set_interrupt(int (*interrupted)(void));
+/* Names an OpenBLAS that the first product on a host loads if the system has none; NULL for none.
+ * Any thread may call it. Returns out_of_memory if the path cannot be kept. */
+UNTAX_API int32_t untax_offer_openblas(const char* path);
 
 #ifdef __cplusplus
 }
