@@ -9,6 +9,7 @@
 #include <untax/core/error.hpp>
 #include <untax/flow/control_block.hpp>
 
+#include "ops/collectives_common/chunk_ring.hpp"
 #include "ops/common/memory_need.hpp"
 
 namespace untax {
@@ -250,16 +251,18 @@ std::size_t heap_for(const collective_plan& plan, dtype type) noexcept {
   const std::size_t flag_bytes = flags * sizeof(std::uint64_t) + slack;
   if (plan.direct && !plan.pushes) return flag_bytes;
   const auto rings = static_cast<std::size_t>(plan.pushes ? 1 : plan.phases);
-  const auto rooms = rings * static_cast<std::size_t>(plan.workers) *
-                     static_cast<std::size_t>(plan.depth) * static_cast<std::size_t>(plan.world);
+  const auto rooms = rings * static_cast<std::size_t>(chunk_ring::rows_for(plan));
   constexpr std::size_t counters_of_a_room = 2 * sizeof(std::uint64_t);
   if (plan.wire == wire_kind::packets) {
-    // Two sets of packets from each rank. At least half of the bytes of a packet are data.
+    // Two sets of messages from each rank: packets, half of whose bytes are the flag, or the words
+    // of a reduction. Behind the words each block has one without data.
+    constexpr std::size_t packet = 16;
     const auto ranks = static_cast<std::size_t>(plan.world);
-    const std::size_t message =
-        round_up<std::size_t>(2 * static_cast<std::size_t>(plan.chunk) * size_of(type), 16);
-    return (2 * static_cast<std::size_t>(plan.phases) * message +
-            static_cast<std::size_t>(plan.workers) * counters_of_a_room) *
+    const auto blocks = static_cast<std::size_t>(plan.workers);
+    const std::size_t data = static_cast<std::size_t>(plan.chunk) * size_of(type);
+    const std::size_t message = std::max(round_up<std::size_t>(2 * data, packet),
+                                         round_up<std::size_t>(data, packet) + blocks * packet);
+    return (2 * static_cast<std::size_t>(plan.phases) * message + blocks * counters_of_a_room) *
                ranks +
            slack;
   }

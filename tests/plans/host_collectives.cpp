@@ -9,7 +9,10 @@
 
 #include <untax/ops/collective_problems.hpp>
 
+#include "ops/collectives_common/direct_reduce.hpp"
 #include "ops/collectives_common/planning.hpp"
+#include "ops/collectives_common/pushed_reduce.hpp"
+#include "ops/collectives_common/reduce_protocol.hpp"
 #include "tests/errors.hpp"
 
 namespace untax {
@@ -211,6 +214,35 @@ TEST(collective_plans, give_their_need_of_heap) {
   plan.direct = plan.pushes = false;
   plan.wire = wire_kind::packets;
   EXPECT_EQ(heap_for(plan, dtype::f32), (std::size_t{2} * 2 * 800 + 5 * 16) * 3 + slack);
+  // Few elements: the words of a reduction that stand for nothing, one for each block, take more
+  // than packets do.
+  plan.chunk = 3;
+  EXPECT_EQ(heap_for(plan, dtype::f32), (std::size_t{2} * 2 * (16 + 5 * 16) + 5 * 16) * 3 + slack);
+}
+
+TEST(collective_plans, have_heap_for_the_rooms_and_counters_of_their_protocols) {
+  const auto expect = [](const auto& protocol, const collective_plan& plan) {
+    const auto rooms = protocol.inbox().rows * protocol.inbox().cols * 4;
+    const auto counters = std::int64_t{protocol.counters()} * 8;
+    const auto heap = static_cast<std::int64_t>(heap_for(plan, dtype::f32));
+    EXPECT_GE(heap, rooms + counters) << fields_of(plan);
+    EXPECT_LE(heap, rooms + counters + 80 * kib) << fields_of(plan);
+  };
+  constexpr std::int64_t count = 1 << 18;
+  for (const std::int64_t most : {std::int64_t{0}, count}) {
+    for (const int world : {2, 8}) {
+      collective_plan plan{
+          .world = world, .workers = 12, .chunk = 1 << 10, .depth = 4, .most = most};
+      for (const int phases : {1, 2}) {
+        plan.phases = phases;
+        expect(reduce_protocol(count, reduction::sum, reduce_target::everywhere, plan), plan);
+      }
+      plan.direct = plan.pushes = true;
+      expect(pushed_reduce(count, reduction::sum, plan), plan);
+      plan.pushes = false;
+      expect(direct_reduce(count, reduction::sum, reduce_target::everywhere, plan), plan);
+    }
+  }
 }
 
 }  // namespace
