@@ -5,11 +5,18 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include <untax/flow/wait_graph.hpp>
+#include <untax/world/launch.hpp>
 
+#include "ops/all_gather_gemm/spec.hpp"
+#include "ops/common/registry.hpp"
 #include "src/world/process_liveness.hpp"
 
 namespace untax::testing {
@@ -26,6 +33,40 @@ TEST(suspects, of_a_cycle_is_the_peer_of_the_least_advanced_wait) {
   const wait_graph graph(running(3), {waiting(0, 1, 600), waiting(1, 2, 500), waiting(2, 1, 610)});
   for (const int from : {0, 1, 2}) EXPECT_EQ(graph.suspect(from), 2) << from;
   EXPECT_EQ(graph.cycle(0), (std::vector<int>{1, 2}));
+}
+
+/// The progress of a wait of rank 0 inside an operator, other than `before`.
+std::uint64_t next_progress_of_rank_0(const untax::world& w, std::uint64_t before) {
+  for (;;) {
+    for (int slot = 0; slot < wait_slots; ++slot) {
+      const auto wait = w.state().wait_at(0, slot);
+      if (wait && wait->progress != 0 && wait->progress != before) return wait->progress;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Rank 0 waits in the barrier of the first run, which is its second stage, and then in the only
+// stage of the second run.
+TEST(suspects, a_run_is_farther_than_every_stage_of_the_run_before) {
+  run_threads(2, [](untax::world& w) {
+    constexpr std::int64_t rows = 4;
+    constexpr std::int64_t size = 16;
+    const std::vector<float> ones(size * size, 1.0F);
+    std::vector<float> c(2 * rows * size);
+    std::uint64_t before = 0;
+    for (const pattern how : {pattern::bulk_synchronous, pattern::fused_sequential}) {
+      const auto op =
+          all_gather_gemm_entry().make(w, {.m = 2 * rows, .n = size, .k = size}, {.how = how});
+      if (w.rank() == 1) {
+        const std::uint64_t progress = next_progress_of_rank_0(w, before);
+        EXPECT_GT(progress, before) << name_of(how);
+        before = progress;
+      }
+      op->run({ones.data(), dtype::f32, rows, size}, {ones.data(), dtype::f32, size, size},
+              {c.data(), dtype::f32, 2 * rows, size}, {});
+    }
+  });
 }
 
 TEST(suspects, workers_of_one_rank_that_wait_for_each_other_do_not_count) {

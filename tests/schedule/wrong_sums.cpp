@@ -116,6 +116,15 @@ TEST(check_sums, refuses_an_addend_left_out) {
       2, leave_out,
       {"rank 0", "(store) puts row 0, column 0 of the product of ranks 0..1", "of c of rank ",
        "where the sum of all ranks belongs"});
+  const auto begin_with_the_next = [](std::vector<step>& steps, std::size_t& i) {
+    steps[i + 1].first = true;
+    steps.erase(steps.begin() +
+                static_cast<std::ptrdiff_t>(i));  // it is not seen as the first again
+  };
+  expect_problem_of_each_gemm(
+      0, begin_with_the_next,
+      {"rank 0", "(store) puts row 0, column 0 of the product of ranks 1..2 at", "of c of rank ",
+       "where the sum of all ranks belongs"});
 }
 
 TEST(check_sums, refuses_an_addend_taken_twice) {
