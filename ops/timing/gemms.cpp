@@ -148,6 +148,20 @@ double sum_by_library(predictor& p, const timed_case& c, bool everywhere) {
   return p.launched_by_host(seconds + n.launch_eager, copied ? 1 : 0);
 }
 
+/// The quickest product, and untax's sum over ranks behind it.
+predicted product_then_sum(predictor& p, const timed_case& c, bool everywhere) {
+  const double bytes = timed_element_bytes * static_cast<double>(c.m) * static_cast<double>(c.n);
+  predicted whole = p.predict({.op = everywhere ? "all_reduce" : "reduce_scatter",
+                               .by = "untax direct",
+                               .ranks = c.ranks,
+                               .bytes = bytes});
+  const gpu::gemm_shape shape{c.m, c.n, sharding{c.k, c.ranks, shard_granularity}.full()};
+  whole.seconds +=
+      p.numbers().launch_graph + std::min(p.gemm_alone(shape, false), p.gemm_alone(shape, true));
+  whole.simulated = whole.seconds;
+  return whole;
+}
+
 /// A prediction in which nothing is simulated.
 predicted sum_of_parts(double seconds) { return {seconds, seconds, {}}; }
 
@@ -300,6 +314,7 @@ predicted simulate_sums(predictor& p, const timed_case& c) {
   const operator_entry& entry = operator_named(c.op);
   const bool everywhere = entry.phases != nullptr;
   if (c.by.starts_with("bulk_library")) return sum_of_parts(sum_by_library(p, c, everywhere));
+  if (c.by == "bulk_synchronous" && c.ranks > 1) return product_then_sum(p, c, everywhere);
   device_sum sum{
       .operator_name = entry.name, .m = c.m, .n = c.n, .k = c.k, .type = type, .partials = type};
   if (everywhere) {
