@@ -118,7 +118,7 @@ int carry_out(const machine_options& options) {
           fmt::format("--judge: no figures of {} x {} or more among these files", least, m.device));
     }
     const judgement result = judge(p, known);
-    if (!options.out.empty()) write_text(options.out, summary_of(result, m));
+    if (!options.out.empty()) write_text(options.out, summary_of(result, m, p.known()));
     write_shown(options, json_of(result, m));
     if (!options.markdown.empty()) write_text(options.markdown, markdown_of(result, m));
     if (!options.to_stdout())

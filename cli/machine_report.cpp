@@ -202,18 +202,40 @@ calibration calibration_of(const timing::machine& m, const std::string& file) {
   return load_calibration(beside(file, m.calibration));
 }
 
-std::string prediction_text(const timing::machine& m, const std::string& file) {
-  const std::string origin = fmt::format("predicted for {} by untax's timing engine", m.title());
-  if (m.judgement.empty()) return origin + ", which was not judged on such a machine";
-  const judgement_summary known = load_judgement(beside(file, m.judgement));
+bool is_uncalibrated(const timing::machine& m, const std::string& file) {
+  return m.calibration.empty() || !std::filesystem::exists(beside(file, m.calibration));
+}
+
+namespace {
+
+std::string error_text(const timing::machine& m, const calibration& known,
+                       const std::string& file) {
+  if (m.judgement.empty() || !std::filesystem::exists(beside(file, m.judgement)))
+    return ", which was not judged on such a machine";
+  const judgement_summary judged = load_judgement(beside(file, m.judgement));
+  const bool same = judged.fingerprint == fingerprint_of(m, known);
+  if (!same && m.device == judged.device) return ", which was not judged with these numbers";
   return fmt::format(
-      "{}, whose mean error on measurements{} is {:.1f} %, and more for single figures "
+      ", whose mean error on measurements{} is {:.1f} %, and more for single figures "
       "(docs/timing.md)",
-      origin,
-      m.measured && m.device == known.device
-          ? std::string()
-          : fmt::format(", of {} x {},", known.ranks, known.device),
-      100 * known.mean_error);
+      m.measured && same ? std::string()
+                         : fmt::format(", of {} x {},", judged.ranks, judged.device),
+      100 * judged.mean_error);
+}
+
+}  // namespace
+
+std::string prediction_text(const timing::machine& m, const calibration& known,
+                            const std::string& file) {
+  std::string text = fmt::format("predicted for {} by untax's timing engine", m.title()) +
+                     error_text(m, known, file);
+  if (m.calibration.empty()) {
+    text += "; the description has no calibration";
+  } else if (is_uncalibrated(m, file)) {
+    text += fmt::format("; without a calibration, since {} is not beside the description",
+                        m.calibration);
+  }
+  return text;
 }
 
 }  // namespace untax::cli

@@ -20,8 +20,13 @@ namespace untax::cli {
 /// The calibration that a machine names, which lies beside its file; an empty one if it names none.
 [[nodiscard]] calibration calibration_of(const timing::machine& m, const std::string& file);
 
+/// Whether a machine names no calibration, or one that is not there, as beside a copy of its file.
+[[nodiscard]] bool is_uncalibrated(const timing::machine& m, const std::string& file);
+
 /// "predicted for 8 x H200 by untax's timing engine, whose mean error on measurements is 12.0
-/// %, and more for single figures (docs/timing.md)".
-[[nodiscard]] std::string prediction_text(const timing::machine& m, const std::string& file);
+/// %, and more for single figures (docs/timing.md)". `known` is the calibration that is used. There
+/// is no error of numbers that were not judged.
+[[nodiscard]] std::string prediction_text(const timing::machine& m, const calibration& known,
+                                          const std::string& file);
 
 }  // namespace untax::cli

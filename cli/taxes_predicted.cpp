@@ -19,8 +19,8 @@ namespace {}  // namespace
 prediction_source load_source(const std::string& file) {
   prediction_source source;
   source.machine = timing::load_machine(file);
-  source.known = calibration_of(source.machine, file);
-  source.text = prediction_text(source.machine, file);
+  if (!is_uncalibrated(source.machine, file)) source.known = calibration_of(source.machine, file);
+  source.text = prediction_text(source.machine, source.known, file);
   return source;
 }
 

@@ -53,12 +53,16 @@ struct judgement {
 struct judgement_summary {
   std::string device;
   int ranks = 0;
-  double mean_error = 0;  ///< absolute
+  double mean_error = 0;    ///< absolute
+  std::string fingerprint;  ///< of what was judged
 };
+/// A text that differs if the numbers or the calibration of a machine differ.
+[[nodiscard]] std::string fingerprint_of(const timing::machine& m, const calibration& known);
 /// Reads what `untax machine --judge --out` wrote. Throws `invalid_argument`.
 [[nodiscard]] judgement_summary load_judgement(const std::string& path);
 /// The text that `load_judgement` reads.
-[[nodiscard]] std::string summary_of(const judgement& result, const timing::machine& m);
+[[nodiscard]] std::string summary_of(const judgement& result, const timing::machine& m,
+                                     const calibration& known);
 
 /// Predicts every figure.
 [[nodiscard]] judgement judge(predictor& p, const measurements& known);

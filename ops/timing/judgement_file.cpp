@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -30,16 +31,31 @@ judgement_summary load_judgement(const std::string& path) {
     throw error(errc::invalid_argument,
                 fmt::format("{}: it is no summary of a judgement; {}", path, summary_advice));
   }
-  return {in["device"].get<std::string>(), static_cast<int>(number("ranks")), number("mean_error")};
+  const bool marked = in.contains("fingerprint") && in["fingerprint"].is_string();
+  return {in["device"].get<std::string>(), static_cast<int>(number("ranks")), number("mean_error"),
+          marked ? in["fingerprint"].get<std::string>() : std::string()};
 }
 
-std::string summary_of(const judgement& result, const timing::machine& m) {
+std::string fingerprint_of(const timing::machine& m, const calibration& known) {
+  std::string text = fmt::format("{} {}", m.device, name_of(m.links));
+  for (const timing::number_kind& kind : timing::number_kinds)
+    text += fmt::format(" {}={:.17g}", kind.key, m.numbers.*kind.value);
+  text += to_json(known);
+  // FNV-1a.
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return fmt::format("{:016x}", hash);
+}
+
+std::string summary_of(const judgement& result, const timing::machine& m,
+                       const calibration& known) {
   const nlohmann::ordered_json out = {{"format", summary_format},
                                       {"format_version", summary_version},
                                       {"device", m.device},
                                       {"ranks", result.ranks},
                                       {"figures", result.figures.size()},
-                                      {"mean_error", std::round(1000 * result.mean_error) / 1000}};
+                                      {"mean_error", std::round(1000 * result.mean_error) / 1000},
+                                      {"fingerprint", fingerprint_of(m, known)}};
   return out.dump(1) + "\n";
 }
 
