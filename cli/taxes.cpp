@@ -44,6 +44,7 @@ struct taxes_options {
   std::string html;
   std::string trace;
   std::string compare;
+  std::string report;
   std::string plot;
   std::string machine;
   std::string scale;
@@ -85,21 +86,26 @@ std::string now_iso8601() {
 constexpr const char* empty_picture =
     R"(<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>)";
 
-/// The report of --compare; nothing without that option.
-std::optional<tax_report> other_report(const taxes_options& options) {
-  if (options.compare.empty()) return std::nullopt;
+/// Reads the report at `path`, which `option` has.
+tax_report report_at(const std::string& path, const char* option) {
   std::string text;
   try {
-    text = text_of_file(options.compare);
+    text = text_of_file(path);
   } catch (const error& e) {
     throw error(e.code(),
-                fmt::format("--compare: {}; give a file that untax taxes --json wrote", e.what()));
+                fmt::format("{}: {}; give a file that untax taxes --json wrote", option, e.what()));
   }
   try {
     return from_json(text);
   } catch (const error& e) {
-    throw error(e.code(), fmt::format("--compare: {}: {}", options.compare, e.what()));
+    throw error(e.code(), fmt::format("{}: {}: {}", option, path, e.what()));
   }
+}
+
+/// The report of --compare; nothing without that option.
+std::optional<tax_report> other_report(const taxes_options& options) {
+  if (options.compare.empty()) return std::nullopt;
+  return report_at(options.compare, "--compare");
 }
 
 void write_reports(const taxes_options& options, const tax_report& report) {
@@ -312,6 +318,20 @@ int measure_whole_chain(const CLI::App& verb, const taxes_options& options) {
   return 0;
 }
 
+/// Shows a report that was measured before, split and judged anew.
+int show_report(const CLI::App& verb, const taxes_options& options) {
+  option_check(verb, "--report")
+      .refuse({"--model",    "--operator", "--backend", "--tensor-parallel",
+               "--tokens",   "--keys",     "--layer",   "-m",
+               "-n",         "-k",         "--gather",  "--heads",
+               "--kv-heads", "--head-dim", "--dtype",   "--repeat",
+               "--workers",  "--machine",  "--scale",   "--chain",
+               "--layers",   "--trace"},
+              "shows what was measured before");
+  finish_report(options, report_at(options.report, "--report"));
+  return 0;
+}
+
 }  // namespace
 
 void add_taxes(CLI::App& app, int& status) {
@@ -346,6 +366,9 @@ void add_taxes(CLI::App& app, int& status) {
   verb->add_option("--compare", options->compare,
                    "show another report beside this one: a file that --json wrote")
       ->check(file_of("a file that untax taxes --json wrote"));
+  verb->add_option("--report", options->report,
+                   "measure nothing; show, and write, the report of a file that --json wrote")
+      ->check(file_of("a file that untax taxes --json wrote"));
   add_trace_option(*verb, options->trace);
   verb->add_option("--html", options->html, "write the report as one HTML page; - for stdout")
       ->check(writable_file());
@@ -355,7 +378,9 @@ void add_taxes(CLI::App& app, int& status) {
   verb->footer(
       "Each operation of a layer is run in the patterns from bulk_library to fused, interleaved; "
       "the differences are the taxes: launch, bulk synchronisation, locality. Operations that a "
-      "backend cannot run are listed as not measured.\n"
+      "backend cannot run are listed as not measured. On the host a trace of further runs, "
+      "untimed, is "
+      "a second account of the same taxes.\n"
       "Up to 256 tokens are a batch that decodes: attention is measured, too, with 512 keys on the "
       "host and 4096 on GPUs if --keys does not say otherwise. With more tokens it takes --keys."
       "\n\n"
@@ -365,6 +390,7 @@ void add_taxes(CLI::App& app, int& status) {
       "  untax taxes --chain --model llama-3.2-1b --ranks 2 --keys 128\n"
       "  untax taxes --chain --model llama-3.1-70b --ranks 8 --machine h200-8\n"
       "  untax taxes --operator all_gather_gemm -m 4096 --backend cuda\n"
+      "  untax taxes --report taxes.json --html taxes.html\n"
       "  untax taxes --model llama-3.1-70b --machine h200-8 --scale 2,4,8");
   verb->callback([verb, options, &status] {
     refuse_same_paths({{"--json", options->json},
@@ -374,6 +400,10 @@ void add_taxes(CLI::App& app, int& status) {
     // Errors of these options are reported before minutes of measuring.
     (void)other_report(*options);
     if (options->plot.ends_with(".png")) (void)png_of(empty_picture);
+    if (!options->report.empty()) {
+      status = show_report(*verb, *options);
+      return;
+    }
     if (options->chain) {
       status = measure_whole_chain(*verb, *options);
       return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,13 @@
 #include "src/taxes/backends.hpp"
 
 namespace untax::cli {
-namespace {}  // namespace
+namespace {
+
+bool separates(const scale_point& point, const tax_part& part) {
+  return std::ranges::find(point.separate, part.value, &tax_part::value) != point.separate.end();
+}
+
+}  // namespace
 
 prediction_source load_source(const std::string& file) {
   prediction_source source;
@@ -72,6 +79,8 @@ std::vector<scale_point> scale_of(const CLI::App& verb, taxes_request what,
         continue;
       }
       point.parts = layer_total(report);
+      std::ranges::copy_if(tax_parts, std::back_inserter(point.separate),
+                           [&](const tax_part& p) { return separates(p, report); });
       point.whole = point.parts.total();
       point.fused = point.parts.bound + point.parts.remainder;
       if (!report.unmeasured.empty()) point.refused = coverage(report).substr(2);
@@ -88,8 +97,10 @@ std::string text_of(const std::vector<scale_point>& points, int width, bool utf8
   constexpr auto right = text_table::align::right;
   std::vector<text_table::column> columns = {{"ranks", right}, {"E0", right}, {"E4", right}};
   std::vector<tax_part> parts(tax_parts.begin(), tax_parts.end());
-  if (std::ranges::all_of(points, [](const scale_point& p) { return p.parts.joint == 0; }))
-    std::erase_if(parts, [](const tax_part& p) { return p.value == &tax_breakdown::joint; });
+  std::erase_if(parts, [&](const tax_part& part) {
+    return is_sum(part) &&
+           std::ranges::none_of(points, [&](const scale_point& p) { return separates(p, part); });
+  });
   for (const tax_part& part : parts) columns.push_back({std::string(part.column), right});
   columns.push_back({"E4/bound", right});
   text_table table(columns);
@@ -99,7 +110,12 @@ std::string text_of(const std::vector<scale_point>& points, int width, bool utf8
     if (p.whole > 0) {
       cells.push_back(microseconds(p.whole));
       cells.push_back(microseconds(p.fused));
-      for (const tax_part& part : parts) cells.push_back(microseconds(p.parts.*part.value));
+      for (const tax_part& part : parts) {
+        const bool shown = separates(p, part);
+        cells.push_back(shown          ? microseconds(p.parts.*part.value)
+                        : is_sum(part) ? std::string()
+                                       : std::string(not_separable));
+      }
       cells.push_back(fmt::format("{:.2f}", p.fused / p.parts.bound));
     }
     table.add(std::move(cells));
@@ -122,7 +138,11 @@ std::string json_of(const std::vector<scale_point>& points, const prediction_sou
     if (p.whole > 0) {
       object["E0"] = p.whole;
       object["E4"] = p.fused;
-      for (const tax_part& part : tax_parts) object[std::string(part.key)] = p.parts.*part.value;
+      for (const tax_part& part : tax_parts) {
+        nlohmann::ordered_json& value = object[std::string(part.key)];
+        value = p.parts.*part.value;
+        if (!is_sum(part) && !separates(p, part)) value = not_separable;
+      }
     }
     out["points"].push_back(std::move(object));
   }

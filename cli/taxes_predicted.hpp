@@ -28,6 +28,7 @@ struct scale_point {
   double whole = 0;  ///< E0
   double fused = 0;  ///< E4
   tax_breakdown parts;
+  std::vector<tax_part> separate;  ///< the parts that have figures
 };
 
 /// "2,4,8": counts from 2 on. Throws `invalid_argument`.

@@ -30,6 +30,7 @@ void measure_into(tax_report& report, tax_backend& backend,
     on_begin(op);
     report.rows.push_back(backend.measure(op));
   }
+  keep_longest_timeline(report);
   backend.describe(report);
 }
 

@@ -22,10 +22,17 @@ namespace untax {
 
 /// Untimed runs of each variant on the host.
 inline constexpr int host_warmups = 1;
+/// Runs of each step with a trace, if there are any; the first one warms up.
+[[nodiscard]] int traced_runs_of(const ablation_options& options) noexcept;
 /// The most variants of flash_decode on the host.
 inline constexpr std::size_t host_attention_variants = 6;
-/// The runs of flash_decode on the host in a repetition, without the transfers alone.
-[[nodiscard]] std::size_t host_attention_runs(int ranks) noexcept;
+/// The runs of flash_decode on the host in a repetition, without the transfers alone: of steps, and
+/// of attention alone.
+struct attention_runs {
+  std::size_t steps;
+  std::size_t alone;
+};
+[[nodiscard]] attention_runs host_attention_runs(int ranks) noexcept;
 /// Heaps of a GEMM operator on the host: for its variants, its inputs and the transfers alone.
 inline constexpr std::size_t host_gemm_heaps = 9;
 /// The options of a rank's attention alone: the workers and splits of its fused patterns. More

@@ -49,9 +49,18 @@ std::string render_comparison(const tax_report& first, const tax_report& second,
   line("E0, launched one by one", mine.total(), other.total());
   line("E1, in a graph", mine.total() - mine.launch, other.total() - other.launch);
   for (const tax_part& part : tax_parts) {
-    const bool joint = part.value == &tax_breakdown::joint;
-    if (joint && mine.joint == 0 && other.joint == 0) continue;
-    line(std::string(part.title), mine.*part.value, other.*part.value);
+    const bool of_first = separates(part, first);
+    const bool of_second = separates(part, second);
+    if (is_sum(part) && !of_first && !of_second) continue;
+    if (of_first && of_second) {
+      line(std::string(part.title), mine.*part.value, other.*part.value);
+      continue;
+    }
+    const auto cell = [&](bool separate, double value) {
+      return separate || is_sum(part) ? in_unit(value, unit) : std::string(not_separable);
+    };
+    table.add({std::string(part.title), cell(of_first, mine.*part.value),
+               cell(of_second, other.*part.value), ""});
   }
   line("E4, best fused", mine.bound + mine.remainder, other.bound + other.remainder);
   table.rule();

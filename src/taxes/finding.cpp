@@ -22,12 +22,16 @@ std::string taxes_text(const layer_figures& layer, const tax_verdict& verdict, b
   if (one_run)
     return "The effect of chance on a single run is unknown, so no tax can be told from chance; "
            "--repeat 20 tells. ";
+  if (verdict.fusing == gain::none && verdict.tells_taxes)
+    return "Where E1 and E4 cannot be told apart no tax is named. ";
   if (verdict.largest == nullptr)
     return "None of the three taxes is larger than the uncertainty of this measurement. ";
   const tax_part& largest = *verdict.largest;
   const double value = layer.parts.*largest.value;
   const std::string amount =
       fmt::format("{}, {:.0f} % of E0", layer.time(value), 100 * value / layer.parts.total());
+  if (verdict.rival == nullptr && largest.value == &tax_breakdown::joint)
+    return fmt::format("Taxes that are not separable here are together {}. ", amount);
   if (verdict.rival == nullptr)
     return fmt::format("The largest tax is the {}: {}. ", largest.title, amount);
   const tax_part& rival = *verdict.rival;
@@ -36,20 +40,29 @@ std::string taxes_text(const layer_figures& layer, const tax_verdict& verdict, b
                      layer.time(layer.chance.*rival.value));
 }
 
+std::string stand_in_text(const layer_figures& layer) {
+  const double cost = -layer.parts.stand_in;
+  if (!(cost > 0) || is_doubtful(cost, layer.chance.stand_in)) return "";
+  return fmt::format(
+      "The cost of the stand-in, which a step takes more than the one before it, is "
+      "{}. ",
+      layer.time(cost));
+}
+
 std::string text_of_bound(const tax_report& report, const layer_figures& layer,
                           const tax_verdict& verdict) {
-  const std::string bound = layer.time(layer.parts.bound);
   switch (verdict.bound) {
     case bound_state::absent:
       return "";
     case bound_state::holds:
-      return fmt::format("E4 is {} times the bound of {}.", over_bound_text(verdict), bound);
+      return fmt::format("E4 is {} times the bound of {}.", over_bound_text(verdict),
+                         layer.time(layer.parts.bound));
     case bound_state::invalid: {
       const std::string names = invalid_bounds(report);
       return fmt::format(
-          "The bound of {} is invalid: {}E4 is below it by more than the "
+          "The bound is invalid: {}E4 is below it by more than the "
           "uncertainty, so compute or transfers alone were measured too slow.",
-          bound, names.empty() || report.one_operator ? "" : "in " + names + " ");
+          names.empty() || report.one_operator ? "" : "in " + names + " ");
     }
     default:
       return bound_text(verdict);
@@ -72,7 +85,7 @@ std::string finding(const tax_report& report) {
   const bool told = verdict.fusing != gain::unknown;
   const bool ratio = verdict.fusing == gain::faster;
   text += told ? (ratio ? ", " : ": ") + gain_text(verdict) + ". " : std::string(". ");
-  text += taxes_text(layer, verdict, report.repeats < 2);
+  text += taxes_text(layer, verdict, report.repeats < 2) + stand_in_text(layer);
   if (report.tensor_parallel == 1)
     text += "A single rank waits for no peer and sends nothing: it has no bulk-synchronous tax. ";
   text += text_of_bound(report, layer, verdict);

@@ -64,10 +64,10 @@ class attention_alone {
 
 }  // namespace
 
-std::size_t host_attention_runs(int ranks) noexcept {
-  const auto keys_held = std::ranges::count_if(
+attention_runs host_attention_runs(int ranks) noexcept {
+  const auto steps = std::ranges::count_if(
       variants, [&](const attention_variant& v) { return is_there(v, ranks); });
-  return static_cast<std::size_t>(keys_held) + alone_patterns.size();
+  return {static_cast<std::size_t>(steps), alone_patterns.size()};
 }
 
 flash_decode_options alone_like(const flash_decode_plan& fused, pattern how) {
@@ -89,26 +89,37 @@ tax_row measure_host_attention(const layer_operation& op, const ablation_options
         operand_set memory(w, operands.operands());
         operands.fill(options.seed, memory);
         const auto run = [&](flash_decode& decode) { operands.run(decode, memory, {}); };
-        std::vector<std::unique_ptr<flash_decode>> ops;
-        timed_row steps(options);
+        const auto make = [&](const attention_variant& v) {
+          return std::make_unique<flash_decode>(
+              w, work.problem,
+              flash_decode_options{.how = v.how, .launch = v.launch, .workers = options.workers});
+        };
+        {
+          const trace_pause untraced;
+          std::vector<std::unique_ptr<flash_decode>> ops;
+          timed_row steps(options);
+          for (const attention_variant& v : variants) {
+            if (!is_there(v, w.size())) continue;
+            ops.push_back(make(v));
+            steps.add(v.step, v.name, [&run, one = ops.back().get()] { run(*one); });
+          }
+          const flash_decode_plan& fused = ops.back()->plan();
+          std::vector<std::unique_ptr<attention_alone>> alone;
+          for (const pattern how : alone_patterns) {
+            alone.push_back(
+                std::make_unique<attention_alone>(work.problem, alone_like(fused, how)));
+            steps.add_compute([&run, one = alone.back().get()] { run(one->op()); });
+          }
+          transfer_alone link(w, attention_bytes_sent(op, w.size()));
+          steps.time(
+              w, [&] { link.run(); }, row);
+        }
+        if (!is_tracing()) return;
+        traced_runs<flash_decode> traced(options, op);
         for (const attention_variant& v : variants) {
-          const flash_decode_options how{
-              .how = v.how, .launch = v.launch, .workers = options.workers};
-          if (!is_there(v, w.size())) continue;
-          const trace_label label(label_of(op, v.step, v.name));
-          ops.push_back(std::make_unique<flash_decode>(w, work.problem, how));
-          steps.add(v.step, v.name, [&run, one = ops.back().get()] { run(*one); });
+          if (is_there(v, w.size())) traced.add(v.step, v.name, [&] { return make(v); });
         }
-        const flash_decode_plan& fused = ops.back()->plan();
-        std::vector<std::unique_ptr<attention_alone>> alone;
-        const trace_label label(label_of(op, "compute", "alone"));
-        for (const pattern how : alone_patterns) {
-          alone.push_back(std::make_unique<attention_alone>(work.problem, alone_like(fused, how)));
-          steps.add_compute([&run, one = alone.back().get()] { run(one->op()); });
-        }
-        transfer_alone link(w, attention_bytes_sent(op, w.size()));
-        steps.time(
-            w, [&] { link.run(); }, row);
+        traced.run(w, run);
       },
       settings);
   return row;

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <untax/trace/session.hpp>
@@ -59,28 +62,36 @@ tax_row measure_gemm(const layer_operation& op, const ablation_options& options)
   run_threads(
       options.ranks,
       [&](world& w) {
+        std::optional<trace_pause> untraced(std::in_place);
         // One set of inputs for all variants; a workload owns them and the first operator.
         workload inputs(w, entry, problem, variants.front().options, options.seed);
-        std::vector<std::unique_ptr<runnable>> ops;
-        timed_row steps(options);
-        for (const gemm_variant& v : variants) {
-          const trace_label label(label_of(op, v.step, v.name));
-          ops.push_back(entry.make(w, problem, v.options));
-          runnable* added = ops.back().get();
-          const matrix own = added->result();
-          const matrix c = own.data != nullptr ? own : inputs.result();
-          steps.add(v.step, v.name, [added, &inputs, c] {
-            added->run(as_const(inputs.a()), as_const(inputs.weights()), c, {});
-          });
+        const auto run = [&inputs](runnable& it) {
+          const matrix own = it.result();
+          it.run(as_const(inputs.a()), as_const(inputs.weights()),
+                 own.data != nullptr ? own : inputs.result(), {});
+        };
+        {
+          std::vector<std::unique_ptr<runnable>> ops;
+          timed_row steps(options);
+          for (const gemm_variant& v : variants) {
+            ops.push_back(entry.make(w, problem, v.options));
+            steps.add(v.step, v.name, [&run, it = ops.back().get()] { run(*it); });
+          }
+          // The last variant is a fused one.
+          multiplication_alone compute(problem, entry.share(problem, w.size(), w.rank()),
+                                       ops.back()->plan());
+          for (const alone_way way : alone_ways)
+            steps.add_compute([&compute, &inputs, way] { compute.run(way, inputs.weights()); });
+          transfer_alone link(w, entry.bytes_sent(problem, w.size(), w.rank()));
+          steps.time(
+              w, [&] { link.run(); }, row);
         }
-        // The last variant is a fused one.
-        multiplication_alone compute(problem, entry.share(problem, w.size(), w.rank()),
-                                     ops.back()->plan());
-        for (const alone_way way : alone_ways)
-          steps.add_compute([&compute, &inputs, way] { compute.run(way, inputs.weights()); });
-        transfer_alone link(w, entry.bytes_sent(problem, w.size(), w.rank()));
-        steps.time(
-            w, [&] { link.run(); }, row);
+        untraced.reset();
+        if (!is_tracing()) return;
+        traced_runs<runnable> traced(options, op);
+        for (const gemm_variant& v : variants)
+          traced.add(v.step, v.name, [&] { return entry.make(w, problem, v.options); });
+        traced.run(w, run);
       },
       settings);
   return row;
@@ -95,24 +106,53 @@ class host_backend final : public tax_backend {
     return std::nullopt;
   }
   [[nodiscard]] int steps_of(const layer_operation& op) const override {
+    attention_runs runs = host_attention_runs(options_.ranks);
+    if (!is_attention(op)) {
+      runs.steps =
+          variants_of(operator_named(op.operator_name), options_.workers, options_.ranks).size();
+      runs.alone = std::size(alone_ways);
+    }
     const std::size_t link = 1;
-    const std::size_t variants = is_attention(op) ? host_attention_runs(options_.ranks)
-                                                  : variants_of(operator_named(op.operator_name),
-                                                                options_.workers, options_.ranks)
-                                                            .size() +
-                                                        std::size(alone_ways);
-    return static_cast<int>(variants + link) * (options_.repeats + host_warmups);
+    const bool traced = options_.traced || is_tracing();
+    return static_cast<int>(runs.steps + runs.alone + link) * (options_.repeats + host_warmups) +
+           (traced ? static_cast<int>(runs.steps) * traced_runs_of(options_) : 0);
   }
   [[nodiscard]] tax_row measure(const layer_operation& op) override {
-    return is_attention(op) ? measure_host_attention(op, options_) : measure_gemm(op, options_);
+    if (!options_.traced || is_tracing()) return measured(op);
+    start_trace({});
+    try {
+      tax_row row = measured(op);
+      add_trace(row, stop_trace());
+      return row;
+    } catch (...) {
+      stop_quietly();
+      throw;
+    }
   }
   void describe(tax_report& report) const override { report.backend = "host"; }
 
  private:
+  [[nodiscard]] tax_row measured(const layer_operation& op) const {
+    return is_attention(op) ? measure_host_attention(op, options_) : measure_gemm(op, options_);
+  }
+  /// Ends the trace if it has not ended yet.
+  static void stop_quietly() noexcept {
+    try {
+      if (is_tracing()) (void)stop_trace();
+    } catch (const std::exception&) {
+      return;
+    }
+  }
+
   ablation_options options_;
 };
 
 }  // namespace
+
+int traced_runs_of(const ablation_options& options) noexcept {
+  constexpr int most = 6;
+  return std::min(options.repeats + 1, most);
+}
 
 std::unique_ptr<tax_backend> make_host_backend(const ablation_options& options) {
   return std::make_unique<host_backend>(options);

@@ -14,15 +14,13 @@
 namespace untax {
 namespace {
 
-// A list instead of a picture, so that a screen reader can read the bars. The uncertainties of a
-// prediction are not shown: they are the spread of a few simulations, which is unrelated to its
-// error.
-std::string waterfall(const tax_report& report, const tax_breakdown& parts,
-                      const tax_breakdown& chance, const time_unit& unit,
+// A list instead of a picture, so that a screen reader says what the bars show. Of a prediction the
+// uncertainties are the spread of a few simulations, which says nothing of its error: none is
+// shown.
+std::string waterfall(const tax_report& report, const tax_row* row, const time_unit& unit,
                       std::string_view tax_part::*title_of) {
   const bool spread = report.predicted.empty();
-  const std::vector<waterfall_bar> bars =
-      waterfall_bars(parts, chance, title_of, shown_parts(report));
+  const std::vector<waterfall_bar> bars = waterfall_bars(report, row, title_of);
   std::string out = "<ol class=\"waterfall\">\n";
   for (const waterfall_bar& bar : bars) {
     const auto link = [](double share, int from, int to) {
@@ -30,6 +28,13 @@ std::string waterfall(const tax_report& report, const tax_breakdown& parts,
           "<line class=\"link\" x1=\"{0:.3f}%\" x2=\"{0:.3f}%\" y1=\"{1}%\" y2=\"{2}%\"/>",
           100 * share, from, to);
     };
+    if (!bar.separable) {
+      out += fmt::format(
+          "<li><span class=\"label\"><span class=\"swatch {}\"></span>{}</span><span></span>"
+          "<span class=\"value chance\">{}</span><span class=\"share\"></span></li>\n",
+          bar.key, capitalised(bar.title), not_separable);
+      continue;
+    }
     std::string links;
     if (&bar != &bars.front()) links += link(bar.from, 0, 50);
     if (&bar != &bars.back()) links += link(bar.to, 50, 100);
@@ -44,7 +49,7 @@ std::string waterfall(const tax_report& report, const tax_breakdown& parts,
         spread && bar.uncertain > 0 && std::isfinite(bar.uncertain)
             ? fmt::format(" <span class=\"chance\">\u00b1{}</span>", figure(bar.uncertain, unit))
             : "",
-        percent(bar.seconds / parts.total()));
+        percent(bar.seconds / bars.front().seconds));
   }
   return out + "</ol>\n";
 }
@@ -70,8 +75,9 @@ std::string tiles(const tax_report& report, const time_unit& unit) {
               "launched one by one (E0): " + figure_with_unit(today, unit)) +
          tile("Best fused (E4)", figure_with_unit(fused, unit), gain_text(verdict)) +
          tile("The three taxes", figure_with_unit(taxes, unit),
-              is_doubtful(taxes, doubt) ? "smaller than their uncertainty"
-                                        : percent(taxes / today) + " of E0") +
+              is_doubtful(taxes, doubt)      ? "smaller than their uncertainty"
+              : verdict.fusing == gain::none ? "E1 and E4 cannot be told apart"
+                                             : percent(taxes / today) + " of E0") +
          tile("Bound", figure_with_unit(layer.bound, unit),
               verdict.over_bound > 0 ? fmt::format("E4 is {} times this", over_bound_text(verdict))
                                      : std::string(name_of(verdict.bound))) +
@@ -125,19 +131,31 @@ std::string steps_table(const tax_row& row, const time_unit& unit) {
   return out;
 }
 
+std::string stand_ins_of(const tax_report& report, const tax_row& row, const time_unit& unit) {
+  std::string out;
+  for (const stand_in_cost& cost : row.stand_ins(report)) {
+    out += fmt::format(
+        "<p class=\"hint\">Cost of the stand-in: {} ({}) took {} \u00b1{} more than {}. {}</p>\n",
+        cost.id, escaped(row.step(cost.id)->ran), figure_with_unit(cost.seconds, unit),
+        figure(cost.uncertainty, unit), cost.before,
+        cost.counted ? "E4 may still have it, so it counts against the taxes."
+                     : "It is no part of E0; the parts on both sides are one figure.");
+  }
+  return out;
+}
+
 std::string card(const tax_report& report, const tax_row& row) {
   const time_unit unit = unit_for(row.step("E0")->time.median);
-  const std::string why = row.why_joint(report);
+  const std::string why = row.why_not_separable(report);
   return fmt::format(
              "<article class=\"card\"><header><h3>{}</h3><span class=\"hint\">{} \u00d7 in the "
              "model</span></header>\n"
              "<p class=\"hint\"><code>{}</code> m {}, n {}, k {}, {}</p>\n",
              escaped(row.op.name), row.op.occurrences(), escaped(row.op.operator_name), row.op.m,
              row.op.n, row.op.k, name_of(row.op.type)) +
-         waterfall(report, row.breakdown(report), row.uncertainty(report), unit,
-                   &tax_part::column) +
+         waterfall(report, &row, unit, &tax_part::column) +
          (why.empty() ? "" : fmt::format("<p class=\"hint\">{}.</p>\n", escaped(why))) +
-         steps_table(row, unit) + "</article>\n";
+         stand_ins_of(report, row, unit) + steps_table(row, unit) + "</article>\n";
 }
 
 std::string figures_table(const tax_report& report) {
@@ -159,8 +177,8 @@ std::string figures_table(const tax_report& report) {
     out += fmt::format("<tr{}><th scope=\"row\">{}</th><td>{}</td><td>{}</td>", kind, escaped(name),
                        times, figure(parts.total(), unit));
     for (const tax_part& part : shown_parts(report)) {
-      if (row != nullptr && !row->separates(part, report)) {
-        out += "<td>-</td>";
+      if (row != nullptr ? !row->separates(part, report) : !separates(part, report)) {
+        out += fmt::format("<td class=\"doubtful\">{}</td>", is_sum(part) ? "" : not_separable);
         continue;
       }
       const bool doubtful = is_doubtful(parts.*part.value, chance.*part.value);
@@ -184,12 +202,44 @@ std::string figures_table(const tax_report& report) {
   return out + "</tbody></table></div>\n";
 }
 
+/// Each tax by ablation and by the trace, and sentences about those that differ.
+std::string compared_table(const tax_report& report, const time_unit& unit) {
+  const auto taxes = traced_taxes(report);
+  if (taxes.empty()) return "";
+  std::string out = fmt::format(
+      "<div class=\"scroll panel\"><table>\n<caption>Taxes in {}</caption>\n<thead><tr><th "
+      "scope=\"col\">operation</th><th scope=\"col\" class=\"words\">tax</th><th "
+      "scope=\"col\">by ablation</th><th scope=\"col\">by the trace</th><th scope=\"col\">same "
+      "sign</th></tr></thead>\n<tbody>\n",
+      unit.symbol);
+  std::string differences;
+  for (const traced_tax& tax : taxes) {
+    out += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td class=\"words\">{}</td><td>{}{}</td><td>{}</td><td>{}"
+        "</td></tr>\n",
+        escaped(tax.operation), tax.tax, figure(tax.by_ablation, unit),
+        std::isfinite(tax.uncertainty) ? " \u00b1" + figure(tax.uncertainty, unit) : "",
+        figure(tax.by_trace, unit),
+        !tax.agrees   ? "not told"
+        : *tax.agrees ? "yes"
+                      : "no");
+    if (!tax.difference.empty())
+      differences += fmt::format("<li>{}</li>\n", escaped(tax.difference));
+  }
+  out += "</tbody></table></div>\n";
+  if (!differences.empty()) out += "<ul class=\"notes\">\n" + differences + "</ul>\n";
+  return out;
+}
+
 std::string traced_section(const tax_report& report) {
   double longest = 0;
   for (const tax_row& row : report.rows) {
     for (const traced_step& step : row.traced) longest = std::max(longest, step.path.total());
   }
-  if (longest == 0) return "";
+  if (longest == 0) {
+    return fmt::format("<section><h2>By the trace</h2>\n<p class=\"hint\">{}</p></section>\n",
+                       escaped(agreement_text(report)));
+  }
   const time_unit unit = unit_for(longest);
   std::string out = fmt::format(
       "<section><h2>By the trace</h2>\n<div class=\"scroll panel\"><table>\n<caption>Times in {}, "
@@ -216,15 +266,8 @@ std::string traced_section(const tax_report& report) {
     }
   }
   out += "</tbody></table></div>\n";
-  const auto differences = trace_differences(report);
-  if (!differences.empty())
-    out += "<p class=\"hint\">Ablation and trace differ by more than 5 % of E0 here:</p>\n";
-  out += differences.empty() ? "<p class=\"hint\">Ablation and trace differ by no more than 5 % of "
-                               "E0.</p>\n"
-                             : "<ul class=\"notes\">\n";
-  for (const std::string& difference : differences)
-    out += fmt::format("<li>{}</li>\n", escaped(difference));
-  return out + (differences.empty() ? "</section>\n" : "</ul></section>\n");
+  out += fmt::format("<p class=\"hint\">{}</p>\n", escaped(agreement_text(report)));
+  return out + compared_table(report, unit) + "</section>\n";
 }
 
 std::string unmeasured_list(const tax_report& report) {
@@ -245,8 +288,9 @@ std::string reading_guide(const tax_report& report) {
       "data. Every form leaves out "
       "one cost of the form before it, so the difference of two neighbours is that cost, and the "
       "parts add "
-      "up to E0 exactly. A part can be negative: the form that should have been faster was not; it "
-      "is drawn hollow.</p>\n"
+      "up to E0 exactly. Where a form took longer than the one before it, the cost of the stand-in "
+      "is "
+      "a part of its own, which is negative and drawn hollow.</p>\n"
       "<dl class=\"facts\">\n";
   for (const tax_part& part : shown_parts(report)) {
     out += fmt::format("<dt><span class=\"swatch {}\"></span>{}</dt><dd>{}</dd>\n", part.key,
@@ -312,8 +356,7 @@ std::string render_html(const tax_report& report) {
       "bound. {}</p>\n",
       report.one_operator ? escaped(report.model) : "An average layer", escaped(coverage(report)),
       escaped(bound_text(verdict_of(report))));
-  out += "<div class=\"panel\">\n" +
-         waterfall(report, layer, layer_uncertainty(report), unit, &tax_part::title) +
+  out += "<div class=\"panel\">\n" + waterfall(report, nullptr, unit, &tax_part::title) +
          "</div></section>\n";
   out +=
       "<section><h2>Each operation</h2>\n<p class=\"hint\">One execution, each on its own "

@@ -20,10 +20,17 @@ constexpr std::string_view format_name = "untax-taxes";
 constexpr int format_version = 1;
 constexpr std::string_view advice = "`untax taxes --json` writes such files";
 
-json from_breakdown(const tax_breakdown& parts) {
+/// Parts without a figure of their own say so; the joint tax and the cost of stand-ins are 0 if
+/// there is none.
+template <class Separates>
+json from_breakdown(const tax_breakdown& parts, const Separates& separate) {
   json out;
   out["total"] = parts.total();
-  for (const tax_part& part : tax_parts) out[std::string(part.key)] = parts.*part.value;
+  for (const tax_part& part : tax_parts) {
+    json& value = out[std::string(part.key)];
+    value = parts.*part.value;
+    if (!is_sum(part) && !separate(part)) value = not_separable;
+  }
   return out;
 }
 
@@ -87,10 +94,18 @@ json from_row(const tax_row& row, const tax_report& report) {
   out["compute_spread"] = {row.compute.p10, row.compute.p90};
   out["link_seconds"] = row.link.median;
   out["link_spread"] = {row.link.p10, row.link.p90};
-  out["derived"] = from_breakdown(row.breakdown(report));
-  out["derived_uncertainty"] = from_breakdown(row.uncertainty(report));
-  const std::string why = row.why_joint(report);
+  const auto separate = [&](const tax_part& part) { return row.separates(part, report); };
+  out["derived"] = from_breakdown(row.breakdown(report), separate);
+  out["derived_uncertainty"] = from_breakdown(row.uncertainty(report), separate);
+  const std::string why = row.why_not_separable(report);
   if (!why.empty()) out["not_separable"] = why;
+  for (const stand_in_cost& cost : row.stand_ins(report)) {
+    out["stand_ins"].push_back({{"step", cost.id},
+                                {"before", cost.before},
+                                {"seconds", cost.seconds},
+                                {"uncertainty", cost.uncertainty},
+                                {"counted", cost.counted}});
+  }
   out["verdict"] = from_verdict(verdict_of(row, report));
   for (const traced_step& step : row.traced) {
     json object = {{"id", step.id}, {"path", from_trace(step.path)}, {"cause", step.cause}};
@@ -233,14 +248,23 @@ std::string to_json(const tax_report& report) {
     out["unmeasured"].push_back(std::move(object));
   }
   if (!report.one_operator) {
-    out["average_layer"] = from_breakdown(layer_total(report));
-    out["average_layer_uncertainty"] = from_breakdown(layer_uncertainty(report));
-    out["whole_model"] = from_breakdown(model_total(report));
+    const auto separate = [&](const tax_part& part) { return separates(part, report); };
+    out["average_layer"] = from_breakdown(layer_total(report), separate);
+    out["average_layer_uncertainty"] = from_breakdown(layer_uncertainty(report), separate);
+    out["whole_model"] = from_breakdown(model_total(report), separate);
   }
   out["verdict"] = from_verdict(verdict_of(report));
   out["finding"] = finding(report);
-  for (const std::string& difference : trace_differences(report))
-    out["trace_differences"].push_back(difference);
+  out["trace_agreement"] = agreement_text(report);
+  for (const traced_tax& tax : traced_taxes(report)) {
+    json object = {{"operation", tax.operation},     {"tax", tax.tax},
+                   {"before", tax.before},           {"after", tax.after},
+                   {"by_ablation", tax.by_ablation}, {"uncertainty", tax.uncertainty},
+                   {"by_trace", tax.by_trace},       {"same_sign", json()}};
+    if (tax.agrees) object["same_sign"] = *tax.agrees;
+    if (!tax.difference.empty()) object["difference"] = tax.difference;
+    out["traced_taxes"].push_back(std::move(object));
+  }
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

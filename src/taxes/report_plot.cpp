@@ -37,6 +37,7 @@ constexpr std::string_view plot_style = R"css(
   .bulk_synchronous { fill: #c4513a; stroke: #c4513a; }
   .locality { fill: #8660a6; stroke: #8660a6; }
   .joint { fill: #a55a70; stroke: #a55a70; }
+  .stand_in { fill: #98a1aa; stroke: #98a1aa; }
   .remainder { fill: #7fa3b8; stroke: #7fa3b8; }
   .bound { fill: #2c6c8c; stroke: #2c6c8c; }
 )css";
@@ -69,6 +70,12 @@ class picture {
     const int middle = at_ + row_height / 2;
     if (!first) link(bar.from, at_, middle);
     if (!last) link(bar.to, middle, at_ + row_height);
+    if (!bar.separable) {
+      out_ += text_at(margin, middle + 5, "", capitalised(bar.title));
+      out_ += text_at(values_right, middle + 5, "small right", not_separable);
+      at_ += row_height;
+      return;
+    }
     out_ += fmt::format(
         "<rect class=\"{}{}\" x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" rx=\"2\"/>\n",
         bar.key, bar.seconds < 0 ? " less" : "", place(bar.low()), at_ + 8,
@@ -128,8 +135,7 @@ std::string render_plot(const tax_report& report) {
   if (!report.predicted.empty()) drawn.paragraph("Times are " + report.predicted);
   for (const std::string& warning : report.warnings) drawn.paragraph("Warning: " + warning);
   drawn.space(12);
-  const auto bars =
-      waterfall_bars(layer, layer_uncertainty(report), &tax_part::title, shown_parts(report));
+  const auto bars = waterfall_bars(report, nullptr, &tax_part::title);
   for (const waterfall_bar& bar : bars)
     drawn.bar(bar, layer.total(), unit, &bar == &bars.front(), &bar == &bars.back());
   drawn.space(4);

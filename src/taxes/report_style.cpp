@@ -7,13 +7,13 @@ const std::string_view report_style = R"css(
   color-scheme: light dark;
   --page: #faf9f6; --card: #ffffff; --ink: #23282d; --soft: #5c656e; --line: #e4e1da; --faint: #f2f0ea;
   --total: #414a53; --launch: #d68a1f; --engine: #98a1aa; --bulk_synchronous: #c4513a;
-  --locality: #8660a6; --joint: #a55a70; --remainder: #7fa3b8; --bound: #2c6c8c;
+  --locality: #8660a6; --joint: #a55a70; --stand_in: #98a1aa; --remainder: #7fa3b8; --bound: #2c6c8c;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #15181b; --card: #1c2024; --ink: #e6e4df; --soft: #a3abb3; --line: #30363c; --faint: #24292e;
     --total: #b9c0c7; --launch: #e5a84e; --engine: #7d8790; --bulk_synchronous: #e07a63;
-    --locality: #b08fd0; --joint: #cb8498; --remainder: #6d93a9; --bound: #4f9cc0;
+    --locality: #b08fd0; --joint: #cb8498; --stand_in: #7d8790; --remainder: #6d93a9; --bound: #4f9cc0;
   }
 }
 * { box-sizing: border-box; }
@@ -66,6 +66,7 @@ code { font: .88em ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono",
 .engine { fill: var(--engine); stroke: var(--engine); background: var(--engine); }
 .bulk_synchronous { fill: var(--bulk_synchronous); stroke: var(--bulk_synchronous); background: var(--bulk_synchronous); }
 .locality { fill: var(--locality); stroke: var(--locality); background: var(--locality); }
+.stand_in { fill: var(--stand_in); stroke: var(--stand_in); background: var(--stand_in); }
 .joint { fill: var(--joint); stroke: var(--joint); background: var(--joint); }
 .remainder { fill: var(--remainder); stroke: var(--remainder); background: var(--remainder); }
 .bound { fill: var(--bound); stroke: var(--bound); background: var(--bound); }

@@ -48,7 +48,7 @@ std::string head(const tax_report& report, int width, text_style style) {
   return text;
 }
 
-std::string listed(const std::string& item, int width) {
+std::string item_text(const std::string& item, int width) {
   std::string paragraph = wrapped(item, width, "  ");
   paragraph[0] = '-';
   return paragraph;
@@ -67,8 +67,8 @@ text_table time_table(const tax_report& report, const time_unit& unit) {
     std::vector<std::string> cells = {name, std::to_string(times), in_unit(parts.total(), unit)};
     for (const tax_part& part : shown_parts(report)) {
       const double value = parts.*part.value;
-      if (row != nullptr && !row->separates(part, report)) {
-        cells.emplace_back("-");
+      if (row != nullptr ? !row->separates(part, report) : !separates(part, report)) {
+        cells.emplace_back(is_sum(part) ? "" : not_separable);
         continue;
       }
       cells.push_back((is_doubtful(value, chance.*part.value) ? "~" : "") + in_unit(value, unit));
@@ -110,8 +110,12 @@ std::string waterfall(const tax_report& report, int width, text_style style) {
     return std::clamp(static_cast<int>(std::lround(seconds / longest * room)), 0, room);
   };
   std::string text;
-  const auto line = [&](std::string_view title, double from, double to, double value,
-                        double doubt) {
+  const auto line = [&](std::string_view title, double from, double to, double value, double doubt,
+                        bool separable = true) {
+    if (!separable) {
+      text += fmt::format("{:<{}}{:>{}}\n", title, label, not_separable, room + figures);
+      return;
+    }
     const std::string mark = is_doubtful(value, doubt) ? "~" : "";
     const auto [low, high] = std::minmax({place(from), place(to)});
     const char* cell = value < 0 ? (style.utf8 ? "\u2591" : "-") : (style.utf8 ? "\u2588" : "#");
@@ -129,10 +133,42 @@ std::string waterfall(const tax_report& report, int width, text_style style) {
   level = layer.total();
   for (const tax_part& part : shown_parts(report)) {
     const double value = layer.*part.value;
-    line(part.title, level - value, level, value, chance.*part.value);
+    line(part.title, level - value, level, value, chance.*part.value, separates(part, report));
     level -= value;
   }
   return text;
+}
+
+/// The costs of stand-ins of all operations; empty if there are none.
+std::string stand_in_table(const tax_report& report, const time_unit& unit, int width,
+                           text_style style) {
+  text_table table({{"operation"},
+                    {"step"},
+                    {"cost", align::right},
+                    {"+-", align::right},
+                    {"more than"},
+                    {"counts"},
+                    {"which ran"}});
+  bool any = false;
+  for (const tax_row& row : report.rows) {
+    for (const stand_in_cost& cost : row.stand_ins(report)) {
+      table.add({row.op.name, cost.id, in_unit(cost.seconds, unit), in_unit(cost.uncertainty, unit),
+                 cost.before, cost.counted ? "yes" : "no", row.step(cost.id)->ran});
+      any = true;
+    }
+  }
+  if (!any) return "";
+  return "\n" +
+         bold(wrapped(fmt::format("The cost of the stand-in, in {}: what a step took more than the "
+                                  "one before it",
+                                  unit.name),
+                      width),
+              style) +
+         table.render(width, style.utf8) +
+         wrapped(
+             "A cost that E4 may still have counts against the taxes. Any other is no part of E0, "
+             "and the parts on both sides of its step are one figure.",
+             width);
 }
 
 std::string problem_table(const tax_report& report, int width, text_style style) {
@@ -179,10 +215,30 @@ std::string traced_table(const tax_report& report, const time_unit& unit, int wi
   return table.render(width, style.utf8);
 }
 
+/// Each tax by ablation and by the trace.
+std::string compared_table(const tax_report& report, const time_unit& unit, int width,
+                           text_style style) {
+  text_table table({{"operation"},
+                    {"tax"},
+                    {"by ablation", align::right},
+                    {"+-", align::right},
+                    {"by the trace", align::right},
+                    {"same sign"}},
+                   2);
+  const auto taxes = traced_taxes(report);
+  for (const traced_tax& tax : taxes) {
+    const char* same = !tax.agrees ? "not told" : *tax.agrees ? "yes" : "no";
+    table.add({tax.operation, tax.tax, in_unit(tax.by_ablation, unit),
+               std::isfinite(tax.uncertainty) ? in_unit(tax.uncertainty, unit) : "unknown",
+               in_unit(tax.by_trace, unit), same});
+  }
+  return taxes.empty() ? "" : table.render(width, style.utf8);
+}
+
 std::string traced_text(const tax_report& report, const time_unit& unit, int width,
                         text_style style) {
   if (std::ranges::all_of(report.rows, [](const tax_row& row) { return row.traced.empty(); }))
-    return "";
+    return "\n" + wrapped(agreement_text(report), width);
   std::string text =
       "\n" + bold(wrapped(fmt::format("By the trace, in {}: along the critical path of each step, "
                                       "and of E4 at each rank",
@@ -190,12 +246,11 @@ std::string traced_text(const tax_report& report, const time_unit& unit, int wid
                           width),
                   style);
   text += traced_table(report, unit, width, style);
-  const auto differences = trace_differences(report);
-  text +=
-      "\n" + wrapped(differences.empty() ? "Ablation and trace differ by no more than 5 % of E0."
-                                         : "Ablation and trace differ by more than 5 % of E0 here:",
-                     width);
-  for (const std::string& difference : differences) text += listed(difference, width);
+  text += "\n" + wrapped(agreement_text(report), width);
+  text += compared_table(report, unit, width, style);
+  for (const traced_tax& tax : traced_taxes(report)) {
+    if (!tax.difference.empty()) text += item_text(tax.difference, width);
+  }
   return text;
 }
 
@@ -219,24 +274,23 @@ std::string render_table(const tax_report& report, int width, text_style style) 
                    width),
            style);
   text += time_table(report, unit).render(width, style.utf8) + "\n";
-  text += wrapped(
-      fmt::format("A ~ marks figures smaller than the uncertainty of its medians{}. A negative "
-                  "figure: the step that should have been faster was not. {}",
-                  report.repeats < 2 ? ", which is unknown after a single run" : "",
-                  bound_text(verdict_of(report))),
-      width);
+  text += wrapped(fmt::format("A ~ marks figures smaller than the uncertainty of its medians{}. {}",
+                              report.repeats < 2 ? ", which is unknown after a single run" : "",
+                              bound_text(verdict_of(report))),
+                  width);
   for (const tax_row& row : report.rows) {
-    const std::string why = row.why_joint(report);
+    const std::string why = row.why_not_separable(report);
     if (!why.empty()) text += wrapped(fmt::format("{}: {}.", row.op.name, why), width);
   }
+  text += stand_in_table(report, unit, width, style);
   text += traced_text(report, unit, width, style);
   text += "\n" + problem_table(report, width, style);
   if (!report.unmeasured.empty()) text += "\n" + bold("Not measured", style) + "\n";
   for (const auto& [op, reason] : report.unmeasured)
-    text += listed(fmt::format("{}, {} times in the model: {}", op.name, op.occurrences(), reason),
-                   width);
+    text += item_text(
+        fmt::format("{}, {} times in the model: {}", op.name, op.occurrences(), reason), width);
   if (!report.notes.empty()) text += "\n" + bold("Notes", style) + "\n";
-  for (const std::string& note : report.notes) text += listed(note, width);
+  for (const std::string& note : report.notes) text += item_text(note, width);
   return text;
 }
 

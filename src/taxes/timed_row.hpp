@@ -3,15 +3,50 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <untax/taxes/timing.hpp>
+#include <untax/trace/session.hpp>
 
 #include "src/taxes/backends.hpp"
 
 namespace untax {
+
+/// Operators of the steps of a row, made anew while a trace is recorded. They run behind the timed
+/// ones, which record nothing and are gone by then.
+template <class Operator>
+class traced_runs {
+ public:
+  traced_runs(const ablation_options& options, const layer_operation& op)
+      : options_(&options), op_(&op) {}
+
+  template <class Make>
+  void add(const std::string& step, const std::string& ran, const Make& make) {
+    const trace_label label(label_of(*op_, step, ran));
+    ops_.push_back(make());
+  }
+
+  /// Runs all in turn. Collective.
+  template <class Run>
+  void run(world& w, const Run& run_one) {
+    for (int i = 0; i < traced_runs_of(*options_); ++i) {
+      for (const auto& one : ops_) {
+        w.barrier();
+        run_one(*one);
+        if (w.rank() == 0 && options_->progress) options_->progress();
+      }
+    }
+    w.barrier();
+  }
+
+ private:
+  const ablation_options* options_;
+  const layer_operation* op_;
+  std::vector<std::unique_ptr<Operator>> ops_;
+};
 
 /// Times the steps of a row on the host, and compute and transfers alone, in turn at all ranks.
 class timed_row {

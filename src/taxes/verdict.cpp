@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "split.hpp"
+
 namespace untax {
 namespace {
 
@@ -70,6 +72,8 @@ tax_verdict judge(const tax_breakdown& parts, const tax_breakdown& chance) noexc
     v.speedup_eager = eager / fused;
   }
   v.largest = largest_of(parts, chance);
+  v.tells_taxes = v.largest != nullptr;
+  if (v.fusing == gain::none) v.largest = nullptr;
   if (v.largest != nullptr) v.rival = rival_of(*v.largest, parts, chance);
   v.bound = state_of(parts.bound, parts.remainder, chance.remainder);
   if (v.bound == bound_state::holds || v.bound == bound_state::reached)
@@ -78,7 +82,13 @@ tax_verdict judge(const tax_breakdown& parts, const tax_breakdown& chance) noexc
 }
 
 tax_verdict verdict_of(const tax_row& row, const tax_report& report) {
-  return judge(row.breakdown(report), row.uncertainty(report));
+  const tax_split split = split_of(row, report);
+  tax_verdict v = judge(split.parts, split.chance);
+  if (split.bound_is_invalid) {
+    v.bound = bound_state::invalid;
+    v.over_bound = 0;
+  }
+  return v;
 }
 
 tax_verdict verdict_of(const tax_report& report) {
@@ -174,10 +184,7 @@ std::string invalid_bounds(const tax_report& report) {
   for (const tax_row& row : report.rows) {
     if (verdict_of(row, report).bound == bound_state::invalid) names.push_back(row.op.name);
   }
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  return text;
+  return enumerated(names);
 }
 
 }  // namespace untax

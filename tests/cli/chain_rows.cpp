@@ -80,7 +80,7 @@ TEST(chain_rows, a_layer_is_the_difference_and_all_layers_and_the_rest_are_the_m
   EXPECT_NEAR(whole.joint, 49 - 43, 1e-9);
   EXPECT_NEAR(whole.remainder, 43 - 37, 1e-9);
   EXPECT_NEAR(whole.bound, 37, 1e-9);
-  EXPECT_NE(rows[0].why_joint(report).find("E3 was not measured"), std::string::npos);
+  EXPECT_NE(rows[0].why_not_separable(report).find("E3 was not measured"), std::string::npos);
 }
 
 TEST(chain_rows, what_chance_hides_is_a_row_for_the_model) {

@@ -170,8 +170,10 @@ report = json.load(open(sys.argv[1]))
 assert report["predicted"].startswith("predicted for 8 x H200") and report["tensor_parallel"] == 8
 assert [row["name"] for row in report["rows"]] == ["qkv", "attention", "o", "gate_up", "down"]
 for row in report["rows"]:
-    sums = row["operator"] == "gemm_reduce_scatter"
-    assert [step["id"] for step in row["steps"]] == ["E0", "E1"] + ([] if sums else ["E2"]) + ["E3", "E4"]
+    assert [step["id"] for step in row["steps"]] == ["E0", "E1", "E2", "E3", "E4"]
+    for part, value in row["derived"].items():
+        if part != "stand_in" and not isinstance(value, str):
+            assert value >= -row["derived_uncertainty"].get(part, 0) - 1e-12, (row["name"], part, value)
     assert row["derived"]["bound"] <= row["steps"][-1]["median"] * 1.02
 assert not [note for note in report["notes"] if "No measured times stand behind" in note]
 PYTHON
@@ -184,7 +186,24 @@ known["entries"] = [entry for entry in known["entries"] if not entry[0].startswi
 json.dump(known, open(sys.argv[2], "w"))
 PYTHON
 expect 0 taxes --model $model --tokens 16 --machine "$folder/h200-8.json"
-says "$out" 'No measured times stand behind the patterns of gemm_reduce_scatter'
+says "$out" 'No measured times stand behind .* of gemm_reduce_scatter'
+says "$out" 'which was not judged with these numbers'
+# A description that was edited does not have the error of the one that was judged, and a copy alone has no calibration.
+mkdir "$folder/edited" "$folder/alone"
+cp $machine machines/h200.*.json "$folder/edited"
+cp $machine "$folder/alone"
+expect 0 taxes --model $model --tokens 16 --machine "$folder/edited/h200-8.json"
+says "$out" "^Times are predicted for 8 x H200 by untax's timing engine, whose mean error on measurements is"
+sed -i 's/"link_rate": {"value": [0-9.]*/"link_rate": {"value": 50000000000/' "$folder/edited/h200-8.json"
+expect 0 taxes --model $model --tokens 16 --machine "$folder/edited/h200-8.json" --json "$folder/edited.json"
+says "$out" 'which was not judged with these numbers'
+grep -q 'mean error' "$out" "$folder/edited.json" && wrong "an edited description has the error of another"
+expect 0 taxes --model $model --tokens 16 --machine "$folder/alone/h200-8.json"
+says "$out" 'without a calibration, since h200.calibration.json is not'
+sed '/"calibration":/d; /"judgement":/d' $machine >"$folder/alone/h200-8.json"
+expect 0 taxes --model $model --tokens 16 --machine "$folder/alone/h200-8.json"
+says "$out" 'not judged on such a machine;$'
+says "$out" '^the description has no calibration'
 expect 0 taxes --model $model --layer all-reduce --tokens 64 --machine $machine
 says "$out" '^o +80 '
 says "$out" '^down +80 '

@@ -88,17 +88,30 @@ done
 expect 0 taxes --backend host --operator all_gather_gemm --ranks 2 $small --trace "$file" --json "$folder/taxes.json" \
   --html "$folder/taxes.html"
 says "$out" '^By the trace'
-says "$out" '^Ablation and trace differ by '
+says "$out" '^(Ablation and trace agree in sign for [0-9]+ of|No tax of an operation is larger)'
 grep -q 'By the trace' "$folder/taxes.html" || wrong "no trace in the page"
 python3 - "$folder/taxes.json" <<'PYTHON' || wrong "parts of the trace"
 import json, sys
-(row,) = json.load(open(sys.argv[1]))["rows"]
+report = json.load(open(sys.argv[1]))
+(row,) = report["rows"]
 assert [step["id"] for step in row["trace"]] == ["E0", "E1", "E2", "E3", "E4"]
 for step in row["trace"]:
     time = sum(step["path"].values())
     assert time > 0 and len(step["ranks"]) == 2
     assert all(abs(sum(rank.values()) - time) <= 0.01 * time for rank in step["ranks"])
+for tax in report["traced_taxes"]:
+    told = abs(tax["by_ablation"]) > tax["uncertainty"]
+    assert tax["same_sign"] is ((tax["by_ablation"] > 0) == (tax["by_trace"] > 0) if told else None), tax
+    assert tax["same_sign"] is not False or tax["operation"] in tax["difference"], tax
 PYTHON
+# Without --trace, too: of runs of its own.
+for kind in "all_gather_gemm $small" "flash_decode -m 2 --heads 4 --kv-heads 2 --head-dim 16 --keys 31"; do
+  expect 0 taxes --backend host --operator $kind --ranks 2 --json "$folder/taxes.json"
+  says "$out" '^By the trace'
+  python3 -c 'import json, sys
+(row,) = json.load(open(sys.argv[1]))["rows"]
+assert [step["id"] for step in row["trace"]] == ["E0", "E1", "E2", "E3", "E4"]' "$folder/taxes.json" || wrong "no account of $kind"
+done
 
 expect 2 run all_reduce --ranks 2 -n 100 --trace /nowhere/trace.json
 expect 2 run all_reduce --ranks 2 -n 100 --trace -

@@ -40,9 +40,9 @@ TEST(judge, clear_figures) {
 TEST(judge, the_largest_tax_has_no_ratio_to_a_tax_of_unknown_size) {
   // A locality tax of 5 % above a launch tax of 89 +- 4726 %.
   const tax_verdict v = judge({89, 0, 0, 5, 1, 5}, {4726, 0, 1, 0.5, 0.1, 0.1});
-  EXPECT_EQ(key_of(v.largest), "locality");
-  EXPECT_EQ(key_of(v.rival), "launch");
   EXPECT_EQ(v.fusing, gain::none);
+  EXPECT_EQ(key_of(v.largest), "none") << "no tax beside no difference";
+  EXPECT_TRUE(v.tells_taxes);
   EXPECT_EQ(v.speedup, 0) << "no ratio beside no difference";
   EXPECT_FALSE(contains(gain_text(v), "times as fast"));
 }
@@ -169,10 +169,11 @@ TEST(report_verdict, of_no_difference_has_no_ratio) {
   for (tax_row& row : report.rows) row.steps[0].time = {90, 1, 4000};
   expect_everywhere(report, "no difference that this measurement can tell", true);
   expect_everywhere(report, "times as fast", false);
-  expect_everywhere(report, "whether the launch tax", true);
+  expect_everywhere(report, "no tax is named", true);
+  EXPECT_FALSE(contains(finding(report), "%")) << finding(report);
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_TRUE(json["verdict"]["largest_tax"].is_null());
-  EXPECT_EQ(json["verdict"]["may_be_largest"].size(), 2U);
+  EXPECT_FALSE(json["verdict"].contains("may_be_largest"));
 }
 
 TEST(report_verdict, of_one_operator_has_no_layer) {

@@ -21,6 +21,9 @@ struct ablation_options {
   int repeats = 20;  ///< timed runs of each variant
   int workers = 0;   ///< computing workers of a rank on the host; 0: untax chooses
   std::uint64_t seed = 1;
+  /// On the host each step is also run a few times with a trace, after the timed runs, for a second
+  /// account. It goes to the trace that is being recorded or, if there is none, into the rows.
+  bool traced = true;
   /// Called by one thread, as often for each operation as `steps_of` says. May be empty.
   std::function<void()> progress;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,15 +41,14 @@ struct traced_step {
   trace_breakdown path;
   std::vector<trace_breakdown> ranks;
   std::string cause;  ///< the largest part of the path: "launch at rank 1"
-  /// The timeline of one run, for pages only: of E1 and E4 of the operation with the longest E0.
-  /// JSON does not have it; the trace does.
+  /// The timeline of one run, for pages only: of E1 and E4. Pages show the operation with the
+  /// longest E0. JSON does not have it; the trace does.
   std::vector<timeline_piece> timeline = {};
   bool operator==(const traced_step&) const = default;
 };
 
-/// The parts of the time of E0, in seconds. They add up to E0. A part is the difference of two
-/// neighbouring steps. If a step was not measured, or if E3 is not between E2 and E4, the parts on
-/// both sides of it are 0, and their sum is in `joint`.
+/// The parts of the time of E0, in seconds. They add up to E0. docs/design.md, section 10, says how
+/// they follow from the steps. A part that is not separable is 0 here.
 struct tax_breakdown {
   double launch = 0;            ///< E0 - E1
   double engine = 0;            ///< E1 - E2
@@ -56,10 +56,11 @@ struct tax_breakdown {
   double locality = 0;          ///< E3 - E4
   double remainder = 0;         ///< E4 - bound
   double bound = 0;             ///< the larger of compute and transfers alone
-  double joint = 0;             ///< the difference of steps that are not neighbours
+  double joint = 0;             ///< parts that are not separable, together
+  double stand_in = 0;          ///< less the costs of stand-ins that E4 still has; never positive
 
   [[nodiscard]] double total() const noexcept {
-    return bound + remainder + joint + locality + bulk_synchronous + engine + launch;
+    return bound + remainder + stand_in + joint + locality + bulk_synchronous + engine + launch;
   }
   /// Adds `times` times the parts of `other`.
   void add(const tax_breakdown& other, double times) noexcept;
@@ -74,7 +75,20 @@ struct tax_part {
   std::string_view meaning;  ///< one sentence
   bool is_tax;               ///< one of the three taxes, or a sum of several of them
 };
-extern const std::array<tax_part, 7> tax_parts;
+extern const std::array<tax_part, 8> tax_parts;
+
+/// Whether a part collects what has no figure of its own: `joint` and `stand_in`. It may be absent.
+[[nodiscard]] bool is_sum(const tax_part& part) noexcept;
+
+/// The cost of a stand-in: what a step took more than the step before it, beyond chance.
+struct stand_in_cost {
+  std::string id;      ///< the step: "E1" to "E4"
+  std::string before;  ///< the step that it was slower than
+  double seconds = 0;
+  double uncertainty = 0;
+  bool counted = false;  ///< in `tax_breakdown::stand_in`, since E4 may still have it
+  bool operator==(const stand_in_cost&) const = default;
+};
 
 struct tax_report;
 
@@ -91,18 +105,19 @@ struct tax_row {
   [[nodiscard]] double bound() const noexcept;
   /// The step `id`, or null.
   [[nodiscard]] const tax_step* step(std::string_view id) const noexcept;
-  /// The parts of this operation's E0 in `report`. E3 counts as between E2 and E4 unless it is
-  /// outside by more than the uncertainty. A single rank has no E3, and no bulk-synchronous tax.
-  [[nodiscard]] tax_breakdown breakdown(const tax_report& report) const noexcept;
-  /// Whether `part` has a figure of its own, and is not in `joint`; for `joint`, whether there is
-  /// one.
-  [[nodiscard]] bool separates(const tax_part& part, const tax_report& report) const noexcept;
-  /// The reason why parts are in `joint`: "E2 was not measured, so ..."; empty if all are separate.
-  [[nodiscard]] std::string why_joint(const tax_report& report) const;
+  /// The parts of this operation's E0 in `report`. None but `stand_in` is negative by more than its
+  /// uncertainty. A single rank has no E3, and no bulk-synchronous tax.
+  [[nodiscard]] tax_breakdown breakdown(const tax_report& report) const;
+  /// Whether `part` has a figure of its own; for `joint` and `stand_in`, whether there is one.
+  [[nodiscard]] bool separates(const tax_part& part, const tax_report& report) const;
+  /// The reason why parts are not separable: "E2 was not measured, so ..."; empty if all are.
+  [[nodiscard]] std::string why_not_separable(const tax_report& report) const;
+  /// In the order of the steps.
+  [[nodiscard]] std::vector<stand_in_cost> stand_ins(const tax_report& report) const;
   /// The uncertainty of each part: in about 95 % of cases chance has moved it by less. It follows
   /// from the spread of the two times whose difference the part is, and from the number of runs. It
   /// is infinite for one run, which has no spread.
-  [[nodiscard]] tax_breakdown uncertainty(const tax_report& report) const noexcept;
+  [[nodiscard]] tax_breakdown uncertainty(const tax_report& report) const;
   bool operator==(const tax_row&) const = default;
 };
 
@@ -146,8 +161,13 @@ struct tax_report {
 /// step twice, a time that is not a finite positive number, a count below one.
 void check(const tax_report& report);
 
-/// The parts that `report` has: all, or all but the joint tax.
+/// The parts that `report` has: all, without the joint tax and the cost of stand-ins if no
+/// operation has one.
 [[nodiscard]] std::vector<tax_part> shown_parts(const tax_report& report);
+/// Whether any operation has a figure for `part`, so that sums have one.
+[[nodiscard]] bool separates(const tax_part& part, const tax_report& report);
+/// In place of the figure of a part that has none.
+inline constexpr std::string_view not_separable = "not separable";
 
 /// "" if every operation was measured and is in the sums, else a text such as ", without o and
 /// routed experts".
@@ -166,13 +186,31 @@ void check(const tax_report& report);
 /// is the largest, if the figures tell.
 [[nodiscard]] std::string finding(const tax_report& report);
 
-/// Fills in `traced` of all rows from the trace that was recorded while they were measured.
+/// Fills in `traced` of a row, or of all rows, from the trace that was recorded while they were
+/// measured.
+void add_trace(tax_row& row, const trace_record& record);
 void add_traces(tax_report& report, const trace_record& record);
+/// Leaves timelines to the operation with the longest E0 of all its occurrences.
+void keep_longest_timeline(tax_report& report);
 
-/// The differences between ablation and trace: a sentence for each tax of an operation for which
-/// the two differ by more than 5 % of E0, with the other changes between the two steps. Empty
-/// without a trace.
-[[nodiscard]] std::vector<std::string> trace_differences(const tax_report& report);
+/// A tax of an operation, or several that are not separable, by ablation and by the trace.
+struct traced_tax {
+  std::string operation;
+  std::string tax;            ///< "launch tax", "bulk-synchronous tax and locality tax"
+  std::string before, after;  ///< the steps
+  double by_ablation = 0;
+  double uncertainty = 0;  ///< of `by_ablation`
+  double by_trace = 0;
+  /// Whether both have the same sign; nothing if the tax is not larger than its uncertainty.
+  std::optional<bool> agrees;
+  /// "" if both agree in sign and differ by no more than 5 % of E0, else a sentence with what else
+  /// changed most between the two steps.
+  std::string difference;
+};
+/// The two accounts of each tax that has a figure. Empty without a trace.
+[[nodiscard]] std::vector<traced_tax> traced_taxes(const tax_report& report);
+/// A sentence about how many of them agree in sign, or that there is no second account.
+[[nodiscard]] std::string agreement_text(const tax_report& report);
 
 /// The abilities of a terminal.
 struct text_style {

@@ -29,10 +29,13 @@ enum class bound_state {
 /// and nothing else.
 struct tax_verdict {
   gain fusing = gain::unknown;
-  double speedup = 0;                 ///< E1 / E4, if `fusing` is faster or slower; else 0
-  double speedup_eager = 0;           ///< E0 / E4, likewise
-  const tax_part* largest = nullptr;  ///< the tax that exceeds its uncertainty and is the largest
-  const tax_part* rival = nullptr;    ///< another tax that may be as large, by the uncertainty
+  double speedup = 0;        ///< E1 / E4, if `fusing` is faster or slower; else 0
+  double speedup_eager = 0;  ///< E0 / E4, likewise
+  /// The tax that exceeds its uncertainty and is the largest. None if `fusing` is none: the parts
+  /// between E1 and E4 cancel out then, and no tax is named.
+  const tax_part* largest = nullptr;
+  bool tells_taxes = false;         ///< whether any tax exceeds its uncertainty
+  const tax_part* rival = nullptr;  ///< another tax that may be as large, by the uncertainty
   bound_state bound = bound_state::absent;
   double over_bound = 0;  ///< E4 / bound, if the bound holds or is reached; else 0
 };
