@@ -9,7 +9,9 @@ from tables import table, timed
 
 PARTS = [("launch", "launch tax", "#d1242f"), ("engine", "engine", "#9a6700"),
          ("bulk_synchronous", "bulk-synchronous tax", "#d1242f"), ("locality", "locality tax", "#d1242f"),
+         ("joint", "joint tax", "#d1242f"), ("stand_in", "cost of the stand-in", "#9a6700"),
          ("remainder", "remainder", "#9a6700"), ("bound", "bound", "#1a7f37")]
+MAYBE = ("joint", "stand_in")
 KB, MB = 1 << 10, 1 << 20
 
 
@@ -169,20 +171,25 @@ def picture(document):
     layer = document["average_layer"]
     whole = layer["total"]
     left, right, step = 190, 560, 30
+    parts = [part for part in PARTS if part[0] not in MAYBE or layer.get(part[0])]
     title = (f"{document['model']}, {document['gpus']}, {document['tokens']} tokens: an average layer, "
              f"{1e6 * whole:.0f} us in bulk-synchronous form")
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {70 + step * (len(PARTS) + 1)}" role="img">',
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {70 + step * (len(parts) + 1)}" role="img">',
              f"<title>{title}</title>",
              "<style>text{font:14px system-ui,sans-serif;fill:#1f2328}.base{fill:#d1d9e0}"
              "@media(prefers-color-scheme:dark){text{fill:#f0f6fc}.base{fill:#3d444d}}</style>",
              f'<text x="10" y="24" font-weight="bold">{title}</text>']
     level = whole
     bars_shown = [("E0, bulk-synchronous", whole, whole, None)]
-    for key, name, colour in PARTS:
+    for key, name, colour in parts:
         bars_shown.append((name, layer[key], level, colour))
-        level -= layer[key]
+        level -= 0 if isinstance(layer[key], str) else layer[key]
     for i, (name, value, end, colour) in enumerate(bars_shown):
         y = 46 + i * step
+        if isinstance(value, str):
+            lines += [f'<text x="10" y="{y + 15}">{name}</text>',
+                      f'<text x="{left + right * 0.75 + 12:.0f}" y="{y + 15}">{value}</text>']
+            continue
         low, high = sorted((end - value, end))
         x, width = left + right * 0.75 * low / whole, max(right * 0.75 * (high - low) / whole, 1)
         fill = f'fill="{colour}"' if colour else 'class="base"'

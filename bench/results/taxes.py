@@ -4,9 +4,10 @@ from compared import over_bound
 from tables import table
 
 PARTS = [("launch", "launch tax"), ("engine", "engine"), ("bulk_synchronous", "bulk-synchronous tax"),
-         ("locality", "locality tax"), ("remainder", "remainder"), ("bound", "bound")]
+         ("locality", "locality tax"), ("joint", "joint tax"), ("stand_in", "cost of the stand-in"),
+         ("remainder", "remainder"), ("bound", "bound")]
 LAYER_NOTE = ("Milliseconds of an average layer: E0 and its parts, which add up to it. After ±: how far chance may have "
-              "moved a part. E4 / bound is invalid where E4 is below the bound of an operation by more than that, so that "
+              "moved a part. Parts that are not separable are together in the joint tax. E4 / bound is invalid where E4 is below the bound of an operation by more than that, so that "
               "computing or sending alone was measured too slow; ~ where E4 is below it by less.\n")
 
 
@@ -27,6 +28,9 @@ def milliseconds(value, digits=3):
 
 
 def with_error(value, uncertainty):
+    """Of a part without a figure what stands in its place."""
+    if isinstance(value, str):
+        return value
     error = f" ± {milliseconds(uncertainty, 2)}" if uncertainty else ""
     return milliseconds(value) + error
 
@@ -45,7 +49,7 @@ def layers(taxes):
         best = parts["bound"] + parts["remainder"]
         rows.append([f"{d['model']}, {d['dtype']}{coverage(d)}", d.get("gpus", "threads of a CPU"),
                      str(d["tensor_parallel"]), str(d["tokens"]),
-                     milliseconds(parts["total"]), *(with_error(parts[key], error[key]) for key, _ in PARTS),
+                     milliseconds(parts["total"]), *(with_error(parts.get(key, 0), error.get(key, 0)) for key, _ in PARTS),
                      over_bound(best, parts["bound"], d.get("verdict", {}))])
     return table(["model", "on", "ranks", "tokens", "E0", *(title for _, title in PARTS), "E4 / bound"], rows,
                  left=2)
