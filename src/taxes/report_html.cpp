@@ -14,9 +14,9 @@
 namespace untax {
 namespace {
 
-// A list instead of a picture, so that a screen reader says what the bars show. Of a prediction the
-// uncertainties are the spread of a few simulations, which says nothing of its error: none is
-// shown.
+// A list instead of a picture, so that a screen reader can read the bars. The uncertainties of a
+// prediction are not shown: they are the spread of a few simulations, which is unrelated to its
+// error.
 std::string waterfall(const tax_report& report, const tax_row* row, const time_unit& unit,
                       std::string_view tax_part::*title_of) {
   const bool spread = report.predicted.empty();
