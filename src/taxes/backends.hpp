@@ -34,7 +34,7 @@ struct attention_runs {
 };
 [[nodiscard]] attention_runs host_attention_runs(int ranks) noexcept;
 /// Heaps of a GEMM operator on the host: for its variants, its inputs and the transfers alone.
-inline constexpr std::size_t host_gemm_heaps = 9;
+inline constexpr std::size_t host_gemm_heaps = 10;
 /// The options of a rank's attention alone: the workers and splits of its fused patterns. More
 /// workers would compete for cores, and other splits would change the work.
 [[nodiscard]] flash_decode_options alone_like(const flash_decode_plan& fused, pattern how);

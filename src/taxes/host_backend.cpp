@@ -42,11 +42,14 @@ std::vector<gemm_variant> variants_of(const operator_entry& entry, int workers, 
       {"E3", "producer_consumer", options(pattern::producer_consumer, launch_mode::graph)},
       {"E4", "fused_sequential", options(pattern::fused_sequential, launch_mode::graph)},
       {"E4", "fused_specialized", options(pattern::fused_specialized, launch_mode::graph)}};
-  if (ranks == 1) std::erase_if(variants, [](const gemm_variant& v) { return v.step == "E3"; });
   if (entry.gathers) {
-    variants.push_back({"E4", "fused_specialized, pull",
-                        options(pattern::fused_specialized, launch_mode::graph, direction::pull)});
+    const auto pulled = [&](pattern how) {
+      return options(how, launch_mode::graph, direction::pull);
+    };
+    variants.push_back({"E3", "producer_consumer, pull", pulled(pattern::producer_consumer)});
+    variants.push_back({"E4", "fused_specialized, pull", pulled(pattern::fused_specialized)});
   }
+  if (ranks == 1) std::erase_if(variants, [](const gemm_variant& v) { return v.step == "E3"; });
   return variants;
 }
 

@@ -115,7 +115,8 @@ class splitter {
   void take(const level& to, tax_member figure, double gain, double doubt) {
     tax_span span{step_ids[at_.step], step_ids[to.step], parts_between(at_.step, to.step), figure};
     out_.parts.*figure += gain;
-    out_.chance.*figure = std::hypot(out_.chance.*figure, doubt);
+    // Of several differences as if all errors had the same sign, as in a layer.
+    out_.chance.*figure += doubt;
     const bool cost = figure == &tax_breakdown::stand_in;
     if (cost || span.parts.size() > 1) {
       std::vector<std::string> titles;
