@@ -196,7 +196,7 @@ def picture(document):
         lines += [f'<text x="10" y="{y + 15}">{name}</text>',
                   f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="20" {fill}/>',
                   f'<text x="{left + right * 0.75 + 12:.0f}" y="{y + 15}">{1e6 * value:.1f} us, '
-                  f'{100 * value / whole:.0f} %</text>']
+                  f'{round(100 * value / whole)} %</text>']
     return "\n".join(lines) + "\n</svg>\n"
 
 

@@ -112,6 +112,83 @@ TEST(breakdown, of_a_step_that_was_not_measured_is_one_figure) {
   }
 }
 
+// In text, JSON, HTML and the picture, of the operation and of a layer that has no other.
+TEST(renderings, say_not_separable_where_a_step_is_missing) {
+  tax_report report = sample_report();
+  report.rows = {without(1, "E2")};
+  const auto times = [](const std::string& text, const std::string& part) {
+    int count = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++count;
+    return count;
+  };
+  const std::string cell(not_separable);
+  EXPECT_EQ(times(render_table(report, 200), cell), 2 + 3 * 2 + 1)
+      << "the waterfall, three lines of the table, and the reason\n"
+      << render_table(report, 200);
+  EXPECT_EQ(times(render_html(report), cell), 2 + 2 + 3 * 2 + 1) << render_html(report);
+  EXPECT_EQ(times(render_plot(report), cell), 2);
+  const auto json = nlohmann::json::parse(to_json(report));
+  for (const auto& parts : {json["rows"][0]["derived"], json["rows"][0]["derived_uncertainty"],
+                            json["average_layer"], json["whole_model"]}) {
+    EXPECT_EQ(parts["engine"], cell);
+    EXPECT_EQ(parts["bulk_synchronous"], cell);
+    EXPECT_TRUE(parts["joint"].is_number());
+    EXPECT_TRUE(parts["launch"].is_number());
+  }
+}
+
+/// A step whose trace has so many seconds of a part, and one of computing.
+traced_step traced_as(const char* id, trace_part part, double seconds) {
+  traced_step step{id, {}, std::vector<trace_breakdown>(1), "launch at rank 0", {}};
+  step.path[trace_part::compute] = 1;
+  step.path[part] += seconds;
+  return step;
+}
+
+TEST(traced_taxes, say_for_each_tax_whether_signs_agree) {
+  tax_report report = sample_report();
+  EXPECT_TRUE(traced_taxes(report).empty());
+  EXPECT_NE(render_table(report).find("There is no second account"), std::string::npos);
+  // qkv: launch tax 1, bulk-synchronous tax 2, locality tax 1 +- 0.08. The trace has no launch tax.
+  report.rows[0].traced = {
+      traced_as("E0", trace_part::launch, 0.2), traced_as("E1", trace_part::launch, 0.4),
+      traced_as("E2", trace_part::late_peer, 2.1), traced_as("E3", trace_part::movement, 0.8),
+      traced_as("E4", trace_part::movement, 0)};
+  auto taxes = traced_taxes(report);
+  ASSERT_EQ(taxes.size(), 3U) << "the engine is no tax";
+  EXPECT_EQ(taxes[0].tax, "launch tax");
+  EXPECT_NEAR(taxes[0].by_trace, -0.2, 1e-12);
+  EXPECT_EQ(taxes[0].agrees, false);
+  EXPECT_NE(
+      taxes[0].difference.find("qkv: launch tax is 1.00 s by ablation and -0.20 s by the trace"),
+      std::string::npos)
+      << taxes[0].difference;
+  EXPECT_EQ(taxes[1].agrees, true);
+  EXPECT_NEAR(taxes[1].by_trace, 2.1, 1e-12);
+  EXPECT_EQ(taxes[1].difference, "") << "by less than 5 % of E0";
+  EXPECT_EQ(taxes[2].agrees, true);
+  EXPECT_NEAR(taxes[2].by_trace, 0.8, 1e-12);
+  const std::string told = "agree in sign for 2 of 3 taxes";
+  for (const std::string& text : {render_table(report, 200), render_html(report), to_json(report)})
+    EXPECT_NE(text.find(told), std::string::npos) << text;
+  const auto json = nlohmann::json::parse(to_json(report));
+  EXPECT_EQ(json["traced_taxes"][0]["same_sign"], false);
+  EXPECT_EQ(json["traced_taxes"][1]["same_sign"], true);
+  EXPECT_EQ(from_json(to_json(report)), report);
+  // A tax within its uncertainty has no sign.
+  report.rows[0].steps[1].time = {9.99, 9.8, 10.2};
+  EXPECT_EQ(traced_taxes(report)[0].agrees, std::nullopt);
+  // With a slow E3 bulk-synchronous and locality tax are compared together.
+  report.rows[0].steps[3].time = {9, 8.875, 9.125};
+  taxes = traced_taxes(report);
+  ASSERT_EQ(taxes.size(), 2U);
+  EXPECT_EQ(taxes[1].tax, "bulk-synchronous tax and locality tax");
+  EXPECT_NEAR(taxes[1].by_ablation, 3, 1e-12);
+  EXPECT_NEAR(taxes[1].by_trace, 2.1, 1e-12);
+  EXPECT_EQ(taxes[1].agrees, true);
+}
+
 TEST(breakdown, of_one_rank_has_no_bulk_synchronous_tax) {
   tax_report report = sample_report();
   report.tensor_parallel = 1;
