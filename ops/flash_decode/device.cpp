@@ -15,23 +15,30 @@
 namespace untax {
 namespace {
 
-gpu::attention_sink sink_of(pattern how) {
-  if (is_bulk(how)) return gpu::attention_sink::rows;
-  return how == pattern::producer_consumer ? gpu::attention_sink::outbox
-                                           : gpu::attention_sink::ranks;
+gpu::attention_sink sink_of(const flash_decode_plan& plan) {
+  if (is_bulk(plan.how) || plan.splits > 0) return gpu::attention_sink::rows;
+  return plan.how == pattern::producer_consumer ? gpu::attention_sink::outbox
+                                                : gpu::attention_sink::ranks;
+}
+
+gpu::attention_shape shape_of(const flash_decode_problem& problem, const flash_decode_plan& plan) {
+  gpu::attention_shape shape = device_shape(problem);
+  shape.parts = plan.splits;
+  return shape;
 }
 
 /// The backend on the GPU of a rank. In the bulk patterns partial results are gathered between two
-/// kernels: by NCCL, or by all_gather.
+/// kernels: by NCCL, or by all_gather. Splits of the only rank are combined likewise.
 class device_backend final : public attention_backend {
  public:
   device_backend(world& w, const flash_decode_problem& problem, const flash_decode_plan& plan)
       : world_(&w.stable_view()),
         arguments_(flash_decode_name, w),
-        shape_(device_shape(problem)),
+        shape_(shape_of(problem, plan)),
         plan_(plan),
         shard_(shape_.rows() * shape_.words()),
-        engine_(w, std::string(flash_decode_name), shape_, sink_of(plan.how), plan.workers) {
+        engine_(w, std::string(flash_decode_name), shape_, sink_of(plan), plan.workers) {
+    if (plan.splits > 0) return;
     if (plan.how == pattern::bulk_library) library_.emplace(w);
     if (plan.how == pattern::bulk_synchronous)
       gather_.emplace(w, all_gather_problem{shard_ * plan.world, dtype::f32});
@@ -58,8 +65,8 @@ class device_backend final : public attention_backend {
     const stream_ref stream = engine_.stream_or_own(given);
     gpu::whole_run all(*world_);
     all([&] { engine_.attend(operands, stream); });
-    if (is_bulk(plan_.how)) {
-      all([&] { gather(stream); });
+    if (library_ || gather_) all([&] { gather(stream); });
+    if (sink_of(plan_) == gpu::attention_sink::rows) {
       all([&] { engine_.combine(operands, stream); });
     }
     if (given.handle == nullptr) engine_.finish(stream);

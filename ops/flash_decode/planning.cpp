@@ -10,6 +10,7 @@
 #include <untax/core/memory_kind.hpp>
 #include <untax/tile/step.hpp>
 
+#include "engines/gpu/attention/shape.hpp"
 #include "ops/attention_common/refusal.hpp"
 
 namespace untax {
@@ -71,7 +72,14 @@ planned_flash_decode make_plan(const world& w, const flash_decode_problem& probl
                         on_device ? 4096 : most_attention_workers);
   refuse.unless_between("option senders", options.senders, 0,
                         on_device ? 0 : most_attention_workers);
-  refuse.unless_between("option splits", options.splits, 0, on_device ? 0 : 1024);
+  if (on_device && options.splits > 0 && w.size() > 1) {
+    refuse(
+        fmt::format("option splits is {}; on GPUs parts of a sequence's keys are combined in a "
+                    "world of one rank alone, and this one has {}",
+                    options.splits, w.size()));
+  }
+  refuse.unless_between("option splits", options.splits, 0,
+                        on_device ? gpu::most_attention_ranks : 1024);
   require_pattern(options.how, on_device, refuse);
 
   planned_flash_decode result;
@@ -86,11 +94,15 @@ planned_flash_decode make_plan(const world& w, const flash_decode_problem& probl
   }
   if (on_device) {
     plan.workers = options.workers;
+    plan.splits = options.splits;
     result.explanation = fmt::format(
-        "{}: {} ({}), {}, splits so that all have the same number of keys, partial results {}",
-        flash_decode_name, name_of(plan.how), why,
+        "{}: {} ({}), {}, {}, partial results {}", flash_decode_name, name_of(plan.how), why,
         plan.workers == 0 ? "a block for each multiprocessor"
                           : fmt::format("{} blocks", plan.workers),
+        plan.splits == 0
+            ? "splits so that all have the same number of keys"
+            : fmt::format("{} of a sequence, whatever the others are",
+                          plan.splits == 1 ? "1 split" : fmt::format("{} splits", plan.splits)),
         name_of(problem.partials));
     return result;
   }

@@ -50,10 +50,11 @@ struct spec_of<flash_decode> {
       fields::integer<&options::senders>("senders", "senders of a rank, if the pattern has them")
           .between(0, 31)
           .of_host(),
-      fields::integer<&options::splits>("splits",
-                                        "parts into which a rank splits its keys of a sequence")
-          .between(0, 1024)
-          .of_host(),
+      fields::integer<&options::splits>(
+          "splits",
+          "parts into which a rank splits its keys of a sequence; on GPUs of one rank, 8 "
+          "at most")
+          .between(0, 1024),
   };
   static constexpr bool sends = true;
 

@@ -18,8 +18,8 @@ expect 2 run flash_decode --tile-m 4
 says "$err" 'flash_decode takes no --tile-m'
 expect 2 run all_gather_gemm --keys 4
 says "$err" 'all_gather_gemm takes no --keys'
-expect 2 run flash_decode --backend cuda --dtype bf16 --splits 3
-says "$err" 'splits means nothing to flash_decode on GPUs'
+expect 2 run flash_decode --backend cuda --dtype bf16 --senders 2
+says "$err" 'senders means nothing to flash_decode on GPUs'
 
 for world in 1 2 3 8; do
   expect 0 run merge_partial_attention --ranks "$world" --pattern all --tokens 3 --heads 6 --head-dim 20 --repeat 1 --verify \

@@ -72,6 +72,14 @@ attention_case random_case(std::uint64_t seed) {
   return c;
 }
 
+/// The same with splits that do not depend on the batch.
+attention_case random_case_in_splits(std::uint64_t seed) {
+  attention_case c = random_case(seed);
+  c.ranks = 1;
+  c.options.splits = static_cast<int>(std::mt19937_64(seed + 1)() % 8) + 1;
+  return c;
+}
+
 /// Every rank has the same bits, and they are right.
 void check_case(const attention_case& c) {
   SCOPED_TRACE(fmt::format("{}{}, W {}, {}, seed {}", describe(c.work.problem),
@@ -104,6 +112,14 @@ TEST(gpu_flash_decode, is_right_for_random_shapes_lengths_and_pages) {
   NEEDS_GPUS(1);
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     check_case(random_case(seed));
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(gpu_flash_decode, in_splits_is_right_for_random_shapes_lengths_and_pages) {
+  NEEDS_GPUS(1);
+  for (std::uint64_t seed = 101; seed <= 124; ++seed) {
+    check_case(random_case_in_splits(seed));
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -157,13 +173,14 @@ TEST(gpu_flash_decode, gives_the_same_bits_in_every_pattern) {
 }
 
 /// In a graph of three kernels, of which the one before changes the lengths late.
-void check_changing_lengths(const attention_work& work, pattern how) {
-  SCOPED_TRACE(fmt::format("{}, {}", describe(work.problem), name_of(how)));
+void check_changing_lengths(const attention_work& work, const flash_decode_options& options) {
+  SCOPED_TRACE(fmt::format("{}, {}, splits {}", describe(work.problem), name_of(options.how),
+                           options.splits));
   untax::run_gpus(
-      std::min(gpus(), 8),
+      options.splits > 0 ? 1 : std::min(gpus(), 8),
       [&](world& w) {
         const stream s;
-        attention_trial trial(w, s, work, {.how = how}, 3);
+        attention_trial trial(w, s, work, options, 3);
         const auto batch = static_cast<int>(work.problem.batch);
         const auto keys = static_cast<unsigned>(work.problem.keys);
         std::vector<std::vector<std::int32_t>> sets;
@@ -196,15 +213,17 @@ TEST(gpu_flash_decode, a_graph_follows_lengths_that_change_a_thousand_times) {
   for (const pattern how : patterns()) {
     attention_work work;
     work.problem = {.batch = 5, .heads = 8, .kv_heads = 2, .head_dim = 128, .keys = 900};
-    check_changing_lengths(work, how);
+    check_changing_lengths(work, {.how = how});
     work.problem.page_size = 16;
     work.problem.pages = 5 * pages_of_sequence(work.problem) + 3;
-    check_changing_lengths(work, how);
+    check_changing_lengths(work, {.how = how});
+    check_changing_lengths(work, {.how = how, .splits = 5});
   }
   // More sequences than the lengths that a warp keeps.
   attention_work many;
   many.problem = {.batch = 150, .heads = 4, .kv_heads = 1, .head_dim = 64, .keys = 90};
-  check_changing_lengths(many, pattern::automatic);
+  check_changing_lengths(many, {});
+  check_changing_lengths(many, {.splits = 3});
 }
 
 TEST(gpu_flash_decode, a_rank_that_stays_away_is_named) {
@@ -245,6 +264,23 @@ TEST(gpu_flash_decode, refuses_problems_without_a_kernel) {
   expect_error(refused(17, 64, dtype::bf16), untax::errc::unsupported, {"16 heads", "not 17"});
   expect_error(refused(1, 80, dtype::bf16), untax::errc::unsupported, {"64, 128 and 256", "80"});
   expect_error(refused(1, 64, dtype::f32), untax::errc::unsupported, {"not fp32"});
+  const untax::error splits = error_of([&] {
+    (void)untax::flash_decode(alone[0], {.heads = 1, .head_dim = 64, .keys = 8}, {.splits = 9});
+  });
+  expect_error(splits, untax::errc::invalid_argument, {"option splits is 9", "between 0 and 8"});
+}
+
+TEST(gpu_flash_decode, refuses_splits_between_ranks) {
+  NEEDS_GPUS(2);
+  const untax::error e = error_of([&] {
+    untax::run_gpus(
+        2,
+        [](world& w) {
+          (void)untax::flash_decode(w, {.heads = 1, .head_dim = 64, .keys = 8}, {.splits = 2});
+        },
+        roomy_world());
+  });
+  expect_error(e, untax::errc::invalid_argument, {"option splits is 2", "this one has 2"});
 }
 
 }  // namespace

@@ -21,11 +21,11 @@ namespace {
 attention_kernel kernel_for(const attention_shape& shape) {
   switch (shape.head_dim) {
     case 64:
-      return attention_of_width_64(shape.type, shape.page_size > 0);
+      return attention_of_width_64(shape.type, shape.page_size > 0, shape.parts > 0);
     case 128:
-      return attention_of_width_128(shape.type, shape.page_size > 0);
+      return attention_of_width_128(shape.type, shape.page_size > 0, shape.parts > 0);
     default:
-      return attention_of_width_256(shape.type, shape.page_size > 0);
+      return attention_of_width_256(shape.type, shape.page_size > 0, shape.parts > 0);
   }
 }
 
@@ -87,6 +87,7 @@ class attention_runner::launcher {
     a_.memory = operands;
     attention_arguments all = a_;
     all.rows = gathered_;
+    if (a_.shape.parts > 0) all.ranks = a_.shape.parts;
     const auto warps = static_cast<std::int64_t>(combine_threads / 32);
     const std::int64_t wanted = (a_.shape.rows() + warps - 1) / warps;
     void* arguments[] = {&all};
@@ -112,8 +113,9 @@ class attention_runner::launcher {
       why = fmt::format("takes {} heads of the queries for each of the keys at most, not {}",
                         most_heads_of_group, shape.group);
     }
+    const std::int64_t parts = shape.partial_results();
     if (static_cast<std::int64_t>(shape.items()) *
-            (ceil_div<std::int64_t>(shape.keys, 16) + end_tiles) >=
+            (ceil_div<std::int64_t>(shape.keys, 16) + parts * (end_tiles + 1)) >=
         std::int64_t{1} << 31U)
       why = fmt::format("takes 2^31 tiles of 16 keys at most, not {} of {} keys", shape.items(),
                         shape.keys);

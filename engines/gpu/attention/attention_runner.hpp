@@ -40,9 +40,10 @@ class attention_runner {
   /// With `rows` partial results go to this rank's part of gathered(). With `outbox` a second
   /// kernel, which may start before the first one ends, sends partial results and combines them.
   void attend(const attention_operands& operands, stream_ref stream);
-  /// With the sink `rows`: combines gathered(), which must hold the partial results of all ranks.
+  /// With the sink `rows`: combines gathered(), which must hold the partial results of all ranks,
+  /// or of all parts of this one.
   void combine(const attention_operands& operands, stream_ref stream);
-  /// Memory for the partial results of all ranks: [rank][batch * heads, words].
+  /// Memory for the partial results of all ranks, or of all parts: [rank][batch * heads, words].
   [[nodiscard]] std::uint32_t* gathered() const;
   [[nodiscard]] int blocks() const;
 

@@ -14,17 +14,18 @@ namespace untax::gpu {
 
 /// A combining or receiving warp. Combining warps merge the results of the streaming warps, and
 /// combine split items. Receiving warps combine the rows that all ranks send. Called by all lanes.
-template <class Element, int width>
+template <class Element, int width, bool fixed_parts>
 class combining_warp {
   using config = attention_config<width>;
-  using walk = segment_walk<config::keys>;
+  using work = attention_work<config::keys, fixed_parts>;
+  using walk = segment_walk<config::keys, fixed_parts>;
   using merge = block_merge<Element, width>;
 
  public:
   /// Reads the lengths, so it must be constructed after the preceding kernels have ended.
   __device__ combining_warp(const attention_arguments& a, const merge& merged, std::uint64_t epoch)
       : a_(a),
-        work_(a, attention_work<config::keys>::read(a)),
+        work_(a, work::read(a)),
         merge_(merged),
         epoch_(epoch),
         sink_(a, epoch),
@@ -33,8 +34,13 @@ class combining_warp {
   /// Does all work of the warp. Returns false if a wait failed.
   [[nodiscard]] __device__ bool operator()() const {
     note_kernel_begin(a_.run, combines() ? warp_role::merger : warp_role::receiver, epoch_);
-    if (combines()) return combine();
-    return a_.shape.partials == dtype::f32 ? receive<float>() : receive<bf16>();
+    if constexpr (fixed_parts) {
+      merge_own();
+      return true;
+    } else {
+      if (combines()) return combine();
+      return a_.shape.partials == dtype::f32 ? receive<float>() : receive<bf16>();
+    }
   }
 
  private:
@@ -76,13 +82,18 @@ class combining_warp {
     return lazy_watch(tells ? of_block : of_block.silent());
   }
 
-  /// Combines the block's share of split items. Before that, the last of the combining warps merge
-  /// the block's own results. Does not wait for other ranks. Returns false if a wait failed.
+  /// The last of the combining warps merge the block's own results.
+  __device__ void merge_own() const {
+    const int others = combining() - config::merging_here(a_.receives());
+    if (warp() >= others) merge_segments(warp() - others);
+  }
+
+  /// Merges the block's own results, then combines its share of split items. Does not wait for
+  /// other ranks. Returns false if a wait failed.
   [[nodiscard]] __device__ bool combine() const {
     const int number = warp();
     const int warps = combining();
-    const int others = warps - config::merging_here(a_.receives());
-    if (number >= others) merge_segments(number - others);
+    merge_own();
     // With the sink `outbox`, the exchange kernel publishes the block's record.
     const bool tells = number == 0 && !a_.receives() && a_.sink != attention_sink::outbox;
     lazy_watch watch = watch_of(tells);
@@ -133,7 +144,7 @@ class combining_warp {
   }
 
   const attention_arguments& a_;
-  attention_work<config::keys> work_;
+  work work_;
   const merge& merge_;
   std::uint64_t epoch_;
   item_sink<Element, width> sink_;
@@ -152,7 +163,7 @@ struct attention_memory {
 };
 
 /// The attention kernel.
-template <class Element, int width, bool paged>
+template <class Element, int width, bool paged, bool fixed_parts>
 __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
     attend(const __grid_constant__ attention_arguments a) {
   extern __shared__ __align__(128) std::byte shared[];
@@ -162,7 +173,7 @@ __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
   const query_rows<width> queries(a, shared + memory::queries);
   const block_merge<Element, width> merge(shared + memory::merged, a.shape.group,
                                           config::merging_here(a.receives()));
-  const auto lengths = attention_work<config::keys>::read(a);
+  const auto lengths = attention_work<config::keys, fixed_parts>::read(a);
   if (threadIdx.x == config::streaming_threads) {
     queries.init();
     merge.init();
@@ -172,7 +183,7 @@ __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
   std::uint64_t epoch = 0;  // set in warps that do not stream
   if (static_cast<int>(threadIdx.x) < config::streaming_threads) {
     const auto rings = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-    stream_warp<Element, width, paged>(a, rings, queries, merge)(lengths);
+    stream_warp<Element, width, paged, fixed_parts>(a, rings, queries, merge)(lengths);
   } else {
     griddepcontrol_wait();
     // Must follow the wait: the exchange kernel relies on all earlier kernels having ended.
@@ -180,7 +191,7 @@ __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
     epoch = a.run.epochs[blockIdx.x] + 1;
     // Earlier work of these warps would delay the first loads of the streaming warps.
     merge.await_streams();
-    well = combining_warp<Element, width>(a, merge, epoch)();
+    well = combining_warp<Element, width, fixed_parts>(a, merge, epoch)();
   }
   note_kernel_end(a.run);
   if (__syncthreads_and(well ? 1 : 0) != 0 && threadIdx.x == config::streaming_threads)
@@ -188,11 +199,15 @@ __global__ void __launch_bounds__(attention_config<width>::most_threads, 1)
 }
 
 template <int width>
-[[nodiscard]] attention_kernel kernel_of_width(dtype type, bool paged) {
+[[nodiscard]] attention_kernel kernel_of_width(dtype type, bool paged, bool fixed_parts) {
   using config = attention_config<width>;
+  const auto of_cache = [&]<class Element, bool fixed>() {
+    return paged ? reinterpret_cast<const void*>(&attend<Element, width, true, fixed>)
+                 : reinterpret_cast<const void*>(&attend<Element, width, false, fixed>);
+  };
   const auto of_type = [&]<class Element>(Element /*zero*/) {
-    return paged ? reinterpret_cast<const void*>(&attend<Element, width, true>)
-                 : reinterpret_cast<const void*>(&attend<Element, width, false>);
+    return fixed_parts ? of_cache.template operator()<Element, true>()
+                       : of_cache.template operator()<Element, false>();
   };
   return {type == dtype::bf16 ? of_type(bf16{}) : of_type(f16{}), config::fewest_threads,
           config::most_threads, attention_memory<bf16, width>::bytes};

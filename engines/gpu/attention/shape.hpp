@@ -28,8 +28,12 @@ struct attention_shape {
   int page_size = 0;       ///< 0: no pages
   order::divider by_page;  ///< divides by page_size
   std::int64_t pages = 0;  ///< entries of the page table for a sequence
-  float scale = 1;         ///< factor of the logits
-  float logit_cap = 0;     ///< 0: no cap
+  /// 0: blocks share keys as that balances them. Otherwise the keys of each sequence are in so many
+  /// parts, which are items of their own, so that the bits of a result depend on its sequence
+  /// alone.
+  int parts = 0;
+  float scale = 1;      ///< factor of the logits
+  float logit_cap = 0;  ///< 0: no cap
   dtype type = dtype::bf16;
   dtype partials = dtype::f32;  ///< fp32 or bf16
 
@@ -37,6 +41,10 @@ struct attention_shape {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int items() const noexcept { return batch * kv_heads; }
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr std::int64_t rows() const noexcept {
     return static_cast<std::int64_t>(items()) * group;
+  }
+  /// The number of partial results of a query head that this rank stores.
+  [[nodiscard]] UNTAX_HOST_DEVICE constexpr int partial_results() const noexcept {
+    return parts > 0 ? parts : 1;
   }
   /// 32-bit words of a query head's partial result: the elements, then the two statistics.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int words() const noexcept {
@@ -52,7 +60,7 @@ struct attention_room {
   std::size_t inbox = 0;   ///< packets: two sets, a row for each query head and rank
   std::size_t parts = 0;   ///< packets: partials of two items per block
   std::size_t outbox = 0;  ///< packets: two sets of the rank's own rows
-  std::size_t rows = 0;    ///< words: the rows of all ranks
+  std::size_t rows = 0;    ///< words: the rows of all ranks, or of all parts
 
   /// `receives`: packets arrive from other ranks; `follows`: a second kernel forwards them.
   [[nodiscard]] static constexpr attention_room of(const attention_shape& shape, int all_ranks,
@@ -64,7 +72,7 @@ struct attention_room {
     const auto part = most_heads_of_group * (static_cast<std::size_t>(shape.head_dim) / 2 + 1);
     return {receives || follows ? 2 * rows * ranks * row_packets : 1,
             2 * static_cast<std::size_t>(all_blocks) * part, follows ? 2 * rows * row_packets : 0,
-            rows * ranks * static_cast<std::size_t>(shape.words())};
+            rows * ranks * static_cast<std::size_t>(shape.partial_results() * shape.words())};
   }
 };
 
@@ -82,7 +90,7 @@ struct attention_operands {
   const std::int32_t* page_table = nullptr;
 };
 
-/// The most ranks whose partial results a warp combines.
+/// The most ranks, or parts, whose partial results a warp combines.
 inline constexpr int most_attention_ranks = 8;
 /// Whether kernels exist for a head width.
 [[nodiscard]] constexpr bool has_kernel_for(std::int64_t head_dim) noexcept {

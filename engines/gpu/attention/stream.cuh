@@ -18,12 +18,12 @@ namespace untax::gpu {
 /// It finds its tiles before the preceding kernels have ended, from the lengths at that time. The
 /// preceding kernels may still change the lengths, so it reads them again after the wait, and
 /// restarts if they differ. In a model only the first layer of a step sees changed lengths.
-template <class Element, int width, bool paged>
+template <class Element, int width, bool paged, bool fixed_parts>
 class stream_warp {
   using config = attention_config<width>;
-  using work = attention_work<config::keys>;
-  using walk = segment_walk<config::keys>;
-  using producer = tile_producer<width, paged>;
+  using work = attention_work<config::keys, fixed_parts>;
+  using walk = segment_walk<config::keys, fixed_parts>;
+  using producer = tile_producer<width, paged, fixed_parts>;
   /// Up to so many tiles, 256 MB, L2 evicts what was read first, and so keeps the weights of the
   /// kernels around. With more, that costs more than it gains: of 540 MB 5 % of the time, on an
   /// H200.
@@ -75,9 +75,14 @@ class stream_warp {
 #pragma unroll 1
     for (int i = 0; i + 1 < config::stages; ++i) {
       tiles.load(ring_ + i * config::tile_bytes);
-      if (i == 0) queries_.fetch(item.index(a_.shape), 0);
+      if (i == 0) queries_.fetch(queried(item.index(a_.shape)), 0);
       commit_copies();
     }
+  }
+
+  /// The item whose queries an item has: all parts of a sequence have the same.
+  [[nodiscard]] __device__ int queried(int item) const {
+    return fixed_parts ? item % a_.shape.items() : item;
   }
 
   __device__ void take(const work& mine, walk& at, producer& tiles) {
@@ -98,7 +103,7 @@ class stream_warp {
       queries_.await(number);
       sums.start(a_.shape, queries_.at(place));
       place = place + 1 < query_rows<width>::places ? place + 1 : 0;
-      if (another) queries_.fetch(mine.index_behind(segment.item), place);
+      if (another) queries_.fetch(queried(mine.index_behind(segment.item)), place);
       int tile = at.first_tile(warp_, config::streaming);
       // When the wait for tile `asked` returns, the next item's queries have arrived, too.
       const int asked = tile + ahead_of_taken * config::streaming;

@@ -17,13 +17,14 @@ namespace untax::gpu {
 /// its row is XORed with the row number modulo 8, so that matrices are read without bank conflicts.
 /// Rows past the end of a sequence are zeros, whatever the KV cache holds. Kernels without pages
 /// are compiled separately, since they need fewer registers.
-template <int width, bool paged>
+template <int width, bool paged, bool fixed_parts>
 class tile_producer {
   using config = attention_config<width>;
+  using walk = segment_walk<config::keys, fixed_parts>;
 
  public:
-  __device__ tile_producer(const attention_arguments& a, const segment_walk<config::keys>& walk,
-                           int warp, bool evicts_first)
+  __device__ tile_producer(const attention_arguments& a, const walk& segments, int warp,
+                           bool evicts_first)
       : keys_(a.memory.keys, a.memory.keys_stride),
         values_(a.memory.values, a.memory.values_stride),
         table_(a.memory.page_table),
@@ -32,7 +33,8 @@ class tile_producer {
         page_size_(static_cast<unsigned>(a.shape.page_size)),
         by_page_(a.shape.by_page),
         policy_(evicts_first ? read_once() : read_as_usual()),
-        walk_(walk),
+        batch_(a.shape.batch),
+        walk_(segments),
         warp_(warp) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     row_ = lane / pieces;
@@ -45,7 +47,7 @@ class tile_producer {
   __device__ void load(std::uint32_t stage) {
     if (!walk_.valid()) return;
     const attention_item& item = (*walk_).item;
-    const int first = tile_ * config::keys + row_;
+    const int first = (fixed_parts ? item.key : 0) + tile_ * config::keys + row_;
     const int column = item.head * width + piece_ * 8;
     if constexpr (paged) {
       load_pages(item, first, column, stage);
@@ -96,14 +98,23 @@ class tile_producer {
     }
   }
 
+  [[nodiscard]] __device__ int sequence_of(const attention_item& item) const {
+    return fixed_parts ? item.sequence % batch_ : item.sequence;
+  }
+  /// The key of its sequence behind the last one of an item.
+  [[nodiscard]] __device__ static int end_of(const attention_item& item) {
+    return (fixed_parts ? item.key : 0) + item.length;
+  }
+
   __device__ void load_stage(const attention_item& item, int first, int column,
                              std::uint32_t stage) const {
-    const std::int64_t row = item.sequence * capacity_ + first;
+    const int end = end_of(item);
+    const std::int64_t row = sequence_of(item) * capacity_ + first;
     const std::byte* key = keys_.at(row, column);
     const std::byte* value = values_.at(row, column);
 #pragma unroll at_once
     for (int i = 0; i < turns; ++i) {
-      const bool there = first + i * rows_at_once < item.length;
+      const bool there = first + i * rows_at_once < end;
       const std::uint32_t at = place(stage, i);
       copy(at, key, there);
       copy(at + config::keys * config::row_bytes, value, there);
@@ -114,7 +125,8 @@ class tile_producer {
 
   __device__ void load_pages(const attention_item& item, int first, int column,
                              std::uint32_t stage) const {
-    const std::int32_t* const table = table_ + item.sequence * pages_;
+    const int end = end_of(item);
+    const std::int32_t* const table = table_ + sequence_of(item) * pages_;
     // Wide heads load in parts, since all page numbers at once would not fit into registers.
 #pragma unroll 1
     for (int begin = 0; begin < turns; begin += at_once) {
@@ -123,7 +135,7 @@ class tile_producer {
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
         const auto key = static_cast<unsigned>(first + (begin + i) * rows_at_once);
-        const bool there = key < static_cast<unsigned>(item.length);
+        const bool there = key < static_cast<unsigned>(end);
         const int number = there ? by_page_.quotient(static_cast<int>(key)) : 0;
         inside[i] = key - static_cast<unsigned>(number) * page_size_;
         // No __ldg: the kernel ahead may have written the table after this grid began.
@@ -131,7 +143,7 @@ class tile_producer {
       }
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
-        const bool there = first + (begin + i) * rows_at_once < item.length;
+        const bool there = first + (begin + i) * rows_at_once < end;
         const std::int64_t row =
             static_cast<std::int64_t>(page[i]) * page_size_ + (there ? inside[i] : 0);
         const std::uint32_t at = place(stage, begin + i);
@@ -151,7 +163,8 @@ class tile_producer {
   unsigned page_size_;
   order::divider by_page_;
   std::uint64_t policy_;
-  segment_walk<config::keys> walk_;
+  int batch_;
+  walk walk_;
   int warp_;
   int row_;
   int piece_;

@@ -35,14 +35,18 @@ struct flash_decode_options {
   /// Of the host only. On GPUs the caller launches a run eagerly, or captures it in a graph.
   launch_mode launch = launch_mode::graph;
   int workers = 0;  ///< computing workers of a rank; on GPUs blocks
-  /// The next two are of the host only. On GPUs senders and splits that are not 0 are refused.
-  int senders = 0;  ///< senders of a rank, if the pattern has them
-  int splits = 0;   ///< parts into which a rank splits its keys of a sequence
+  /// Of the host only: senders of a rank, if the pattern has them. On GPUs they are refused.
+  int senders = 0;
+  /// Parts into which a rank splits its keys of a sequence. Where they are given, the bits of a
+  /// result depend on its sequence alone: not on the others, their number or that of workers. On
+  /// GPUs a world of one rank takes 8 at most, and others none.
+  int splits = 0;
   std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests in which ranks or signals fail
 };
 
 /// The plan of a protocol, besides the problem. All values are positive, but in a world of GPUs
-/// `workers` 0 means a block for each multiprocessor.
+/// `workers` 0 means a block for each multiprocessor, and `splits` 0 that blocks share keys so that
+/// all have as many.
 struct flash_decode_plan {
   int world = 1;
   int rank = 0;

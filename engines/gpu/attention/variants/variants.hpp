@@ -15,8 +15,8 @@ struct attention_kernel {
 };
 
 // Each is in a source file of its own, since the kernels take long to compile.
-[[nodiscard]] attention_kernel attention_of_width_64(dtype type, bool paged);
-[[nodiscard]] attention_kernel attention_of_width_128(dtype type, bool paged);
-[[nodiscard]] attention_kernel attention_of_width_256(dtype type, bool paged);
+[[nodiscard]] attention_kernel attention_of_width_64(dtype type, bool paged, bool fixed_parts);
+[[nodiscard]] attention_kernel attention_of_width_128(dtype type, bool paged, bool fixed_parts);
+[[nodiscard]] attention_kernel attention_of_width_256(dtype type, bool paged, bool fixed_parts);
 
 }  // namespace untax::gpu

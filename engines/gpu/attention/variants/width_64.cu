@@ -2,8 +2,8 @@
 
 namespace untax::gpu {
 
-attention_kernel attention_of_width_64(dtype type, bool paged) {
-  return kernel_of_width<64>(type, paged);
+attention_kernel attention_of_width_64(dtype type, bool paged, bool fixed_parts) {
+  return kernel_of_width<64>(type, paged, fixed_parts);
 }
 
 }  // namespace untax::gpu
