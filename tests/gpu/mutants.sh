@@ -25,6 +25,7 @@ if ((${#chosen[@]} == 0)); then chosen=("${names[@]:1}"); fi
 export UNTAX_WAIT_LIMIT_MS=2000 CUDA_DEVICE_MAX_CONNECTIONS=32
 
 norm=gpu_all_reduce_norm
+step='gpu_decoder.a_kernel_of_all_layers*'
 merge=gpu_merge_partial_attention
 sums='gpu_operators.gemm_reduce_scatter*:gpu_operators.sums*:gpu_sums*'
 
@@ -36,7 +37,7 @@ tests_of() {
     scatter_*) echo 'gpu_operators.gemm_all_scatter*' ;;
     sums_reserve) printf '%s\n' "$sums" "$merge.a_rank_without_heads_does_not_run_ahead" ;;
     sums_retire) printf '%s\n' "$sums" "$merge.is_right_for_random_shapes" "$norm.is_right_for_random_shapes" ;;
-    sums_reset) printf '%s\n' "$sums" "$merge.is_right_for_random_shapes" "$norm.is_right_for_random_shapes" ;;
+    sums_reset) printf '%s\n' "$sums" "$merge.is_right_for_random_shapes" "$norm.is_right_for_random_shapes" "$step" ;;
     sums_acquire | results_proxy) echo "$sums" ;;
     room_hand_over) echo 'gpu_shared_rooms.of_all_gather_gemm*' ;;
     attend_lengths) echo 'gpu_flash_decode*' ;;
@@ -47,6 +48,7 @@ tests_of() {
       printf '%s\n' "$norm.is_right_for_random_shapes" 'gpu_operators.gemm_all_scatter_is_right' 'gpu_sums.sent_as_rows*'
       ;;
     stream_k_reset) echo 'gemm.a_run_after_other_values_is_right' ;;
+    step_*) echo "$step" ;;
     *)
       echo "no test is named for the mutant $1" >&2
       exit 1
@@ -57,7 +59,7 @@ tests_of() {
 # ranks_of NAME: with how many ranks a GPU a mutant is tried.
 ranks_of() {
   case "$1" in
-    attend_lengths | attend_parts | attend_counters | stream_k_reset) echo 1 ;;
+    attend_lengths | attend_parts | attend_counters | stream_k_reset | step_*) echo 1 ;;
     *) printf '%s\n' 2 4 ;;
   esac
 }

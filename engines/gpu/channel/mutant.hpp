@@ -39,6 +39,9 @@ enum class mutant {
   words_marker,      ///< a word that is sent may be the one that stands for nothing
   results_acquire,   ///< a rank ends before the results of its peers have arrived
   stream_k_reset,    ///< partial sums of clusters are not reset for the next run
+  step_arrivals,     ///< rows of a step are loaded before all blocks have written them
+  step_parts,        ///< parts of a step's attention are merged before they have arrived
+  step_reset,        ///< parts of a step's attention are not reset for the next layer
 };
 
 #if defined(UNTAX_MUTANTS) && defined(__CUDACC__)

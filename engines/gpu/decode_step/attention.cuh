@@ -414,8 +414,10 @@ class step_attention {
         await(part);
         if (part.at == nullptr) continue;
         uint4* const at = const_cast<uint4*>(part.at);
-        store_sum_words(at, part_arrival::words::nothing());
-        store_sum_words(at + 1, part_arrival::words::nothing());
+        if (!left_out(mutant::step_reset)) {
+          store_sum_words(at, part_arrival::words::nothing());
+          store_sum_words(at + 1, part_arrival::words::nothing());
+        }
         const step_quad numbers = step_quad::of(part_arrival::words::sums_of(part.numbers));
         step_quad more = step_quad::of(part_arrival::words::sums_of(part.sums));
         const float before = largest;
@@ -450,6 +452,7 @@ class step_attention {
     volatile std::int32_t& failed = block_.numbers().failed;
     for (int polls = 0; polls < patience; ++polls) {
       if (__all_sync(everybody, part.look() != 0 ? 1 : 0) != 0) return;
+      if (left_out(mutant::step_parts)) return;
     }
     if (failed == 0 && !wait_for_blocks(block_.a.run, part, slot_)) failed = 1;
   }

@@ -9,6 +9,7 @@
 
 #include <untax/core/half.hpp>
 
+#include "engines/gpu/channel/mutant.hpp"
 #include "engines/gpu/channel/pending_waits.cuh"
 #include "engines/gpu/decode_step/step_arguments.hpp"
 #include "engines/gpu/sm90/ptx/barrier.cuh"

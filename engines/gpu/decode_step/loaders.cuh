@@ -180,6 +180,7 @@ class row_loader {
   /// Waits for what the warps that multiply wait for, too. They bound that wait: after a failed one
   /// this warp goes on with what it finds, so that no role of the block is left waiting.
   __device__ void await_grid(std::uint64_t count) const {
+    if (left_out(mutant::step_arrivals)) return;
     grid_arrivals mine(block_.a.arrived, before_ + count);
     while (mine.look() == 0) {
       if (*static_cast<volatile std::int32_t*>(&block_.numbers().failed) != 0) return;

@@ -261,7 +261,7 @@ class step_multiplier {
       from.count = has ? min(ranks - 1 - from.begin, together) : 0;
       slab_words<words, together> arrived(from);
       going_ = going_ && arrived.await(run, slot_);
-      if (going_) arrived.reset_words();
+      if (going_ && !left_out(mutant::sums_reset)) arrived.reset_words();
 #pragma unroll
       for (int k = 0; k < together; ++k) {
         if (k >= from.count) break;
