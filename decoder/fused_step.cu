@@ -38,7 +38,8 @@ gpu::step_model model_of(const decoder_operators& d, const weight_shares& share)
 /// Whether all ranks have such a kernel, which each of them finds out alone.
 bool all_serve(const decoder_operators& d) {
   const decoder_config& c = d.config;
-  if (!may_be_one_kernel(c) || !d.options.one_kernel || d.options.how != pattern::automatic)
+  if (!may_be_one_kernel(c) || !d.options.one_kernel || d.options.invariant ||
+      d.options.how != pattern::automatic)
     return false;
   for (int rank = 0; rank < d.job->size(); ++rank) {
     if (!gpu::decode_step::serves(*d.job, model_of(d, shares_of(c, rank, d.job->size()))))

@@ -52,6 +52,10 @@ const decoder_config& served(const decoder_config& c, const decoder_options& o) 
                        "bulk_library",
                        name_of(o.how)));
   }
+  if (o.invariant && o.how == pattern::bulk_library) {
+    refuse(errc::unsupported,
+           "option invariant is not there with bulk_library, whose kernels depend on the rows");
+  }
   if (o.pages > std::numeric_limits<std::int32_t>::max() / o.page_size) {
     refuse(errc::invalid_argument,
            fmt::format("a cache of {} pages of {} tokens: rows have numbers of 32 bits", o.pages,
@@ -117,6 +121,10 @@ all_reduce_norm norm_of(world& w, const decoder_operators& d) {
   return {w, problem, options};
 }
 
+/// The parts of a sequence's keys where its bits may not depend on other sequences: as many as
+/// attention on GPUs combines at once.
+constexpr int fixed_splits = 8;
+
 /// The least power of two that is not below `count`.
 std::int64_t power_of_two(std::int64_t count) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(count)));
@@ -145,6 +153,7 @@ world alone_beside(const world& w) {
 
 linear_options linear_options_of(const decoder_options& o) {
   return {.varying_rows = true,
+          .invariant = o.invariant,
           .constant_weights = !is_bulk(o.how),
           .library = o.how == pattern::bulk_library};
 }
@@ -207,6 +216,7 @@ decoder_operators::decoder_operators(world& w, const decoder_config& c, const de
 
 void decoder_operators::plan_attentions(std::int64_t most_batch) {
   flash_decode_options how;
+  if (options.invariant) how.splits = fixed_splits;
   if (is_bulk(options.how) && alone.memory() != memory_kind::cuda) {
     how.how = options.how;
     how.launch = options.launch;

@@ -63,6 +63,7 @@ untax_decoder_options options_of(const std::vector<std::int64_t>& given) {
   for (std::size_t i = 0; i < std::size(fields); ++i) *fields[i] = given.at(i);
   o.logits = given.at(std::size(fields)) != 0 ? 1 : 0;
   o.graphs = given.at(std::size(fields) + 1) != 0 ? 1 : 0;
+  o.invariant = given.at(std::size(fields) + 2) != 0 ? 1 : 0;
   return o;
 }
 

@@ -107,6 +107,34 @@ def test_generated_tokens_do_not_depend_on_ranks(tmp_path):
         assert untax.run_threads(ranks, body) == [alone] * ranks
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_invariant_model_has_the_same_bits_alone_and_in_a_batch(dtype, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(small | {"model_type": "llama", "torch_dtype": dtype}))
+    draw = numpy.random.default_rng()
+    prompts = [draw.integers(small["vocab_size"], size=draw.integers(1, 60)).tolist() for _ in range(4)]
+    following = draw.integers(small["vocab_size"], size=(3, 4)).tolist()
+
+    def body(world):
+        decoder = untax.Decoder(world, tmp_path / "config.json", random_weights=True, sequences=4, tokens=64, logits=True, invariant=True)
+
+        def logits_of(which):
+            numbers = [decoder.add() for _ in which]
+            decoder.prefill({number: prompts[i] for number, i in zip(numbers, which)})
+            results = [decoder.logits()]
+            for step in following:
+                decoder.decode(numbers, [step[i] for i in which])
+                results.append(decoder.logits())
+            for number in numbers:
+                decoder.remove(number)
+            return numpy.stack(results, 1)
+
+        beside = logits_of(range(4))
+        assert all(numpy.array_equal(logits_of([i])[0], beside[i]) for i in range(4))
+
+    for ranks in (1, 2):
+        untax.run_threads(ranks, body)
+
+
 def test_wrong_calls_are_refused(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**small, "model_type": "llama", "torch_dtype": "float32"}))

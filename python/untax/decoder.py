@@ -14,8 +14,8 @@ from .world import World
 
 
 def _options(sequences: int, tokens: int, page_size: int, pages: int, prompt_tokens: int, prompt_keys: int, logits: bool,
-             graphs: bool) -> list[int]:
-    return [sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, int(logits), int(graphs)]
+             graphs: bool, invariant: bool) -> list[int]:
+    return [sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, int(logits), int(graphs), int(invariant)]
 
 
 def _part(weights: Mapping[str, Any]) -> _core.WeightPart:
@@ -44,20 +44,21 @@ class Decoder:
     of the model), `page_size` (64) and `pages` of the cache, `prompt_tokens` of all prompts of a prefill (2048) and
     `prompt_keys` of their sequences, cached ones as well. `logits` keeps the logits of all tokens. On GPUs `graphs` launches
     steps as CUDA graphs, unless their stream is captured or the default one, and steps of up to four sequences are one kernel, for models that there is one
-    for (decoder/README.md). Making one is collective. Raises InvalidArgument, Unsupported with the name of a field, OutOfMemory.
+    for (decoder/README.md). With `invariant` the bits of a sequence's logits depend on its own tokens and calls alone, not on the
+    other sequences of a run, and steps take longer. Making one is collective. Raises InvalidArgument, Unsupported with the name of a field, OutOfMemory.
     """
 
     def __init__(self, world: World, model: str | Path, *, random_weights: bool = False, seed: int = 1, sequences: int = 0,
                  tokens: int = 0, page_size: int = 0, pages: int = 0, prompt_tokens: int = 0, prompt_keys: int = 0,
-                 logits: bool = False, graphs: bool = False) -> None:
-        options = _options(sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, logits, graphs)
+                 logits: bool = False, graphs: bool = False, invariant: bool = False) -> None:
+        options = _options(sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, logits, graphs, invariant)
         self._core = (_core.random_decoder(world._core, str(model), seed, options) if random_weights else
                       _core.load_decoder(world._core, str(model), options))
 
     @classmethod
     def from_weights(cls, world: World, config: str, weights: Mapping[str, Any], layers: Sequence[Mapping[str, Any]], *,
                      sequences: int = 0, tokens: int = 0, page_size: int = 0, pages: int = 0, prompt_tokens: int = 0,
-                     prompt_keys: int = 0, logits: bool = False, graphs: bool = False) -> Decoder:
+                     prompt_keys: int = 0, logits: bool = False, graphs: bool = False, invariant: bool = False) -> Decoder:
         """Collective. A decoder on weights that the caller has: tensors of torch or arrays of numpy, this rank's parts, which the
         decoder reads where they are and keeps alive. `config` is the text of a config.json. `weights` has `embedding`, `head` and
         `final_norm`; `layers` have `qkv`, `output`, `gate_up`, `down`, `input_norm` and `mlp_norm`, and `qkv_bias`,
@@ -65,7 +66,7 @@ class Decoder:
         model has them. include/untax/c/decoder.h says which rows and columns a rank has, and how they lie.
         Raises InvalidArgument for weights of other shapes."""
         self = cls.__new__(cls)
-        options = _options(sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, logits, graphs)
+        options = _options(sequences, tokens, page_size, pages, prompt_tokens, prompt_keys, logits, graphs, invariant)
         self._weights = weights, layers
         self._core = _core.create_decoder(world._core, config, _part(weights), [_part(layer) for layer in layers], options)
         return self

@@ -52,6 +52,7 @@ decoder_options options_of(const untax_decoder_options* given) {
   set(options.prompt_keys, o.prompt_keys);
   options.logits = o.logits != 0;
   options.graphs = o.graphs != 0;
+  options.invariant = o.invariant != 0;
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include <untax/world/launch.hpp>
 
 #include "decoder/random_weights.hpp"
+#include "tests/decoder/invariance.hpp"
 #include "tests/decoder/models.hpp"
 #include "tests/decoder/reference.hpp"
 #include "tests/errors.hpp"
@@ -187,6 +188,24 @@ TEST(decoder, decoders_in_turn_generate_what_each_generates_alone) {
     const auto nothing = untax::generate_in_turn(std::vector<decoder*>{&library}, prompts, 0);
     EXPECT_EQ(nothing.front().tokens, std::vector<tokens>(2));
   });
+}
+
+TEST(decoder, with_invariant_has_the_same_bits_alone_and_beside_others) {
+  decoder_options options = small;
+  options.sequences = 5;
+  options.pages = 0;
+  options.prompt_keys = 0;
+  const std::uint64_t seed = std::random_device{}();
+  std::uint64_t round = 0;
+  for (const char* family : {"llama", "gemma2", "mistral"}) {
+    for (const char* type : {"float32", "bfloat16"}) {
+      const decoder_config config =
+          parsed(small_model(family, {{"torch_dtype", type}, {"sliding_window", 9}}));
+      ++round;
+      run_threads(static_cast<int>(round % 3) + 1,
+                  [&](world& w) { invariance_trial(config, options, seed + round).run(w); });
+    }
+  }
 }
 
 TEST(decoder, long_prompts_with_a_soft_cap_take_several_runs_of_attention) {

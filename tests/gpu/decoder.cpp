@@ -18,6 +18,7 @@
 #include "engines/bulk/communicator.hpp"
 #include "engines/bulk/library_gemm.hpp"
 #include "gpus.hpp"
+#include "tests/decoder/invariance.hpp"
 
 namespace {
 
@@ -216,6 +217,31 @@ TEST(gpu_decoder, a_kernel_of_all_layers_has_the_logits_of_operators_at_random_s
         },
         gpu_world());
   }
+}
+
+TEST(gpu_decoder, with_invariant_has_the_same_bits_alone_and_beside_others) {
+  NEEDS_GPUS(1);
+  const std::uint64_t seed = std::random_device{}();
+  const untax::decoder_options options{.sequences = 9, .tokens = 512, .page_size = 16};
+  for (int round = 0; round < 5; ++round) {
+    std::mt19937_64 random(seed + static_cast<std::uint64_t>(round));
+    const int ranks = round % std::min(gpus(), 4) + 1;
+    const decoder_config config =
+        round == 4 ? model("gemma2", R"(, "query_pre_attn_scalar": 64, "sliding_window": 100,
+                                    "max_position_embeddings": 512)")
+                   : random_model(random, ranks);
+    untax::run_gpus(
+        ranks, [&](world& w) { untax_test::invariance_trial(config, options, seed + 9).run(w); },
+        gpu_world());
+  }
+}
+
+TEST(gpu_decoder, an_invariant_model_has_the_logits_of_the_host) {
+  NEEDS_GPUS(1);
+  untax::decoder_options options = capacities;
+  options.invariant = true;
+  expect_right(model("llama", ""), false, options);
+  expect_right(model("qwen3", R"(, "num_key_value_heads": 1)"), false, options);
 }
 
 TEST(gpu_decoder, a_graph_of_a_step_takes_what_was_staged) {

@@ -27,6 +27,9 @@ typedef struct untax_decoder_options {
   int64_t prompt_keys;   /* of all sequences of one prefill; prompt_tokens, but at least tokens */
   int32_t logits;        /* 1: keep all logits, not only the largest */
   int32_t graphs; /* 1: on GPUs a step is launched as a graph, unless its stream is captured */
+  /* 1: the bits of a sequence's logits depend on its own tokens and calls alone, not on the others
+   * of a run; steps take longer */
+  int32_t invariant;
 } untax_decoder_options;
 
 /* This rank's weights of a layer, of the configuration's element type, on a GPU in its memory. Of n

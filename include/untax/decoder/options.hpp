@@ -24,6 +24,10 @@ struct decoder_options {
   bool graphs = false;
   /// Of GPUs: steps of few sequences are one kernel, for models that there is one for.
   bool one_kernel = true;
+  /// The bits of a sequence's logits depend on its own tokens and calls alone: not on the other
+  /// sequences of a run, their number or their lengths. Steps are not one kernel then, and products
+  /// of few rows take longer. Refused with bulk_library.
+  bool invariant = false;
   /// `automatic`: the operators that overlap and fuse, each as it chooses. bulk_synchronous: sums
   /// over ranks are operators of their own, and each ends before the next begins. bulk_library: the
   /// same by library calls, of cuBLASLt and NCCL on GPUs; attention, rotation and norms are those
