@@ -128,8 +128,11 @@ class Bench:
             raise Skipped("transformers compiles models on GPUs, and this is a CPU")
         return self.generating(self.model(parallel=True), cache_implementation="static")
 
-    def split(self):
-        return self.generating(untax.torch.parallelize(self.model(parallel=False)))
+    def split(self, **options):
+        return self.generating(untax.torch.parallelize(self.model(parallel=False), **options))
+
+    def invariant(self):
+        return self.split(invariant=True)
 
     def decoder(self):
         path, most = self.folder / "config.json", max(row["sequences"] for row in self.rows)
@@ -247,7 +250,8 @@ class Bench:
 
 
 WAYS = {"transformers": Bench.eager, "transformers, compiled": Bench.compiled, "untax": Bench.split,
-        "untax.torch.Decoder": Bench.decoder}
+        "untax.torch.Decoder": Bench.decoder, "untax, invariant": Bench.invariant}
+USUAL_WAYS = list(WAYS)[:4]
 
 
 def calls(chosen):
@@ -273,8 +277,8 @@ def arguments():
     asked.add_argument("--draw", type=int, metavar="N", help="N calls at random, within --sequences and --prompt")
     asked.add_argument("--seed", type=int, default=1, help="of the calls that are drawn")
     asked.add_argument("--layers", type=int, help="only the first layers of the model, as many as this")
-    asked.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY",
-                       help="of " + ", ".join(f'"{way}"' for way in WAYS))
+    asked.add_argument("--ways", nargs="+", choices=WAYS, default=USUAL_WAYS, metavar="WAY",
+                       help="of " + ", ".join(f'"{way}"' for way in WAYS) + "; by default all but the last")
     asked.add_argument("--json", help="write the figures to this file")
     chosen = asked.parse_args()
     for name in ("sequences", "prompt", "tokens", "repeat", "layers", "draw"):

@@ -6,6 +6,7 @@ from whole_layers import mean
 
 FORMAT = "untax-torch-models"
 WAYS = {"transformers": "transformers", "transformers, compiled": "compiled", "untax": "untax", "untax.torch.Decoder": "Decoder"}
+NAMES = WAYS | {"untax, invariant": "invariant"}
 KEYS = {"first": "to the first token", "token": "a token after it"}
 NOTE = ("Milliseconds to the first token / for each token after it, in {dtype}, with random weights and greedy `generate`. "
         "*transformers*: at its defaults; *compiled*: with `cache_implementation=\"static\"`, for which it compiles the model; on several "
@@ -82,7 +83,7 @@ def not_run(document):
         for way, figures in row["ways"].items():
             if "not_run" in figures:
                 reasons.setdefault((way, figures["not_run"]), []).append(str(row["sequences"]))
-    return "".join(f"* {title(document)}, {gpus(document)}, sequences {' and '.join(counts)}: {WAYS[way]} did not run: {why}\n"
+    return "".join(f"* {title(document)}, {gpus(document)}, sequences {' and '.join(counts)}: {NAMES[way]} did not run: {why}\n"
                    for (way, why), counts in reasons.items())
 
 

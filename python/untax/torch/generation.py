@@ -95,10 +95,10 @@ class _Weights:
 class Generation:
     """The decoder of a split model, which is made by the first call that it serves, and anew for larger ones.
 
-    `enabled`: whether it serves calls; None: those of models on GPUs."""
+    `enabled`: whether it serves calls; None: those of models on GPUs. `invariant`: an option of the decoder."""
 
-    def __init__(self, layout: Layout, model: nn.Module, base: nn.Module, enabled: bool | None) -> None:
-        self.layout, self.model, self.base, self.enabled = layout, model, base, enabled
+    def __init__(self, layout: Layout, model: nn.Module, base: nn.Module, enabled: bool | None, invariant: bool) -> None:
+        self.layout, self.model, self.base, self.enabled, self.invariant = layout, model, base, enabled, invariant
         self.owns_cache = False  # whether the cache of the call in progress is of no use to the caller
         self.refusal = ""
         self._forget()
@@ -110,10 +110,10 @@ class Generation:
         self.stream: Any = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Generation:
-        return Generation(self.layout, copy.deepcopy(self.model, memo), copy.deepcopy(self.base, memo), self.enabled)
+        return Generation(self.layout, copy.deepcopy(self.model, memo), copy.deepcopy(self.base, memo), self.enabled, self.invariant)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Generation, (self.layout, self.model, self.base, self.enabled)  # a copy of a model has no decoder
+        return Generation, (self.layout, self.model, self.base, self.enabled, self.invariant)  # a copy of a model has no decoder
 
     def release(self) -> None:
         if self.decoder is not None:
@@ -205,7 +205,8 @@ class Generation:
         try:
             self.decoder = Decoder.from_weights(
                 self.engine.world, text, self.weights.whole, self.weights.layers, sequences=room[0], tokens=room[1],
-                prompt_tokens=_prompt_tokens, prompt_keys=_prompt_tokens + room[1], logits=True, graphs=True)
+                prompt_tokens=_prompt_tokens, prompt_keys=_prompt_tokens + room[1], logits=True, graphs=True,
+                invariant=self.invariant)
         except (Unsupported, InvalidArgument) as error:
             self._forget()
             self.refusal = str(error)

@@ -452,7 +452,7 @@ def _split_mlp(mlp: nn.Module, where: str, layout: Layout, shards: dict[str, tup
 
 
 def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, graphs: bool = True,
-                decoder: bool | None = None) -> _Model:
+                decoder: bool | None = None, invariant: bool = False) -> _Model:
     """Collective. Makes a model of transformers tensor-parallel, in place, and returns it. Every rank of `group` (a process group
     of torch, its name, a world, or None for the default group) has the whole model, with the same weights.
 
@@ -463,7 +463,8 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, gra
     All ranks pass the same inputs, and get the same outputs: `input_ids` [batch, length], logits [batch, length, vocabulary],
     a loss. Calls of `split_from` tokens and more split the tokens over the ranks between the layers, calls of fewer, such as
     those of decoding, do not. With `decoder`, `generate` runs prompts and steps on `untax.Decoder`, which is made of the model's own
-    weights by the first such call; None stands for True on GPUs. Other steps of decoding are a chain of untax's operators, with
+    weights by the first such call; None stands for True on GPUs. With `invariant` it computes the logits of a sequence with the same
+    bits alone and in any batch, so that greedy tokens do not depend on the batch, and takes longer. Other steps of decoding are a chain of untax's operators, with
     attention for static caches, and with `graphs` on a GPU replays of a CUDA graph. The logger `untax.torch` says once what is left
     to transformers, and why.
     If all ranks call `backward` on the same loss, each parameter of a rank gets the gradient that its part has in one process;
@@ -500,7 +501,7 @@ def parallelize(model: _Model, group: Any = None, *, split_from: int = 1024, gra
     model.untax_plan = Plan(layout, names, shards, interleaved)
     install_chain(layout, model, base, graphs)
     if model is not base and hasattr(type(model), "_sample"):
-        install_generation(Generation(layout, model, base, decoder))
+        install_generation(Generation(layout, model, base, decoder, invariant))
     return model
 
 
