@@ -641,6 +641,14 @@ def generation(seed):
     assert got.lengths == right.lengths
     served()
 
+    model = untax.torch.parallelize(copy.deepcopy(whole), decoder=True, invariant=True)
+    beside = generated(model)
+    assert torch.equal(beside, generated(whole))
+    for row in range(len(prompt)):
+        alone = model.generate(prompt[row : row + 1], attention_mask=mask[row : row + 1], max_new_tokens=12, do_sample=False)
+        assert torch.equal(alone[0], beside[row])
+    assert served() == {"untax.Decoder": 1 + len(prompt)}
+
     # Prompts in parts, more sequences than before, other weights in place and elsewhere, a copy, and a group that was closed.
     untax.torch.generation._prompt_tokens = 8
     model = untax.torch.parallelize(copy.deepcopy(whole), decoder=True)
