@@ -107,7 +107,7 @@ TEST(all_reduce_norm, has_the_same_bits_at_every_rank_in_every_configuration) {
 }
 
 /// Results go to the caller's memory, x to the place of the residual. Each of two runs adds to x.
-TEST(all_reduce_norm, writes_where_the_caller_says) {
+TEST(all_reduce_norm, writes_to_the_given_address) {
   constexpr std::int64_t tokens = 5, hidden = 4;
   for (const int phases : {1, 2}) {
     run_threads(3, [&](world& w) {

@@ -199,7 +199,7 @@ TEST(flash_attention, rounds_once) {
   for (const bf16 element : out) EXPECT_EQ(static_cast<float>(element), 1.0F);
 }
 
-TEST(flash_attention, refuses) {
+TEST(flash_attention, refuses_impossible_problems) {
   run_threads(1, [](world& w) {
     const auto plan = [&](const flash_attention_problem& p) {
       return error_of([&] { const flash_attention op(w, p); });

@@ -32,7 +32,7 @@ TEST(gemm_all_reduce, has_the_same_bits_at_every_rank_with_one_and_two_phases) {
 }
 
 /// One run into a C of the caller whose rows have gaps, and one into the operator's own.
-TEST(gemm_all_reduce, writes_where_the_caller_says) {
+TEST(gemm_all_reduce, writes_to_the_given_address) {
   constexpr std::int64_t m = 9, n = 5, k = 16, stride = n + 3;
   for (const int phases : {1, 2}) {
     run_threads(2, [&](world& w) {

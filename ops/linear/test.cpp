@@ -217,7 +217,7 @@ TEST(linear, interleaves_rows_of_gate_and_up) {
                errc::invalid_argument, {"16 x 3", "twice the rows"});
 }
 
-TEST(linear, refuses_what_is_not_possible) {
+TEST(linear, refuses_impossible_problems) {
   run_threads(1, [](world& w) {
     expect_error(error_of([&] { linear(w, {.rows = 4, .n = 0, .k = 8}); }), errc::invalid_argument,
                  {"rank 0: linear: n is 0"});

@@ -28,7 +28,7 @@ class Cycle:
 
 
 @pytest.mark.parametrize("early", [0, 1])
-def test_a_rank_may_leave_an_operator_to_the_garbage_collector_before_another_does(early):
+def test_ranks_may_drop_an_operator_at_different_times(early):
     def body(world):
         cycle = Cycle(untax.AllReduce(world, 64, "fp32"))
         assert (cycle.op(np.ones(64, f32)) == 2).all()
@@ -304,7 +304,7 @@ def test_an_exception_that_ends_a_program_reaches_its_peers(tmp_path):
     assert heard[0].startswith("1 ") and "RuntimeError: my bug" in heard[0]
 
 
-def test_a_world_is_closed_whatever_is_left_of_its_operators():
+def test_a_world_with_open_operators_is_closed():
     world = untax.World.threads(1)[0]
     ops = [untax.AllReduce(world, 4, "fp32") for _ in range(3)]
     ops[1].close()

@@ -25,7 +25,7 @@ def case(seed):
     return rng, ranks, m, n, k
 
 
-def test_python_has_all_that_the_library_has():
+def test_python_has_every_operator_of_the_library():
     assert set(_core.operator_names()) == set(operators.kinds)
     for name, kind in operators.kinds.items():
         assert kind.__name__ in untax.__all__, name

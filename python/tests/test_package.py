@@ -195,14 +195,14 @@ def test_variables_on_the_page_on_python_have_their_defaults():
     assert len(listed) >= 8 and all(defaults[name] == default for name, default in listed)
 
 
-def test_the_command_is_there():
+def test_the_command_is_installed():
     done = subprocess.run([sys.executable, "-m", "untax", "--version"], capture_output=True, text=True, check=True)
     assert untax.__version__ in done.stdout
     failed = subprocess.run([sys.executable, "-m", "untax", "run", "no_such_operator"], capture_output=True, text=True)
     assert failed.returncode == 2 and "no_such_operator" in failed.stderr
 
 
-def test_taxes_are_a_table_a_page_and_data():
+def test_taxes_give_a_table_a_page_and_data():
     report = untax.taxes(operator="all_gather_gemm", ranks=2, m=32, n=32, k=64, repeat=2, backend="host")
     assert "all_gather_gemm" in str(report)
     assert "JSON:" not in str(report) and "HTML:" not in str(report)  # files that are gone

@@ -120,17 +120,17 @@ def in_processes(ranks, check, directory, seed=0):
     assert said.count("right") == ranks, said
 
 
-def test_results_of_the_takeover_lie_as_those_of_torch(tmp_path, seed):
+def test_results_of_the_takeover_have_the_strides_of_torch(tmp_path, seed):
     in_processes(2, results_of_the_takeover_lie_as_those_of_torch, tmp_path, seed)
 
 
 @pytest.mark.skipif(not any(map(shutil.which, (os.environ.get("CXX", "g++"), "g++", "clang++"))),
                     reason="inductor compiles with a C++ compiler, and there is none")
-def test_inductor_takes_the_takeover(tmp_path):
+def test_inductor_compiles_the_takeover(tmp_path):
     in_processes(1, inductor_takes_the_takeover, tmp_path)
 
 
-def test_names_that_come_back_are_other_groups(tmp_path):
+def test_a_reused_name_belongs_to_another_group(tmp_path):
     in_processes(2, names_that_come_back_are_other_groups, tmp_path)
 
 

@@ -22,7 +22,7 @@ def draw():
 
 
 @pytest.mark.parametrize("name", [*ACTIVATIONS, *GATED])
-def test_linear_is_that_of_torch_and_its_activation(name, draw):
+def test_linear_equals_torch_with_each_activation(name, draw):
     for _ in range(8):
         shape = [draw.randint(1, 4) for _ in range(draw.randint(0, 2))]
         n, k = 8 * draw.randint(1, 6), draw.randint(1, 70)
@@ -62,7 +62,7 @@ def test_linear_refuses_shapes_that_do_not_fit():
 
 
 @pytest.mark.parametrize("paged", [False, True])
-def test_decode_attention_is_that_of_each_sequence(paged, draw):
+def test_decode_attention_equals_attention_of_each_sequence(paged, draw):
     for _ in range(6):
         batch, kv_heads, group, dim, size = draw.randint(1, 4), draw.randint(1, 2), draw.randint(1, 4), 16, draw.randint(1, 5)
         pages = draw.randint(1, 5)
@@ -83,7 +83,7 @@ def test_decode_attention_is_that_of_each_sequence(paged, draw):
             torch.testing.assert_close(result[b], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_call_runs_at_once_unless_something_watches_it(draw):
+def test_calls_skip_the_dispatcher_unless_it_is_needed(draw):
     """Modes, transforms and gradients need the dispatcher, and see the call."""
     from torch.utils._python_dispatch import TorchDispatchMode
 

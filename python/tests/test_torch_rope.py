@@ -100,14 +100,14 @@ class Case:
 @pytest.mark.parametrize("page_size", [0, 4, 5])
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_it_equals_plain_torch(seed, dtype, page_size, interleaved):
+def test_rope_append_equals_plain_torch(seed, dtype, page_size, interleaved):
     case = Case(seed, dtype, page_size, rotated=12)
     for options in ({}, {**case.options(), "interleaved": interleaved, "epsilon": 0.5}):
         case.compare(case.append(**options), case.plain(**options))
 
 
 @pytest.mark.parametrize("page_size", [0, 4])
-def test_it_equals_transformers(seed, page_size):
+def test_rope_append_equals_transformers(seed, page_size):
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     from transformers import LlamaConfig
 
@@ -140,7 +140,7 @@ def test_tokens_of_any_shape_and_caches_that_are_interleaved(seed):
     assert no_tokens.shape == (0, case.heads, case.dim)
 
 
-def test_it_works_under_compile(seed):
+def test_rope_append_works_under_compile(seed):
     case = Case(seed, torch.float32, 4)
     options = case.options()
 

@@ -73,7 +73,7 @@ def test_a_rank_without_rows_is_reported_by_all(operator, rows):
 
 @pytest.mark.parametrize("operator", BY_ROWS)
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_no_rows_anywhere_are_a_call_like_others(operator, ranks):
+def test_calls_without_rows_at_any_rank_are_valid(operator, ranks):
     def body(rank, name):
         for rows in (0, 6, 0, 6):
             x = torch.full((rows, 64), float(rank + 1))
@@ -161,7 +161,7 @@ def test_rows_have_the_same_bits_in_any_batch_where_that_is_asked_for(ranks):
     all_right(run(ranks, body))
 
 
-def test_a_weight_of_fp32_is_that_of_models_in_16_bits():
+def test_norm_weights_of_fp32_equal_those_of_16_bits():
     def body(rank, name):
         x, weight = torch.randn(3, 16).bfloat16(), torch.rand(16) + 0.5
         got = ops.all_reduce_rms_norm(x, x, weight, 1e-5, name)

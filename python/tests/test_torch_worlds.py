@@ -251,7 +251,7 @@ def test_old_plans_make_room_in_the_heap_for_new_ones():
     run("cpu", 2, body)
 
 
-def test_a_number_of_rows_has_a_plan_of_its_own_where_a_power_of_two_finds_no_room():
+def test_rows_get_an_exact_plan_where_the_next_power_of_two_does_not_fit():
     def body(world, name, settle):
         for rows in (270, 280, 270):  # 18 MB in both sets of rooms; the next power of two would take 34 MB
             a, b = torch.randn(rows, 4104), torch.randn(4104, 16)

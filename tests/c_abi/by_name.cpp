@@ -65,7 +65,7 @@ class operands {
   std::vector<untax_operand> list_;
 };
 
-TEST(c_by_name, a_gemm_equals_that_of_its_own_functions) {
+TEST(c_by_name, a_gemm_by_name_equals_the_gemm_by_functions) {
   run_ranks(3, [](untax_world* world, int rank) {
     const std::vector<untax_setting> settings = {number("m", 5), number("n", 16), number("k", 24),
                                                  word("type", "fp32")};
@@ -148,7 +148,7 @@ TEST(c_by_name, shapes_of_impossible_problems_are_refused) {
                  {"no field 99"});
 }
 
-TEST(c_by_name, runs_of_fewer_rows_fill_the_first_of_the_own_result) {
+TEST(c_by_name, runs_of_fewer_rows_fill_the_first_rows_of_the_own_result) {
   run_ranks(1, [](untax_world* world, int) {
     const untax_setting settings[] = {number("m", 4), number("n", 3), number("k", 2),
                                       word("type", "fp32"), number("varying_rows", 1)};

@@ -14,7 +14,7 @@ untax_operator* sum_of(untax_world* world, std::int64_t count) {
   return op;
 }
 
-TEST(c_dropped, an_operator_that_a_rank_keeps_longer_is_no_disagreement) {
+TEST(c_dropped, ranks_may_drop_an_operator_at_different_times) {
   run_ranks(2, [](untax_world* world, int rank) {
     untax_operator* op = sum_of(world, 1000);
     if (rank == 0) {

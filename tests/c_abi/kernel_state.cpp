@@ -9,7 +9,7 @@ namespace {
 
 using namespace c_test;
 
-TEST(c_kernel_state, is_that_of_the_rank) {
+TEST(c_kernel_state, describes_the_world_of_the_rank) {
   run_ranks(3, [](untax_world* world, int rank) {
     void* memory = nullptr;
     ASSERT_EQ(untax_world_allocate(world, 64, "memory", &memory), untax_ok);

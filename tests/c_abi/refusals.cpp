@@ -160,7 +160,7 @@ TEST(c_refusals, symmetric_memory_is_allocated_located_and_freed) {
   });
 }
 
-TEST(c_refusals, a_rank_that_fails_is_the_suspect_of_those_that_wait) {
+TEST(c_refusals, waiting_ranks_suspect_the_rank_that_failed) {
   run_ranks(3, [](untax_world* world, int rank) {
     if (rank == 1) {
       EXPECT_OK(untax_world_fail(world, "the tokenizer is missing"));
@@ -173,7 +173,7 @@ TEST(c_refusals, a_rank_that_fails_is_the_suspect_of_those_that_wait) {
   });
 }
 
-TEST(c_refusals, a_rank_that_leaves_is_the_suspect_of_those_that_wait) {
+TEST(c_refusals, waiting_ranks_suspect_the_rank_that_left) {
   run_ranks(3, [](untax_world* world, int rank) {
     if (rank == 2) return;
     const int32_t status = untax_world_barrier(world);

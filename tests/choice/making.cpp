@@ -159,7 +159,7 @@ TEST(making, patterns_that_are_refused_or_do_not_fit_are_not_timed) {
   });
 }
 
-TEST(making, other_errors_are_not_skipped) {
+TEST(making, errors_other_than_refusals_are_not_skipped) {
   const auto broken = [] {
     untax::run_threads(1, [](world& w) {
       attempt a;
@@ -218,7 +218,7 @@ TEST(making, the_variable_for_timing_is_0_or_1) {
   }
 }
 
-TEST(making, ranks_of_which_only_some_time_disagree) {
+TEST(making, ranks_disagree_if_only_some_of_them_time) {
   const auto differ = [] {
     untax::run_threads(2, [](world& w) {
       attempt a;
@@ -313,7 +313,7 @@ TEST(making_capacities, a_few_numbers_of_rows_are_timed_and_decide_for_the_other
   });
 }
 
-TEST(making_capacities, an_end_has_another_operator_for_fewer_rows_that_take_another_pattern) {
+TEST(making_capacities, numbers_of_rows_below_an_end_may_take_another_pattern) {
   untax::run_threads(2, [](world& w) {
     capacity_attempt attempt;
     // Own kernels are slow unless rows are whole tiles.
@@ -334,7 +334,7 @@ TEST(making_capacities, an_end_has_another_operator_for_fewer_rows_that_take_ano
   });
 }
 
-TEST(making_capacities, a_plan_that_is_slower_than_others_suggest_is_left) {
+TEST(making_capacities, a_plan_slower_than_its_neighbours_suggest_is_not_chosen) {
   untax::run_threads(2, [](world& w) {
     capacity_attempt attempt;
     // What is made for 896 rows moves otherwise than its neighbours.

@@ -53,7 +53,7 @@ tax_report report_of(std::vector<tax_row> rows) {
   return report;
 }
 
-TEST(chain_rows, a_layer_is_the_difference_and_all_layers_and_the_rest_are_the_model) {
+TEST(chain_rows, layers_and_the_rest_sum_to_the_model) {
   const std::vector<tax_row> rows = chain_rows(times_of(0.01), operation());
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].op.occurrences(), layers);
@@ -83,7 +83,7 @@ TEST(chain_rows, a_layer_is_the_difference_and_all_layers_and_the_rest_are_the_m
   EXPECT_NE(rows[0].why_not_separable(report).find("E3 was not measured"), std::string::npos);
 }
 
-TEST(chain_rows, what_chance_hides_is_a_row_for_the_model) {
+TEST(chain_rows, times_within_noise_are_one_row_for_the_model) {
   for (const auto& [noise, count] : {std::pair{4.2, layers}, std::pair{0.01, 1}}) {
     const std::vector<tax_row> rows = chain_rows(times_of(noise), operation(count));
     ASSERT_EQ(rows.size(), 1U);

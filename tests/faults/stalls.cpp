@@ -41,7 +41,7 @@ TEST(stalls, a_stall_beyond_the_limit_is_harmless_or_named) {
 }
 
 /// Rank 1 never runs. Rank 0 multiplies its own rows, and stores nothing that needs the others'.
-TEST(stalls, a_step_is_not_taken_behind_a_wait_that_failed) {
+TEST(stalls, no_step_runs_after_a_failed_wait) {
   constexpr float poison = 77;
   world_options limits;
   limits.wait_limit = short_limit;

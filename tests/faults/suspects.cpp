@@ -28,7 +28,7 @@ wait_graph::waiter waiting(int rank, int peer, std::uint64_t progress) {
 
 std::vector<rank_state> running(std::size_t ranks) { return {ranks, rank_state::running}; }
 
-TEST(suspects, of_a_cycle_is_the_peer_of_the_least_advanced_wait) {
+TEST(suspects, in_a_cycle_the_peer_of_the_least_advanced_wait_is_blamed) {
   // Rank 2 did not signal rank 1 in run 5; all others have come to run 6 and wait for each other.
   const wait_graph graph(running(3), {waiting(0, 1, 600), waiting(1, 2, 500), waiting(2, 1, 610)});
   for (const int from : {0, 1, 2}) EXPECT_EQ(graph.suspect(from), 2) << from;
@@ -76,7 +76,7 @@ TEST(suspects, workers_of_one_rank_that_wait_for_each_other_do_not_count) {
   EXPECT_EQ(graph.suspect(1), 0);
 }
 
-TEST(suspects, waits_that_do_not_say_how_far_they_have_come_do_not_count) {
+TEST(suspects, waits_without_a_progress_value_do_not_count) {
   const wait_graph some(running(2), {waiting(0, 1, 0), waiting(1, 0, 800)});
   EXPECT_EQ(some.suspect(0), 0);
   const wait_graph none(running(2), {waiting(0, 1, 0), waiting(1, 0, 0)});

@@ -230,7 +230,7 @@ TEST(gpu_all_reduce_norm, is_right_for_random_shapes) {
       roomy_world());
 }
 
-TEST(gpu_all_reduce_norm, has_any_number_of_tokens) {
+TEST(gpu_all_reduce_norm, takes_any_number_of_tokens) {
   NEEDS_GPUS(1);
   const std::uint64_t seed = std::random_device{}();
   const int count = cases(60);

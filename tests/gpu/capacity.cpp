@@ -68,13 +68,13 @@ gemm_problem any_rows(gather_axis gather) {
   return {.m = 300, .n = 520, .k = 1032, .type = dtype::bf16, .gather = gather};
 }
 
-TEST(gpu_capacity, all_gather_gemm_has_any_number_of_rows) {
+TEST(gpu_capacity, all_gather_gemm_takes_any_number_of_rows) {
   check_rows(untax::all_gather_gemm_entry(), any_rows(gather_axis::rows));
 }
-TEST(gpu_capacity, all_gather_gemm_by_k_has_any_number_of_rows) {
+TEST(gpu_capacity, all_gather_gemm_by_k_takes_any_number_of_rows) {
   check_rows(untax::all_gather_gemm_entry(), any_rows(gather_axis::k));
 }
-TEST(gpu_capacity, gemm_all_scatter_has_any_number_of_rows) {
+TEST(gpu_capacity, gemm_all_scatter_takes_any_number_of_rows) {
   check_rows(untax::gemm_all_scatter_entry(), any_rows(gather_axis::rows));
 }
 
@@ -85,10 +85,10 @@ void check_rows_of_sums(const operator_entry& entry) {
   most.partials = dtype::f32;
   check_rows(entry, most);
 }
-TEST(gpu_capacity, gemm_reduce_scatter_has_any_number_of_rows) {
+TEST(gpu_capacity, gemm_reduce_scatter_takes_any_number_of_rows) {
   check_rows_of_sums(untax::gemm_reduce_scatter_entry());
 }
-TEST(gpu_capacity, gemm_all_reduce_has_any_number_of_rows) {
+TEST(gpu_capacity, gemm_all_reduce_takes_any_number_of_rows) {
   check_rows_of_sums(untax::gemm_all_reduce_entry());
 }
 

@@ -73,12 +73,12 @@ class any_count {
 };
 
 template <class Op>
-class gpu_capacity_of : public ::testing::Test {};
+class gpu_capacity_of_collectives : public ::testing::Test {};
 using all_collectives = ::testing::Types<untax::all_gather, untax::reduce_scatter,
                                          untax::all_reduce, untax::all_to_all, untax::broadcast>;
-TYPED_TEST_SUITE(gpu_capacity_of, all_collectives);
+TYPED_TEST_SUITE(gpu_capacity_of_collectives, all_collectives);
 
-TYPED_TEST(gpu_capacity_of, collectives_has_any_count) {
+TYPED_TEST(gpu_capacity_of_collectives, takes_any_count) {
   NEEDS_GPUS(1);
   const std::uint64_t seed = std::random_device{}();
   const auto runs_of_each = static_cast<std::uint64_t>(runs(24));

@@ -208,7 +208,7 @@ TEST(gpu_flash_attention, lengths_that_are_no_multiples_of_tiles) {
   }
 }
 
-TEST(gpu_flash_attention, nothing_to_do) {
+TEST(gpu_flash_attention, empty_problems) {
   NEEDS_GPUS(1);
   for (const bool causal : {false, true}) {
     expect_right({.batch = 2, .queries = 0, .keys = 100, .causal = causal}, {},

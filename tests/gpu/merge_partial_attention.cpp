@@ -124,7 +124,7 @@ TEST(gpu_merge_partial_attention, is_right_for_random_shapes) {
       roomy_world());
 }
 
-TEST(gpu_merge_partial_attention, has_any_number_of_tokens) {
+TEST(gpu_merge_partial_attention, takes_any_number_of_tokens) {
   NEEDS_GPUS(1);
   const std::uint64_t seed = std::random_device{}();
   const int count = cases(60);

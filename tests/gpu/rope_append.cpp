@@ -344,7 +344,7 @@ TEST(gpu_rope_append, runs_on_two_streams_at_the_same_time) {
       gpu_world());
 }
 
-TEST(gpu_rope_append, replays_with_the_places_of_the_time) {
+TEST(gpu_rope_append, replays_append_at_the_current_positions) {
   NEEDS_GPUS(1);
   NEEDS_OWN_GPUS();
   run_gpus(

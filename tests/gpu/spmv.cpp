@@ -133,7 +133,7 @@ TEST(spmv, keeps_the_contract_for_odd_matrices) {
   }
 }
 
-TEST(spmv, takes_matrices_of_nothing) {
+TEST(spmv, takes_matrices_without_elements) {
   NEEDS_GPUS(1);
   for (const auto& [rows, cols] : {std::pair<int, int>{0, 0}, {0, 5}, {5, 0}, {3, 1000}}) {
     const std::vector<std::int64_t> empty(static_cast<std::size_t>(rows), 0);

@@ -7,7 +7,7 @@
 namespace untax::litmus {
 namespace {
 
-TEST(store_buffering_model, both_may_read_0) {
+TEST(store_buffering_model, both_threads_may_read_0) {
   modelled<store_buffering<model_memory>> body;
   const auto result =
       model::search(body, {.how = model::strategy::exhaustive, .executions = 100'000});

@@ -145,7 +145,7 @@ TEST(orders, the_raster_of_the_gemm_kernels_is_one_of_them) {
   }
 }
 
-TEST(meaning, a_divider_divides) {
+TEST(meaning, a_divider_gives_the_quotient_of_integers) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);

@@ -118,7 +118,7 @@ TEST(arguments, a_single_row_has_no_stride) {
   });
 }
 
-TEST(arguments, are_matrices_that_can_be_read) {
+TEST(arguments, are_refused_if_they_cannot_be_addressed) {
   const argument_check check{"op", 3};
   const std::vector<float> values(64);
   const auto* bytes = reinterpret_cast<const std::byte*>(values.data());

@@ -196,7 +196,7 @@ void check(const operator_entry& entry, const capacity_case& c) {
 
 class capacity_of_gemms : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(capacity_of_gemms, runs_any_number_of_rows) {
+TEST_P(capacity_of_gemms, run_any_number_of_rows) {
   const operator_entry& entry = *find_operator(GetParam());
   std::mt19937_64 random(1);
   for (const pattern how : host_patterns) {

@@ -21,7 +21,7 @@ template <class Operator>
 class every_operator : public ::testing::Test {};
 TYPED_TEST_SUITE(every_operator, all_operators);
 
-TYPED_TEST(every_operator, says_how_it_works) {
+TYPED_TEST(every_operator, explains_its_plan) {
   using op = sample<TypeParam>;
   run_threads(
       2,

@@ -24,7 +24,7 @@ using plans_test::numbers;
 
 constexpr all_gather_gemm_problem some{.m = 320, .n = 51200, .k = 5120};
 
-TEST(gathered_products, are_of_rows_without_options_of_other_kernels) {
+TEST(gathered_products, gather_rows_only_without_options_of_other_kernels) {
   EXPECT_TRUE(may_gather_first(some, {}));
   EXPECT_TRUE(may_gather_first(some, {.move = direction::pull, .phases = 2, .varying_rows = true}));
   EXPECT_TRUE(may_gather_first(some, {.invariant = true, .constant_weights = true}));

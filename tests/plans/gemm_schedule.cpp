@@ -106,7 +106,7 @@ TEST(gemm_schedule, does_every_k_block_once) {
   });
 }
 
-TEST(gemm_schedule, splits_are_each_k_block_once) {
+TEST(gemm_schedule, splits_have_each_k_block_once) {
   each_round(500, [](numbers& number) {
     const int splits = number.count(2, 4);
     tile_schedule s;

@@ -138,7 +138,7 @@ TEST(collective_plans, know_whether_they_have_rooms) {
   EXPECT_EQ(plan_of(3, need_of(4000, true), {.keepers = 5}).keepers, 0);
 }
 
-TEST(collective_plans, cut_shares_that_are_passed_on_directly_into_eighths) {
+TEST(collective_plans, cut_directly_forwarded_shares_into_eighths) {
   const auto chunk = [](std::int64_t total, int phases, int workers) {
     return plan_of(3, need_of(total, true), {.phases = phases, .workers = workers, .direct = true})
         .chunk;

@@ -80,7 +80,7 @@ std::string order_at(const kind& chosen_kind, std::int64_t m, bool invariant, in
   return order;
 }
 
-TEST(invariant_plans, plans_for_any_rows_add_in_the_same_order) {
+TEST(invariant_plans, for_any_rows_add_in_the_same_order) {
   numbers random(3);
   int free_choices_differ = 0;
   for (int i = 0; i < 60; ++i) {
@@ -161,7 +161,7 @@ TEST(invariant_plans, have_no_empty_ranges) {
   }
 }
 
-TEST(invariant_plans, is_refused_where_a_library_chooses) {
+TEST(invariant_plans, are_refused_where_a_library_chooses) {
   untax_test::expect_error(
       untax_test::error_of([] { refuse_invariant("a GEMM", 3, {.invariant = true}); }),
       errc::unsupported, {"rank 3: a GEMM", "invariant", "bulk_library"});
@@ -194,7 +194,7 @@ class costs {
   group groups_[5] = {{1, 16}, {17, 128}, {129, 1024}, {1025, 16384}, {1, 16384}};
 };
 
-TEST(invariant_plans, costs_what_the_model_expects) {
+TEST(invariant_plans, cost_what_the_model_expects) {
   costs alone;
   costs gathers;
   costs scatters;

@@ -187,7 +187,7 @@ TEST(plan_numbers, copies_have_the_pitches_of_both_operands) {
       EXPECT_EQ((gpu::copied_rows{nullptr, nullptr, to, from, 8, 1}).dense(), to + from == 16);
 }
 
-TEST(plan_numbers, warps_that_send_are_the_fourth_of_the_first_blocks_or_all) {
+TEST(plan_numbers, senders_are_one_warp_of_some_blocks_or_all_warps) {
   constexpr int blocks = 9;
   constexpr int senders = 5;
   const moving_blocks some{gather_senders::warps, true, blocks, senders};

@@ -177,7 +177,7 @@ TEST(operator_plans, of_copies_have_the_same_cost_for_any_number_of_streams) {
   }
 }
 
-TEST(operator_plans, try_every_even_number_of_blocks_that_move) {
+TEST(operator_plans, try_every_even_number_of_moving_blocks) {
   for (const pattern how : {pattern::fused_specialized, pattern::producer_consumer}) {
     for (const int sms : {132, 22, 20, 12}) {
       const asked_gather what{{.m = 4096, .n = 3584, .k = 8192}, 2, {.how = how}, sms};

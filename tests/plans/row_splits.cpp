@@ -16,7 +16,7 @@ gpu::gemm_plan plan_of(double cycles, int tiles) {
   return plan;
 }
 
-TEST(copied_row_splits, follow_each_other_as_they_are_multiplied) {
+TEST(copied_row_splits, are_limited_by_the_products_if_they_are_slower) {
   const gpu::gemm_plan slow = plan_of(1e7, 1);
   const double single = drain_cycles_of_copies(slow, 1, 2);
   const double next = drain_cycles_of_copies(slow, 2, 2) - single;

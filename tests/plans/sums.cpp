@@ -112,7 +112,7 @@ TEST(sums, owners_that_pass_sums_on_have_whole_tiles) {
                                .front();
   EXPECT_EQ(owners.how.full_rows(), 511) << "of a reduce-scatter it is said who has which rows";
 }
-TEST(sums, of_fewer_rows_have_owners_of_their_own) {
+TEST(sums, a_run_of_fewer_rows_divides_them_among_owners_anew) {
   sums_plan plan = sums_plans(sum_of(1024, 8192, 4096, reduce_target::everywhere, 2), 2, 0,
                               in(pattern::fused_sequential), {132})
                        .front();

@@ -167,7 +167,7 @@ TEST(slabs, fragments_behind_the_last_column_are_left_out) {
   }
 }
 
-TEST(first_plans, of_tiles_and_sums) {
+TEST(first_plans, have_the_default_values) {
   const gpu::tile_config c;
   EXPECT_EQ(c, (gpu::tile_config{256, 2, 4, false, 2, false, 1}));
   const sums_plan plan;
@@ -188,7 +188,7 @@ TEST(first_plans, of_tiles_and_sums) {
   EXPECT_EQ(senders.sets.sets, 2);
 }
 
-TEST(limits, sums_have_pairs_of_adding_blocks_beside_two_that_multiply) {
+TEST(limits, adding_blocks_come_in_pairs_and_leave_room_for_two_that_multiply) {
   for (const pattern how :
        {pattern::producer_consumer, pattern::fused_sequential, pattern::fused_specialized}) {
     for (const int senders : {0, 1, 2, 5, 40}) {

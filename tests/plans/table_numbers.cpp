@@ -139,7 +139,7 @@ TEST(table_numbers, defaults_have_no_effect) {
   EXPECT_FALSE(packets.passes_on);
 }
 
-TEST(table_numbers, arguments_of_kernels_are_their_bytes) {
+TEST(table_numbers, a_kernel_argument_holds_the_bytes_of_its_value) {
   const gpu::message_table sent(3, 1);
   gpu::kernel_argument argument(sent);
   ASSERT_EQ(argument.size(), sizeof sent);

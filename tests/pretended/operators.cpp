@@ -319,7 +319,7 @@ std::string word_before_end(const std::string& line, int words) {
   return line.substr(begin, end - begin);
 }
 
-TEST_F(gpu_gathers_first, into_memory_that_the_product_reads) {
+TEST_F(gpu_gathers_first, gathers_into_memory_that_the_product_reads) {
   on_gpus(2, [](world& w) {
     const operator_options options{.how = pattern::bulk_synchronous, .constant_weights = true};
     const std::size_t used = w.heap().used();
@@ -360,7 +360,7 @@ TEST_F(gpu_gathers_first, into_memory_that_the_product_reads) {
   });
 }
 
-TEST_F(gpu_gathers_first, with_one_gather_for_the_plans_of_a_capacity) {
+TEST_F(gpu_gathers_first, makes_a_gather_for_each_end_of_a_table) {
   on_gpus(2, [](world& w) {
     operator_options options{.how = pattern::bulk_synchronous, .invariant = true};
     options.varying_rows = true;
@@ -393,7 +393,7 @@ TEST_F(gpu_gathers_first, with_one_gather_for_the_plans_of_a_capacity) {
   });
 }
 
-TEST_F(gpu_gathers_first, only_what_its_parts_can_do) {
+TEST_F(gpu_gathers_first, is_not_used_with_options_that_its_parts_lack) {
   on_gpus(2, [](world& w) {
     const auto first = [&](const all_gather_gemm_problem& problem, operator_options options) {
       options.how = pattern::bulk_synchronous;
@@ -417,7 +417,7 @@ TEST_F(gpu_gathers_first, only_what_its_parts_can_do) {
 }
 
 // Nothing was launched, so the rank may go on; but a peer would wait for the rest of a run.
-TEST_F(gpu_gathers_first, and_stops_the_world_if_no_product_follows) {
+TEST_F(gpu_gathers_first, stops_the_world_if_no_product_follows) {
   on_gpus(1, [](world& w) {
     all_gather_gemm op(w, {.m = 6, .n = n, .k = k}, {.how = pattern::bulk_synchronous});
     elements a, b, c;
@@ -447,7 +447,7 @@ TEST_F(gpu_gathers_first, and_stops_the_world_if_no_product_follows) {
   });
 }
 
-TEST(gpu_operators_refused, where_rows_vary_and_senders_would_pull) {
+TEST(gpu_operators_refused, with_varying_rows_and_pull) {
   on_gpus(1, [](world& w) {
     operator_options options{.how = pattern::producer_consumer, .move = direction::pull};
     options.varying_rows = true;

@@ -7,7 +7,7 @@ namespace untax::gpu {
 namespace {
 
 /// A block has those that its threads begin with, and a role that asks for more waits for ever.
-TEST(registers_of_roles, are_no_more_than_a_block_begins_with) {
+TEST(registers_of_roles, fit_into_the_registers_of_a_block) {
   constexpr int of_multiprocessor = 65536;
   constexpr int at_start = of_multiprocessor / block_threads / 8 * 8;  // of a thread
   for (const register_shares& r : {registers_alone, registers_with_peers, registers_with_sums}) {

@@ -98,7 +98,7 @@ TEST(check_result, refuses_columns_of_b_that_one_step_puts_elsewhere) {
   expect_problem(plans, {"multiplies row 1 of b into column 0 of c: elsewhere they lie 0 apart"});
 }
 
-TEST(check_result, takes_copies_of_b) {
+TEST(check_result, accepts_copies_of_b) {
   auto plans = two_ranks();
   edit_programs(plans[0], [](std::vector<step>& steps) {
     // Rows of the inbox that receive nothing.

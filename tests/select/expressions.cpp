@@ -32,7 +32,7 @@ TEST(expressions, have_the_values_of_arithmetic) {
   EXPECT_TRUE(std::isinf(value_of("a / (b - 4)")));
 }
 
-TEST(expressions, compare) {
+TEST(expressions, have_comparisons_of_numbers) {
   EXPECT_EQ(value_of("a < b"), 0);
   EXPECT_EQ(value_of("b < a"), 1);
   EXPECT_EQ(value_of("b <= 4"), 1);

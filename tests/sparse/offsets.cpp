@@ -72,7 +72,7 @@ TEST(offsets, of_more_than_32_bits_are_split_as_small_ones) {
   EXPECT_EQ(first_row_from(all, 2 * two_31 + 1), 4);
 }
 
-TEST(offsets, parts_of_many_things_do_not_overflow) {
+TEST(offsets, parts_of_large_counts_do_not_overflow) {
   const std::int64_t many = std::int64_t{1} << 62;
   EXPECT_EQ(begin_of_part(many, 0, 1024), 0);
   EXPECT_EQ(begin_of_part(many, 1024, 1024), many);

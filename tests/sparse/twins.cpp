@@ -18,7 +18,7 @@ row_profile profile(const csr<double, std::int64_t>& m) {
   return profile_of(std::span<const std::int64_t>(m.offsets), m.cols);
 }
 
-TEST(profiles, are_those_of_the_rows) {
+TEST(profiles, hold_the_quantiles_of_the_rows) {
   const auto m = test::with_rows<double, std::int64_t>({4, 0, 1, 2, 3}, 10, 1);
   const row_profile p = profile(m);
   EXPECT_EQ(p.rows, 5);

@@ -221,7 +221,7 @@ TEST(html, is_one_balanced_page) {
   EXPECT_NE(unbalanced("\n<style></style><b><i></b></i>"), "");
 }
 
-TEST(html, needs_nothing_else) {
+TEST(html, loads_no_other_file) {
   const std::string page = render_html(sample_report());
   for (const char* reference :
        {"http:", "https:", "//", "src=", "href=", "url(", "@import", "<script", "<link", "<img"}) {
@@ -292,7 +292,7 @@ TEST(html, shows_one_run_of_each_step_with_its_signals) {
   EXPECT_LT(page.size(), 1'000'000U);
 }
 
-TEST(plot, is_a_picture_of_the_layer_that_needs_nothing_else) {
+TEST(plot, shows_the_layer_and_loads_no_other_file) {
   tax_report report = sample_report();
   report.model = "a < b";
   const std::string svg = render_plot(report);

@@ -85,7 +85,7 @@ TEST(judge, a_bound_that_is_beaten_is_invalid) {
 }
 
 // Only a valid bound allows the claim that nothing is faster.
-TEST(judge, nothing_can_be_faster_is_claimed_only_with_a_valid_bound) {
+TEST(judge, an_optimum_is_claimed_only_with_a_valid_bound) {
   for (const double remainder : {-1.0, -0.1, 0.0, 1.0}) {
     for (const double doubt : {0.0, 0.2, infinite}) {
       const tax_verdict v = judge({0, 0, 0, 0, remainder, 5}, all(doubt));
@@ -95,7 +95,7 @@ TEST(judge, nothing_can_be_faster_is_claimed_only_with_a_valid_bound) {
   }
 }
 
-TEST(judge, one_run_is_certain_of_nothing) {
+TEST(judge, one_run_gives_no_certainty) {
   const tax_verdict v = judge({5, 0, 3, 2, -1, 5}, all(infinite));
   EXPECT_EQ(v.fusing, gain::unknown);
   EXPECT_EQ(v.largest, nullptr);

@@ -21,7 +21,7 @@ const trace_record& sample() {
   return record;
 }
 
-TEST(trace_json, every_pattern_comes_back) {
+TEST(trace_json, every_pattern_survives_writing_and_reading) {
   for (const char* name : {"all_gather_gemm", "gemm_all_reduce"}) {
     for (const pattern how : traced_patterns()) {
       const trace_record record = traced_runs(name, traced_way(how), 3, 3);

@@ -43,7 +43,7 @@ TEST(trace_ring, a_word_gives_back_its_fields) {
   }
 }
 
-TEST(trace_ring, the_oldest_go_and_are_counted) {
+TEST(trace_ring, the_oldest_events_are_dropped_and_counted) {
   trace_ring ring(5);
   for (int i = 0; i < 4; ++i) {
     const trace_scope run(&ring, {.kind = trace_kind::run, .number = i});
@@ -86,7 +86,7 @@ TEST(trace_session, records_nothing_by_default) {
   EXPECT_FALSE(is_tracing());
 }
 
-TEST(trace_session, two_at_a_time_are_refused) {
+TEST(trace_session, a_second_session_is_refused) {
   start_trace({});
   EXPECT_THROW(start_trace({}), error);
   EXPECT_TRUE(stop_trace().operators.empty());
@@ -99,7 +99,7 @@ TEST(trace_session, two_at_a_time_are_refused) {
   }
 }
 
-TEST(trace_session, a_file_that_is_full_is_no_wrong_argument) {
+TEST(trace_session, a_write_to_a_full_disk_is_an_internal_error) {
   start_trace({.path = "/dev/full"});
   try {
     (void)stop_trace();
@@ -110,7 +110,7 @@ TEST(trace_session, a_file_that_is_full_is_no_wrong_argument) {
   }
 }
 
-TEST(trace_session, an_end_without_operators_leaves_the_file_alone) {
+TEST(trace_session, a_session_without_operators_does_not_write_its_file) {
   const std::string path = ::testing::TempDir() + "untax_kept_trace.json";
   std::ofstream(path) << "kept";
   start_trace({.path = path});

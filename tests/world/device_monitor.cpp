@@ -118,7 +118,7 @@ TEST(device_monitor, says_why_a_kernel_gave_up) {
   EXPECT_FALSE(d.told(2)) << "another process's";
 }
 
-TEST(device_monitor, knows_little_of_a_kernel_that_left_no_record) {
+TEST(device_monitor, stops_the_world_for_a_kernel_without_a_record) {
   devices_of_two d;
   device_monitor monitor(d.memory, {0, 1}, 1000ms, nullptr);
   d.put_outcome(0, 0, static_cast<std::uint64_t>(first_kernel_slot + 1));

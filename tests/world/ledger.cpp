@@ -36,7 +36,7 @@ auto error_of_second(const lone_control& c, int ahead, const calls& of_0, const 
   });
 }
 
-TEST(ledger, the_first_difference_is_named_while_both_keep_it) {
+TEST(ledger, the_first_difference_is_named_while_both_ranks_keep_it) {
   std::mt19937_64 random(1);
   for (int trial = 0; trial < 300; ++trial) {
     const int count = 1 + static_cast<int>(random() % ledger_entries);

@@ -61,7 +61,7 @@ TEST(barrier, orders_plain_data_between_any_ranks) {
   }
 }
 
-TEST(barrier, does_not_open_before_the_last_has_come) {
+TEST(barrier, does_not_open_before_the_last_rank_has_come) {
   std::atomic<int> entered{0};
   run_threads(
       4,

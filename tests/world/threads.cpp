@@ -23,7 +23,7 @@ using world_test::error_of;
 using world_test::expect_error;
 using world_test::small_world;
 
-TEST(world, of_threads_knows_itself) {
+TEST(world, of_threads_knows_its_rank_size_and_kind) {
   const auto views = world::threads(3, small_world(7s));
   ASSERT_EQ(views.size(), 3U);
   for (int rank = 0; rank < 3; ++rank) {

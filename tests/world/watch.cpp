@@ -70,7 +70,7 @@ TEST(watch, the_limit_stops_the_world_and_names_suspect_room_and_values) {
       << report->text;
 }
 
-TEST(watch, others_end_soon_after_the_world_was_stopped) {
+TEST(watch, waits_end_soon_after_the_world_was_stopped) {
   const lone_control c(2);
   std::uint64_t counter = 0;
   std::chrono::steady_clock::time_point stopped;
