@@ -103,7 +103,7 @@ std::string refusals_of(const spmv_figures& figures) {
   return text;
 }
 
-/// Whether the bits of y depend on threads or on chance, apart from the matrix.
+/// What the bits of y depend on beside the operands: nothing, the threads or chance.
 const char* bits_of(spmv_kernel kernel, bool on_gpu) {
   if (on_gpu) return is_reproducible_on_gpu(kernel) ? "same" : "by chance";
   return is_reproducible(kernel) ? "same" : "by threads";

@@ -98,7 +98,7 @@ void expect_right(const std::vector<bf16>& c, int epoch, int rank) {
 }
 
 void multiply(untax::world& world) {
-  // The rank's GPU is the current one of this thread, so all that follows is about that.
+  // The rank's GPU is the current one of this thread, so the calls below use it.
   cudaStream_t stream = nullptr;
   ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 

@@ -23,12 +23,12 @@ def body(world):
     norm = untax.AllReduceNorm(world, tokens, width, "fp32", epsilon=epsilon)
     y, x = norm(attended / ranks, residual, weight)
 
-    # Each rank has some of the hidden features. The sum of what they come to is complete at every rank.
+    # Each rank has some of the hidden features; the operator completes the sum of the partial results at every rank.
     inner = np.maximum(y @ part(up).T, 0)
     sum_of_ranks = untax.GemmAllReduce(world, tokens, width, hidden, "fp32")
     z = sum_of_ranks(inner, part(down, axis=1))
 
-    # The same, and what the next layer begins with: the partial result goes to the all-reduce with norm.
+    # The same sum with the norm that begins the next layer: AllReduceNorm takes the partial results.
     y, x = norm(inner @ part(down, axis=1).T, x, next_weight)
     return y, x, z, norm.explain(), sum_of_ranks.explain()
 

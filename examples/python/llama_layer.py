@@ -46,13 +46,13 @@ whole = {name: torch.randn(rows, cols) / cols**0.5 for name, rows, cols in (
 
 
 def attention(q, k, v):
-    """Of some of the heads, over all tokens; positions are left out, since they are alike in all ways."""
+    """Attention of some of the heads over all tokens. All ways share positions, so these are left out."""
     q, k, v = (t.unflatten(-1, (-1, head_dim)).transpose(0, 1) for t in (q, k, v))
     return scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(0, 1).flatten(1)
 
 
 def layer(x, weights, gather, scatter):
-    """`gather(x, weights)`: x of all tokens times each of them. `scatter(x, weight)`: this rank's tokens of the sum."""
+    """`gather(x, weights)`: x of all tokens times each of `weights`. `scatter(x, weight)`: this rank's tokens of the sum."""
     q, k, v = gather(rms_norm(x, (width,)), [weights["q"], weights["k"], weights["v"]])
     x = x + scatter(attention(q, k, v), weights["o"])
     gate, up = gather(rms_norm(x, (width,)), [weights["gate"], weights["up"]])
@@ -61,7 +61,7 @@ def layer(x, weights, gather, scatter):
 
 expected = layer(x, whole, lambda x, several: [x @ w.t() for w in several], lambda x, w: x @ w.t())
 
-# Features are sharded over the ranks: rows of what makes them, columns of what takes them. So are tokens.
+# Ranks share features: rows of the weights that produce them, columns of those that consume them. They share tokens, too.
 part = {name: w.chunk(ranks, 1 if name in ("o", "down") else 0)[rank].contiguous() for name, w in whole.items()}
 mine = x.chunk(ranks)[rank]
 

@@ -42,7 +42,7 @@ with torch.no_grad():
 error = ((y - expected).norm() / expected.norm()).item()
 assert error < tolerance, f"rank {rank}: relative error {error}"
 
-# How the two products were carried out.
+# The plans of the two products.
 world = untax.torch.world_of(device=chosen.device)
 if rank == 0:
     print(f"{ranks} ranks, {world.kind}: relative error {error:.1e}, within the tolerance of {tolerance}")

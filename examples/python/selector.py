@@ -15,7 +15,7 @@ def seconds(work):
     return best
 
 
-# A table takes memory for the whole range of the values, which has to be looked for.
+# A table takes memory for the whole range of the values; only a pass over them tells the range.
 def look(values):
     return {"spread": float(values.max() - values.min())}
 

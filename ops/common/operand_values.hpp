@@ -39,8 +39,9 @@ class operand_values {
   /// All elements of an operand in one row; gaps between rows are refused.
   [[nodiscard]] const_array_view read_array(std::string_view name) const;
   [[nodiscard]] array_view written_array(std::string_view name) const;
-  /// The address of dense elements, of the type that the shape has, and of its size, or of the
-  /// given size if runs differ. Null for an optional operand that is missing.
+  /// The address of an operand without gaps, which has to have the type of its shape, and its
+  /// extents or, if these differ between runs, `rows` and `cols`. Null for an optional operand that
+  /// is missing.
   template <class T>
   [[nodiscard]] T* elements(std::string_view name, std::optional<std::int64_t> rows = {},
                             std::optional<std::int64_t> cols = {}) const {

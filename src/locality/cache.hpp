@@ -22,7 +22,7 @@ constexpr std::int64_t addressed_piece = std::int64_t{1} << 62;
 /// The distribution of lines with addresses over the channels of a cache.
 struct channel_layout {
   std::uint64_t channels = 1;
-  std::uint64_t lines = 1;  ///< that follow each other in a channel
+  std::uint64_t lines = 1;  ///< consecutive lines of a channel
 };
 
 /// A set-associative cache with LRU replacement. The set of a piece is a hash of its number, as

@@ -16,7 +16,7 @@ namespace untax {
 /// node between neighbouring runs, which may still overlap (programmatic dependent launch).
 class stream_order {
  public:
-  /// On the current device. Throws `internal`.
+  /// Makes the event on the current device. Throws `internal`.
   stream_order();
 
   /// Has to be called before the launches of a run on `stream`. Without a stream it returns when

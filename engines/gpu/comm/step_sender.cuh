@@ -82,7 +82,7 @@ class step_sender {
     }
     ++held_;
   }
-  /// Sends the deferred signals. Release, of everything that any thread of the warp has written.
+  /// Sends the deferred signals, and releases everything that any thread of the warp has written.
   __device__ void send() {
     if (held_ == 0) return;
     copier_.complete();

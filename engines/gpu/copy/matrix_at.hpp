@@ -25,7 +25,7 @@ struct tma_tile_size {
   }
   friend bool operator==(const tma_tile_size&, const tma_tile_size&) = default;
 };
-/// The most bytes of a TMA tile that is only copied: what TMA needs for the rate of the link.
+/// The bytes of the largest TMA tile that is only copied. TMA reaches the rate of the link with it.
 inline constexpr int tma_tile_bytes = 32768;
 /// Whether TMA accepts such a tile, and it fits into the memory.
 [[nodiscard]] constexpr bool fits_tma(const tma_tile_size& tile, int memory_bytes) noexcept {

@@ -12,8 +12,9 @@ namespace untax::gpu {
 /// An attribute of the current device.
 [[nodiscard]] int attribute_here(cudaDeviceAttr which);
 [[nodiscard]] inline int num_sms_here() { return attribute_here(cudaDevAttrMultiProcessorCount); }
-/// SMs that kernels of this rank may occupy if they wait for peers, since all of their blocks have
-/// to run: all SMs of its GPU, or an even part, for clusters, where ranks share one.
+/// The SMs that kernels of this rank may occupy if they wait for peers, since all of their blocks
+/// have to run: all SMs of the GPU, or an equal part if ranks share it. A part is even, for
+/// clusters of two blocks.
 [[nodiscard]] int num_sms_of(const world& w);
 
 /// Memory of the current device that peers cannot access, freed by the destructor.

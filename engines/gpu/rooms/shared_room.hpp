@@ -38,8 +38,7 @@ class shared_room {
     if (content != room_content::opened) ++others_;
     return ++plans_;
   }
-  /// Hands the room over to a plan, of which the first `bytes` bytes are. The first launch of a
-  /// run.
+  /// Hands the first `bytes` bytes of the room over to a plan. This is the first launch of a run.
   void enter(std::uint64_t plan, room_content content, std::size_t bytes, whole_run& run,
              cudaStream_t on);
   /// No graph that has a run of the room's plans is replayed any more.

@@ -127,7 +127,8 @@ bool ends_before(const trace_span& a, const trace_span& b) {
   return key(a) < key(b);
 }
 
-/// Counters that reserves of this rank wait for. Readers raise those of the same number everywhere.
+/// The counters that reserves of this rank wait for. Readers at each rank raise counters with these
+/// numbers.
 std::set<int> counters_of_readers(const std::vector<warp_events>& warps) {
   std::set<int> numbers;
   for (const warp_events& warp : warps) {

@@ -17,7 +17,7 @@ def pull(shard, b, c, ready, m, n, k, run, context, BLOCK_M: tl.constexpr, BLOCK
     """A program loads the rows of its tile from the rank that has them, while it multiplies. m: rows of a shard."""
     open_run(ready, run, context)
     tiles = tl.cdiv(m, BLOCK_M) * tl.cdiv(n, BLOCK_N)
-    peer = (context.rank + tl.program_id(0) // tiles) % context.size  # its own first, and each rank another one
+    peer = (context.rank + tl.program_id(0) // tiles) % context.size  # starts with its own shard, so ranks read different peers
     row, column = place(tl.program_id(0) % tiles, m, n, BLOCK_M, BLOCK_N)
     ut.wait(ready + peer, run, peer, context)
     total = product(ut.translate(shard, peer, context), b, row, column, m, n, k, BLOCK_M, BLOCK_N, BLOCK_K)
@@ -29,8 +29,8 @@ def pull(shard, b, c, ready, m, n, k, run, context, BLOCK_M: tl.constexpr, BLOCK
 def push(shard, gathered, b, c, arrived, m, n, k, run, senders, context,
          BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """The first programs send the shard, BLOCK_M rows at a time; the others multiply what has arrived. `gathered` has two sets of
-    rooms, used in turn: a peer sends of the run after next when it has received the next one's rows, which this rank sends when
-    it has done with this run's."""
+    rooms, used in turn. A peer reuses a room two runs later, after it has received rows of the run between: this rank sends
+    those only when it has read all rooms of the run before."""
     chunks = tl.cdiv(m, BLOCK_M)
     room = gathered + tl.cast(run % 2, tl.int64) * context.size * m * k
     if tl.program_id(0) < senders:
@@ -85,7 +85,7 @@ def main(world, m=64, n=96, k=64, runs=3):
             c = multiplied(b[world.rank])
             expect_close(c, a.float() @ b[world.rank].float(), way)
             if way == "pull":
-                settle(world)  # before the shard is written again, which peers read
+                settle(world)  # peers have to read the shard before it is written again
         settle(world)
 
 

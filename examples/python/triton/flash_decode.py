@@ -16,8 +16,8 @@ import untax.triton as ut
 @triton.jit(do_not_specialize=["run"])
 def decode(q, keys, values, out, partial_o, partial_lse, arrived, length, heads, scale, run, context,
            GROUP: tl.constexpr, DIM: tl.constexpr, BLOCK: tl.constexpr):
-    """A program has GROUP heads of one sequence, which share a head of the keys: [batch, keys, kv_heads, DIM]. The partial results
-    have two sets of rooms, used in turn: a peer sends of the run after next when it has this rank's of the next one."""
+    """A program has GROUP heads of one sequence, which share a head of the keys: [batch, keys, kv_heads, DIM]. Partial results
+    have two sets of rooms, used in turn: a peer reuses a room two runs later, after this rank's results of the run between."""
     number = tl.program_id(0)
     kv_heads = heads // GROUP
     dims = tl.arange(0, DIM)
@@ -66,8 +66,8 @@ def decode(q, keys, values, out, partial_o, partial_lse, arrived, length, heads,
 
 
 class FlashDecode:
-    """For q [batch, heads, dim] and this rank's keys and values [batch, keys, kv_heads, dim]; at most as many programs, one for a
-    sequence and a head of keys, as the GPU holds at a time."""
+    """Attends with q [batch, heads, dim] to this rank's keys and values [batch, keys, kv_heads, dim]. The GPU has to hold all
+    programs at a time: one for each sequence and head of the keys."""
 
     def __init__(self, world, batch, heads, kv_heads, dim):
         self.context, self.run, self.group = ut.context(world, "flash_decode"), 0, heads // kv_heads

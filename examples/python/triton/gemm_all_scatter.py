@@ -38,7 +38,7 @@ def send(c, at, inside, ready, arrived, run, context):
 
 @triton.jit(do_not_specialize=["run"])
 def scatter(c, done, ready, arrived, m, n, run, context, FLAGS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Programs take turns at the tiles; with FLAGS each waits for a tile's flag, else the kernel is behind the GEMM."""
+    """Programs take turns at the tiles; with FLAGS each waits for a tile's flag, without them the kernel follows the GEMM."""
     open_run(ready, run, context)
     for tile in range(tl.program_id(0), tl.cdiv(m, BLOCK_M) * tl.cdiv(n, BLOCK_N), tl.num_programs(0)):
         if FLAGS:

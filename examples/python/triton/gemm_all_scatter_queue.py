@@ -44,7 +44,7 @@ def multiply_or_send(a, b, c, queue, heads, ready, arrived, m, n, k, run, sender
         while begin < tiles:
             ut.wait(queue + begin, tl.cast(run, tl.int64) * tiles, context.rank, context, scope="gpu")
             tile = ut.load(queue + begin, context.rank, context, sem="relaxed", scope="gpu") - run * tiles
-            tile = tl.minimum(tl.maximum(tile, 0), tiles - 1)  # a wait that ended badly leaves an older one
+            tile = tl.minimum(tl.maximum(tile, 0), tiles - 1)  # a failed wait leaves an older number
             row, column = place(tile, m, n, BLOCK_M, BLOCK_N)
             at, inside = part(row, column, m, n, n * context.size, n * context.rank, BLOCK_M, BLOCK_N)
             send(c, at, inside, ready, arrived, run, context)

@@ -37,7 +37,7 @@ struct listed_order {
   }
 };
 
-/// One of the orders of untax/order, for the blocks of a kernel, or one that is listed.
+/// An order of the blocks of a kernel: one of those in untax/order, or a list.
 using order_part =
     std::variant<listed_order, order::chunked_remap, remap_of_rows, axes_in_order, last_first_along,
                  plane<order::banded>, plane<order::transposed<order::banded>>, plane<order::snake>,

@@ -28,7 +28,7 @@ enum class spmv_kernel {
   ell,             ///< all rows padded to the longest, stored by columns
   sellp,           ///< rows padded to the longest of their slice
   cusparse_csr1,   ///< cuSPARSE's first algorithm for CSR
-  cusparse_csr2,   ///< cuSPARSE's second one, which has the same bits in each run
+  cusparse_csr2,   ///< cuSPARSE's second algorithm for CSR; its bits are the same in each run
   cusparse_coo,    ///< cuSPARSE's algorithm for COO
   cusparse_sell,   ///< cuSPARSE's algorithm for sliced ELL, with the slices of sellp
 };
