@@ -183,7 +183,7 @@ def rates(world, repeats, rma):
             if agreed(fault, mover.target.device):
                 continue
             if way != "torch copy":
-                raise SystemExit(fault or f"rank {world.rank}: another rank has wrong words")
+                raise SystemExit(fault or f"rank {world.rank}: another rank received wrong words")
             mover.ways.remove(way)  # the rival's transfer, which has no rate then
             print(fault or f"{way} is left out: another rank has wrong words", file=sys.stderr)
         if world.rank == 0 and cuda:
@@ -306,7 +306,7 @@ def main():
     untax.torch.close()
     dist.destroy_process_group()
     if any(faults):
-        raise SystemExit(f"went wrong: {'; '.join(text for text in faults if text)}")
+        raise SystemExit(f"these checks failed: {'; '.join(text for text in faults if text)}")
 
 
 if __name__ == "__main__":

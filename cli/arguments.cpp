@@ -30,7 +30,7 @@ CLI::Validator between(std::int64_t least, std::int64_t most) {
   const auto check = [least, most](const std::string& text) -> std::string {
     std::int64_t value = 0;
     if (reads(text, value) && value >= least && value <= most) return {};
-    return fmt::format("\"{}\" cannot be; it has to be a whole number between {} and {}", text,
+    return fmt::format("\"{}\" is not allowed; it has to be a whole number between {} and {}", text,
                        least, most);
   };
   return CLI::Validator(check, "");
@@ -40,7 +40,7 @@ CLI::Validator not_negative() {
   const auto check = [](const std::string& text) -> std::string {
     double value = 0;
     if (reads(text, value) && value >= 0 && value <= std::numeric_limits<float>::max()) return {};
-    return fmt::format("\"{}\" cannot be; it has to be a finite number of 0 or more", text);
+    return fmt::format("\"{}\" is not allowed; it has to be a finite number of 0 or more", text);
   };
   return CLI::Validator(check, "");
 }

@@ -33,9 +33,8 @@ void add_ranks_option(CLI::App& suite, bench_options& options, int least) {
   };
   const auto once = [&suite](const std::vector<int>& counts) {
     if (counts.size() == 1) return;
-    throw error(errc::invalid_argument,
-                fmt::format("--ranks is there {} times; the suite {} takes it once", counts.size(),
-                            suite.get_name()));
+    throw error(errc::invalid_argument, fmt::format("--ranks has {} values; the suite {} takes one",
+                                                    counts.size(), suite.get_name()));
   };
   suite
       .add_option_function<std::vector<int>>(

@@ -131,8 +131,8 @@ bench::overlap_options options_of(const std::string& operator_name, const bench_
   }
   if (options.problems.empty() || (request.n == 0) != (request.k == 0)) {
     throw error(errc::invalid_argument,
-                fmt::format("there is nothing to measure: one shape of its own takes -m, -n and "
-                            "-k, and the shapes of suite {} can be narrowed to some -m of theirs",
+                fmt::format("there is nothing to measure: give -m, -n and -k for a shape, or only "
+                            "values of -m that shapes of suite {} have",
                             request.shapes));
   }
   for (gemm_problem& p : options.problems) p.partials = partials;

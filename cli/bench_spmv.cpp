@@ -171,8 +171,8 @@ class inputs {
     const memory_room room = room_on_host();
     if (need <= room.bytes) return;
     throw error(errc::out_of_memory,
-                fmt::format("{} x {} with {} elements take about {}, and {} are free {}", rows,
-                            cols, elements, format_bytes(static_cast<std::size_t>(need)),
+                fmt::format("{} x {} with {} elements takes about {} of memory, and {} is free {}",
+                            rows, cols, elements, format_bytes(static_cast<std::size_t>(need)),
                             format_bytes(static_cast<std::size_t>(room.bytes)), room.where));
   }
   [[nodiscard]] std::optional<spmv_figures> measure_stencil(
@@ -293,7 +293,7 @@ int run_spmv_bench(const bench_options& asked) {
   options.repeats = asked.repeats;
   options.verify = request.verify;
   if (request.resume && (json.empty() || json == "-"))
-    throw error(errc::invalid_argument, "--resume goes on with a file, which --json names");
+    throw error(errc::invalid_argument, "--resume continues a file; --json has to name it");
   std::string before;
   std::set<std::string> done;
   if (request.resume && std::filesystem::exists(json)) {

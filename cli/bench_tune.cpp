@@ -108,7 +108,7 @@ int run_tune(const bench_options& asked) {
     const device_survey survey = survey_devices(false);
     if (survey.devices.size() < 2) {
       throw error(errc::unsupported,
-                  fmt::format("bench tune measures between two GPUs or more; {}",
+                  fmt::format("bench tune needs two GPUs or more; {}",
                               survey.problem.empty() ? "there is one" : survey.problem));
     }
     ranks.push_back(static_cast<int>(survey.devices.size()));
@@ -116,7 +116,7 @@ int run_tune(const bench_options& asked) {
   for (const int count : ranks) {
     if (count < 2)
       throw error(errc::unsupported,
-                  fmt::format("a table is of two GPUs or more; asked for are {}", count));
+                  fmt::format("--ranks is {}; bench tune needs two GPUs or more", count));
   }
   bench::tune_options options;
   options.problems = problems_of(asked, ranks);

@@ -57,8 +57,8 @@ void require_possible(const gpu_check_request& r) {
       static_cast<double>(r.problem.m) * static_cast<double>(std::max(r.problem.n, r.problem.k));
   if (elements > most_elements) {
     throw error(errc::invalid_argument,
-                fmt::format("{}: m {}, n {}, k {} is more than can be checked soon; with --gpu, "
-                            "which validates each transfer, m times n or k may be up to {:.0f}",
+                fmt::format("{}: m {}, n {}, k {} would take too long; --gpu validates each "
+                            "transfer, so m times n and m times k may be at most {:.0f}",
                             name, r.problem.m, r.problem.n, r.problem.k, most_elements));
   }
   if (find_operator(name) != nullptr)
@@ -137,9 +137,9 @@ gpu_check_report check_gpu_plans(const gpu_check_request& request,
   require_possible(request);
   const std::vector<gpu_plan> plans = plans_of(request);
   if (plans.empty())
-    throw error(errc::invalid_argument,
-                "no pattern that was asked for can pull; producer_consumer and fused_specialized "
-                "can");
+    throw error(
+        errc::invalid_argument,
+        "none of the chosen patterns can pull; producer_consumer and fused_specialized can");
   for (const gpu_plan& plan : plans) {
     if (progress) progress(plan.way, report.rows.size(), plans.size());
     report.rows.push_back({plan.way, request.check(plan.problem, request.ranks, plan.options,

@@ -110,7 +110,7 @@ double number_of(const std::string& text, std::size_t from, const std::string& w
                          from < text.size() && std::isfinite(value);
   if (!is_number) {
     throw error(errc::invalid_argument,
-                fmt::format("\"{}\" is no size; it has to be NAME=NUMBER", whole));
+                fmt::format("\"{}\" is not a size; it has to be NAME=NUMBER", whole));
   }
   return value;
 }
@@ -126,7 +126,7 @@ locality::kernel::sizes sizes_of(const locality_options& options) {
     const std::string name = text.substr(0, equals);
     if (!result.emplace(name, number_of(text, equals + 1, text)).second) {
       throw error(errc::invalid_argument,
-                  fmt::format("the size {} is there twice; give it once, as {} or as an option",
+                  fmt::format("the size {} is given twice; give it once, as {} or as an option",
                               name, text));
     }
   }

@@ -94,7 +94,7 @@ std::string png_of(const std::string& svg) {
   rectangle whole{};
   if (picture == nullptr || use.size_of(picture.get(), &whole.width, &whole.height) == 0)
     throw error(errc::invalid_argument,
-                "the text is no SVG of a known size, which a PNG is made of");
+                "a PNG is made of an SVG of a known size, and the text is not one");
   whole.width *= pixels_per_unit;
   whole.height *= pixels_per_unit;
   const owned surface(

@@ -47,11 +47,10 @@ std::vector<pattern> patterns_named(const std::string& text, const trial_subject
   const std::size_t place = place_in("--pattern", text, known_patterns());
   if (place == all_patterns.size()) return bench::all_patterns_of(what);
   if (what.memory == memory_kind::host && !on_host(all_patterns[place])) {
-    throw error(
-        errc::invalid_argument,
-        fmt::format("{} is a pattern of GPUs, and this runs on the host; --backend cuda and "
-                    "--dtype bf16 take GPUs",
-                    text));
+    throw error(errc::invalid_argument,
+                fmt::format("{} is a pattern of GPUs, and this runs on the host; --backend cuda or "
+                            "--dtype bf16 selects GPUs",
+                            text));
   }
   return {all_patterns[place]};
 }

@@ -149,7 +149,7 @@ class typed_operator final : public run_operator {
     const std::string flag = flag_of(f);
     if (verb.count(flag) == 0) return;
     throw error(errc::invalid_argument,
-                fmt::format("{} means nothing to {} {}: it is of {} only; leave it out, or choose "
+                fmt::format("{} means nothing to {} {}: it is for {} only; leave it out, or choose "
                             "another --backend",
                             flag, spec<Operator>.name, on_gpus ? "on GPUs" : "on the host",
                             on_gpus ? "the host" : "GPUs"));

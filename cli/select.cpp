@@ -181,12 +181,12 @@ std::vector<double> values_of(const std::vector<std::string>& texts,
                            std::isfinite(value);
     if (!is_number) {
       throw error(errc::invalid_argument,
-                  fmt::format("\"{}\" is no value; it has to be NAME=NUMBER", text));
+                  fmt::format("\"{}\" is not a value; it has to be NAME=NUMBER", text));
     }
     const std::size_t place = place_in("the feature", text.substr(0, equals), names);
     if (!std::isnan(given[place])) {
       throw error(errc::invalid_argument,
-                  fmt::format("{} is there twice; give it once", names[place]));
+                  fmt::format("{} is given twice; give it once", names[place]));
     }
     given[place] = value;
   }

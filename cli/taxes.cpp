@@ -139,8 +139,8 @@ void finish_report(const taxes_options& options, const tax_report& report) {
   if (report.rows.empty()) {
     throw error(errc::unsupported,
                 report.unmeasured.empty()
-                    ? "nothing of this can be measured here: there is no operation"
-                    : fmt::format("nothing of this can be measured here: {}",
+                    ? "none of the operations can be measured here: there is no operation"
+                    : fmt::format("none of the operations can be measured here: {}",
                                   report.unmeasured.front().reason));
   }
   if (!options.to_stdout()) print(render_table(report, width(stream::out), style(stream::out)));
@@ -183,7 +183,7 @@ void refuse_with_scale(const CLI::App& verb, const taxes_options& options) {
   }
   if (verb.count("--tensor-parallel") > 0) {
     throw error(errc::invalid_argument,
-                "--tensor-parallel (--ranks) means nothing with --scale, which says the numbers of "
+                "--tensor-parallel (--ranks) means nothing with --scale, which sets the numbers of "
                 "ranks; leave one of them out");
   }
 }
@@ -232,7 +232,7 @@ int predict(const CLI::App& verb, taxes_options options) {
 int measure(const CLI::App& verb, const taxes_options& options) {
   if (options.what.ranks > most_measured_ranks) {
     throw error(errc::invalid_argument,
-                fmt::format("--tensor-parallel: \"{}\" cannot be; it has to be a whole number "
+                fmt::format("--tensor-parallel: \"{}\" is not allowed; it has to be a whole number "
                             "between 1 and {}, or up to {} with --machine",
                             options.what.ranks, most_measured_ranks, most_predicted_ranks));
   }

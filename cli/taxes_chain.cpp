@@ -60,8 +60,7 @@ decoder_options options_of(const chain_request& request, const decoder_config& c
       is_step(request) ? std::min(request.keys, most_prompt_tokens) : request.tokens;
   if (options.tokens > config.positions) {
     throw error(errc::invalid_argument,
-                fmt::format("{} tokens and as many steps as are measured are {}; {} has positions "
-                            "for {}",
+                fmt::format("{} tokens and the measured steps take {} positions; {} has {}",
                             is_step(request) ? request.keys : request.tokens, options.tokens,
                             request.model.string(), config.positions));
   }
@@ -306,8 +305,9 @@ struct chain_model {
 chain_model model_of(const chain_request& request) {
   decoder_config config = load_decoder_config(request.model);
   if (request.layers > config.layers) {
-    throw error(errc::invalid_argument, fmt::format("--layers is {}; {} has {}", request.layers,
-                                                    request.model.string(), config.layers));
+    throw error(errc::invalid_argument,
+                fmt::format("--layers is {}; {} has {} layers", request.layers,
+                            request.model.string(), config.layers));
   }
   const std::int64_t all_layers = config.layers;
   if (request.layers > 0) config = first_layers(std::move(config), request.layers);

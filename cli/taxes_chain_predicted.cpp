@@ -68,12 +68,13 @@ std::vector<tax_row> predicted_chain(const chain_request& request, const decoder
                                      const prediction_source& source) {
   if (request.keys == 0) {
     throw error(errc::unsupported,
-                "--chain with --machine predicts steps of decoding; with --keys 0 it would be a "
-                "prompt, whose attention no measurement stands behind");
+                "--chain with --machine predicts steps of decoding; --keys 0 asks for a prompt, "
+                "whose attention was never measured");
   }
   if (config.type == dtype::f32) {
     throw error(errc::unsupported,
-                "--chain with --machine predicts GPUs, and the model's weights are fp32");
+                "--chain with --machine predicts GPUs; the model's weights are fp32, and have to "
+                "be bf16 or fp16");
   }
   if (request.ranks > source.machine.gpus) {
     throw error(errc::unsupported,

@@ -169,7 +169,7 @@ std::vector<tuning_entry> read_check(std::string_view text, const std::string& o
   try {
     if (in.at("format") != "untax-bench-tune-check")
       throw error(errc::invalid_argument,
-                  origin + " is nothing that `untax bench tune --check --json` wrote");
+                  origin + " was not written by `untax bench tune --check --json`");
     std::vector<tuning_entry> entries;
     for (const auto& problem : in.at("problems")) {
       tuning_entry entry;

@@ -30,7 +30,7 @@ def config_of(model):
     """The config.json of a model: a path, or the name of a file in `models/`."""
     path = Path(model) if Path(model).is_file() else MODELS / f"{model}.json"
     if not path.is_file():
-        raise SystemExit(f"{model}: there is no such config.json, and models/ has "
+        raise SystemExit(f"{model} is neither a config.json nor one of the models in models/: "
                          f"{', '.join(sorted(known.stem for known in MODELS.glob('*.json')))}")
     return json.loads(path.read_text(encoding="utf-8"))
 

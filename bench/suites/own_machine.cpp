@@ -56,7 +56,8 @@ double read_rate(int repeats) {
            const double seconds = seconds_of(
                [&] { sum = std::accumulate(words.begin(), words.end(), std::uint64_t{0}); });
            if (sum == read_words) return seconds;
-           throw error(errc::internal, fmt::format("{} words of 1 come to {}", read_words, sum));
+           throw error(errc::internal,
+                       fmt::format("the sum of {} words that are all 1 is {}", read_words, sum));
          });
 }
 

@@ -26,8 +26,9 @@ public_time time_of(const nlohmann::json& in) {
   const public_time time{in.at("ranks"), in.at("m"), in.at("n"), in.at("k"),
                          1e-6 * in.at("microseconds").get<double>()};
   if (time.ranks < 1 || time.m < 1 || time.n < 1 || time.k < 1 || !(time.seconds > 0)) {
-    refuse(
-        fmt::format("a time is {}; ranks, sizes and microseconds have to be positive", shown(in)));
+    refuse(fmt::format(
+        "an entry of \"times\" is {}; ranks, sizes and microseconds have to be positive",
+        shown(in)));
   }
   return time;
 }
@@ -43,7 +44,7 @@ public_kernel kernel_of(const nlohmann::json& in) {
   kernel.source = recorded(in, "source");
   kernel.commit = recorded(in, "commit");
   for (const std::string* text : {&kernel.label, &kernel.machine, &kernel.how}) {
-    if (text->empty()) refuse("label, machine or how is empty; they have to say something");
+    if (text->empty()) refuse("label, machine or how is empty; each of them needs a text");
   }
   for (const nlohmann::json& entry : in.at("times")) kernel.times.push_back(time_of(entry));
   return kernel;
@@ -61,7 +62,8 @@ double public_kernel::seconds(const gemm_problem& problem, int world) const noex
 std::vector<public_kernel> parse_public_kernels(std::string_view text) {
   try {
     const nlohmann::json in = parse_json(text, "public kernels");
-    if (in.at("format") != "untax-public-kernels") refuse("the format is another one");
+    if (in.at("format") != "untax-public-kernels")
+      refuse("\"format\" has to be \"untax-public-kernels\"");
     std::vector<public_kernel> kernels;
     for (const nlohmann::json& entry : in.at("kernels")) kernels.push_back(kernel_of(entry));
     return kernels;

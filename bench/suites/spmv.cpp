@@ -122,9 +122,10 @@ double feature_of(const row_profile& p, std::string_view name) {
   if (name == "padded") return p.padded;
   throw error(
       errc::invalid_argument,
-      fmt::format("the selector asks for {}; of a matrix are known rows, cols, nnz, and "
-                  "gathered row_min, row_q1, row_median, row_q3, row_max, row_variance, padded",
-                  name));
+      fmt::format(
+          "the selector asks for {}; a matrix has the known features rows, cols and nnz, and the "
+          "gathered ones row_min, row_q1, row_median, row_q3, row_max, row_variance, padded",
+          name));
 }
 
 std::vector<spmv_kernel> spmv_kernels(bool on_gpu) {
@@ -139,11 +140,11 @@ std::vector<std::string> names_in_table(const std::string& text) {
   for (const json& record : records) {
     if (!records.is_array() || !record.is_object() || !record.contains("name") ||
         !record["name"].is_string())
-      throw error(errc::invalid_argument, "this is no table of untax bench spmv");
+      throw error(errc::invalid_argument, "this table was not written by `untax bench spmv`");
     names.push_back(record["name"]);
   }
   if (!records.is_array())
-    throw error(errc::invalid_argument, "this is no table of untax bench spmv");
+    throw error(errc::invalid_argument, "this table was not written by `untax bench spmv`");
   return names;
 }
 

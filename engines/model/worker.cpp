@@ -20,7 +20,7 @@ auto channel_on(const model_counters& counters) {
 
 std::uint64_t& private_matrix::at(std::int64_t row, std::int64_t col) {
   if (row < 0 || row >= size_.rows || col < 0 || col >= size_.cols)
-    fail("a step outgrows a private tile");
+    fail("a step accesses elements outside its private tile");
   return values_[static_cast<std::size_t>(row * size_.cols + col)];
 }
 

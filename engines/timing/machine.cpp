@@ -29,7 +29,7 @@ class machine_reader {
 
   machine read(std::string_view text) {
     const json in = parse_json<json>(text, origin_);
-    if (!in.is_object()) refuse("it is no JSON object");
+    if (!in.is_object()) refuse("it is not a JSON object");
     if (field(in, "format") != format_name || field(in, "format_version") != format_version) {
       refuse(fmt::format("its format is {} {}; it has to be \"{}\" {}", shown(in["format"]),
                          shown(in["format_version"]), format_name, format_version));
@@ -88,7 +88,7 @@ class machine_reader {
   }
 
   void read_numbers(const json& in, machine& m) const {
-    if (!in.is_object()) refuse("\"numbers\" have to be an object");
+    if (!in.is_object()) refuse("\"numbers\" has to be an object");
     for (const auto& [key, value] : in.items()) {
       const number_kind* kind = nullptr;
       for (const number_kind& entry : number_kinds) {
@@ -222,7 +222,7 @@ machine load_machine(const std::string& path) {
     text = text_of_file(path);
   } catch (const error& wrong) {
     throw error(wrong.code(),
-                fmt::format("{}; a description of a machine, as those in machines/, is needed",
+                fmt::format("{}; give a description of a machine, such as those in machines/",
                             wrong.what()));
   }
   return parse_machine(text, path);

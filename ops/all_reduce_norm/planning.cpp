@@ -78,7 +78,7 @@ made_plan plan_norm_on_gpus(int world, int rank, const all_reduce_norm_problem& 
                        problem.hidden, multiple, round_up(problem.hidden, multiple)));
   if (options.how != pattern::automatic && options.how != pattern::fused_sequential)
     refuse(errc::unsupported,
-           fmt::format("on GPUs there is no {}; there is fused_sequential", name_of(options.how)));
+           fmt::format("GPUs have no {}; they have fused_sequential", name_of(options.how)));
   made_plan planned;
   planned.plan.world = world;
   planned.plan.rank = rank;

@@ -39,7 +39,7 @@ class table_reader {
 
   tuning_table read(std::string_view text) {
     const json in = parse_json<json>(text, origin_, {.advice = advice});
-    if (!in.is_object()) refuse("it is no JSON object");
+    if (!in.is_object()) refuse("it is not a JSON object");
     const json& format = field(in, "format");
     const json& version = field(in, "format_version");
     if (format != format_name || (version != format_version && version != oldest_version)) {
@@ -148,14 +148,14 @@ class table_reader {
     p.n = count_of(in, "n", 1, most);
     p.k = count_of(in, "k", 1, most);
     if (!known_.insert({p.operator_name, p.gather, p.partials, p.ranks, p.m, p.n, p.k}).second)
-      refuse(fmt::format("{}, {} is there twice", family_text(p), shape_text(p)));
+      refuse(fmt::format("{}, {} occurs twice", family_text(p), shape_text(p)));
     read_seconds(field(in, "seconds"), tuned);
     return tuned;
   }
 
   void read_seconds(const json& in, tuning_entry& entry) const {
     if (!in.is_object() || in.empty())
-      refuse(fmt::format("\"seconds\" are {}; they have to be a time for each pattern", shown(in)));
+      refuse(fmt::format("\"seconds\" is {}; it has to hold a time for each pattern", shown(in)));
     std::array<std::string_view, all_patterns.size() - 1> names;
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = name_of(all_patterns[i + 1]);
     for (const auto& [name, value] : in.items())

@@ -44,7 +44,7 @@ template <class Trial>
   return [=](world& w, pattern how, std::uint64_t seed) -> std::unique_ptr<trial> {
     if (how != pattern::automatic && how != lone_pattern) {
       throw error(errc::invalid_argument,
-                  fmt::format("rank {}: {}: has no pattern {}; it sends nothing, which is {}",
+                  fmt::format("rank {}: {}: has no pattern {}; it sends nothing, so it has only {}",
                               w.rank(), name, name_of(how), name_of(lone_pattern)));
     }
     return std::make_unique<Trial>(w, problem, options, seed);

@@ -206,12 +206,11 @@ std::string asked_for(const std::string& problem, const operator_options& option
 
 void refuse_invariant(std::string_view operator_name, int rank, const operator_options& options) {
   if (!options.invariant) return;
-  throw error(
-      errc::unsupported,
-      fmt::format("rank {}: {}: option invariant is not there in bulk_library on GPUs, whose "
-                  "libraries choose what they add first by the number of rows; own kernels "
-                  "have it, fused_specialized for one",
-                  rank, operator_name));
+  throw error(errc::unsupported,
+              fmt::format("rank {}: {}: bulk_library on GPUs has no option invariant, since its "
+                          "library orders sums by the number of rows; patterns with untax's own "
+                          "kernels have it, such as fused_specialized",
+                          rank, operator_name));
 }
 
 host::engine_options host_options(std::string_view operator_name, dtype type, dtype partials,

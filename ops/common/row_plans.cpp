@@ -33,10 +33,11 @@ std::shared_ptr<const row_plans> rows_on_device(std::string_view operator_name, 
                                                 const operator_options& options,
                                                 const protocol_plan& plan, std::int64_t capacity) {
   if (options.move == direction::pull) {
-    throw error(errc::unsupported,
-                fmt::format("rank {}: {}: with option varying_rows senders of GPUs do not pull; "
-                            "push would do",
-                            rank, operator_name));
+    throw error(
+        errc::unsupported,
+        fmt::format(
+            "rank {}: {}: senders of GPUs do not pull with option varying_rows; push would do",
+            rank, operator_name));
   }
   return std::make_shared<const row_plans>(row_ends(capacity), [&](std::int64_t) { return plan; });
 }

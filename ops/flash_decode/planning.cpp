@@ -55,9 +55,10 @@ void require_sensible(const flash_decode_problem& p, int rank) {
                     p.heads, p.kv_heads));
   }
   if (p.page_size > 0 && p.pages == 0 && p.keys > 0)
-    refuse("pages is 0; a cache with pages has to have some");
+    refuse("pages is 0; a cache with pages needs 1 or more");
   if (p.partials == dtype::f16)
-    refuse("partials is fp16, in which large logits have no place; it has to be fp32 or bf16");
+    refuse(
+        "partials is fp16, whose range is too small for large logits; it has to be fp32 or bf16");
   if (!std::isfinite(p.scale) || p.scale < 0)
     refuse(fmt::format("scale is {}; it has to be positive, or 0 for 1 / sqrt(head_dim)", p.scale));
   if (!std::isfinite(p.logit_cap) || p.logit_cap < 0)

@@ -202,7 +202,7 @@ std::vector<sums_plan> sums_plans(const device_sum& sum, int world, int rank,
       break;
     default:
       throw error(errc::unsupported,
-                  fmt::format("rank {}: {}: on GPUs there is no {}; there are bulk_library, "
+                  fmt::format("rank {}: {}: GPUs have no {}; they have bulk_library, "
                               "bulk_synchronous, producer_consumer, fused_sequential, "
                               "fused_specialized and fused_warp_specialized",
                               rank, sum.operator_name, name_of(options.how)));
@@ -296,10 +296,9 @@ std::vector<row_sums_plan> row_sums_plans(const device_sum& sum, int world, int 
                                           const operator_options& options,
                                           const gpu::gpu_model& gpu) {
   if (sum.partials == dtype::f32) {
-    throw error(errc::unsupported,
-                fmt::format("rank {}: {}: in {} partials are elements of 16 bits; these are fp32, "
-                            "which fused_sequential has",
-                            rank, sum.operator_name, name_of(options.how)));
+    throw error(errc::unsupported, fmt::format("rank {}: {}: {} sends partials of 16 bits only; "
+                                               "these are fp32, which fused_sequential sends",
+                                               rank, sum.operator_name, name_of(options.how)));
   }
   const std::int64_t depth = sharding{sum.k, world, shard_granularity}.full();
   const gpu::gemm_shape shape{sum.m, sum.n, depth, sum.type, options.invariant};

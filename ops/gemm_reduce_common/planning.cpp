@@ -25,7 +25,7 @@ void require_summed(const world& w, const summed_problem& problem) {
   if (problem.partials != dtype::f32 && problem.partials != problem.type) {
     throw error(
         errc::invalid_argument,
-        fmt::format("rank {}: {}: partials are {}; they have to be fp32 or, as the operands, {}",
+        fmt::format("rank {}: {}: partials are {}; they have to be fp32, or {} like the operands",
                     w.rank(), name, name_of(problem.partials), name_of(problem.type)));
   }
 }
@@ -54,8 +54,8 @@ bool may_be_bulk_synchronous(const device_sum& sum, int world) {
 void require_own_gpu_for_library(const world& w) {
   if (w.ranks_per_gpu() == 1) return;
   throw error(errc::unsupported,
-              fmt::format("rank {}: GEMMs of a library, before kernels that wait for peers, take "
-                          "GPUs of their own; here {} ranks share one",
+              fmt::format("rank {}: a library's GEMM before kernels that wait for peers needs a "
+                          "GPU for each rank; here {} ranks share one",
                           w.rank(), w.ranks_per_gpu()));
 }
 

@@ -111,11 +111,10 @@ process_owned<linear_backend> device_linear(world& w, const linear_problem& prob
                                             const linear_options& options) {
   require_device_problem(linear_name, w.rank(), problem.type, problem.n, problem.k);
   if (options.library && options.invariant)
-    throw error(
-        errc::unsupported,
-        fmt::format("rank {}: {}: option invariant is not there with library, which chooses "
-                    "by the number of rows",
-                    w.rank(), linear_name));
+    throw error(errc::unsupported,
+                fmt::format("rank {}: {}: option library excludes option invariant, since a "
+                            "library orders sums by the number of rows",
+                            w.rank(), linear_name));
   if (problem.rows == 0) return make_process_owned<no_rows>();
   w.use_device();
   return make_process_owned<device_backend>(w, problem, options);

@@ -29,7 +29,7 @@ linear_problem sensible(const linear_problem& p, int rank) {
   if (is_gated(p.activation) && p.n % linear::group != 0) {
     refuse(
         fmt::format("n is {}; with {} it has to be a multiple of {}, since rows of gate and up lie "
-                    "in groups of so many",
+                    "in groups of this size",
                     p.n, name_of(p.activation), linear::group));
   }
   return p;

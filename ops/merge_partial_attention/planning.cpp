@@ -35,14 +35,13 @@ planned_merge plan_merge_on_gpus(int world, int rank,
   if (problem.head_dim % multiple != 0) {
     refuse(fmt::format(
         "head_dim is {}; on GPUs it has to be a multiple of {} in {}, so that rows are "
-        "whole times 16 bytes: {} would do",
+        "multiples of 16 bytes: {} would do",
         problem.head_dim, multiple, name_of(problem.type), round_up(problem.head_dim, multiple)));
   }
   if (options.how != pattern::automatic && options.how != pattern::fused_sequential) {
     throw error(errc::unsupported,
-                fmt::format("rank {}: {}: on GPUs there is no {}; there is "
-                            "fused_sequential",
-                            rank, merge_partial_attention_name, name_of(options.how)));
+                fmt::format("rank {}: {}: GPUs have no {}; they have fused_sequential", rank,
+                            merge_partial_attention_name, name_of(options.how)));
   }
   planned_merge result;
   result.plan = {world, rank, pattern::fused_sequential, options.workers, 0};

@@ -85,8 +85,8 @@ void rope_append::check(const rope_append_operands& o) const {
   if (tokens > 0) require("position", o.position, true, "tokens");
   if (o.sequence == nullptr && tokens > problem_.batch) {
     refuse(
-        fmt::format("sequence is null, so that token t belongs to sequence t, with {} tokens "
-                    "and {} sequences; give it",
+        fmt::format("sequence is null, which puts token t in sequence t, and there are {} tokens "
+                    "for {} sequences; give it",
                     tokens, problem_.batch));
   }
   const std::size_t row = static_cast<std::size_t>(qkv_columns(problem_)) * size_of(problem_.type);

@@ -101,7 +101,7 @@ double calibration::ratio(const calibration_key& key) const {
 
 calibration parse_calibration(std::string_view text, const std::string& origin) {
   const json in = parse_json<json>(text, origin, {.advice = calibration_advice});
-  if (!in.is_object()) refuse(origin, "it is no JSON object");
+  if (!in.is_object()) refuse(origin, "it is not a JSON object");
   if (!in.contains("format") || in["format"] != calibration_format ||
       !in.contains("format_version") || in["format_version"] != calibration_version) {
     refuse(origin,
@@ -112,13 +112,13 @@ calibration parse_calibration(std::string_view text, const std::string& origin) 
     refuse(origin, "\"device\" has to be a text");
   result.device = in["device"].get<std::string>();
   if (!in.contains("files") || !in["files"].is_array())
-    refuse(origin, "\"files\" have to be a list");
+    refuse(origin, "\"files\" has to be a list");
   for (const json& file : in["files"]) {
-    if (!file.is_string()) refuse(origin, "\"files\" have to be texts");
+    if (!file.is_string()) refuse(origin, "\"files\" has to hold texts");
     result.files.push_back(file.get<std::string>());
   }
   if (!in.contains("entries") || !in["entries"].is_array())
-    refuse(origin, "\"entries\" have to be a list");
+    refuse(origin, "\"entries\" has to be a list");
   std::size_t number = 0;
   for (const json& object : in["entries"]) read_entry(object, origin, ++number, result);
   return result;

@@ -185,7 +185,7 @@ nlohmann::json document_of(const fs::path& path) {
                                           "folders of them"});
   if (!in.is_object()) {
     throw error(errc::invalid_argument,
-                fmt::format("{}: it is no JSON object; `untax bench --json` writes such files",
+                fmt::format("{}: it is not a JSON object; `untax bench --json` writes such files",
                             path.string()));
   }
   return in;

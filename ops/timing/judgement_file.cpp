@@ -29,7 +29,7 @@ judgement_summary load_judgement(const std::string& path) {
                      number("mean_error") >= 0;
   if (!right) {
     throw error(errc::invalid_argument,
-                fmt::format("{}: it is no summary of a judgement; {}", path, summary_advice));
+                fmt::format("{}: it is not a summary of a judgement; {}", path, summary_advice));
   }
   const bool marked = in.contains("fingerprint") && in["fingerprint"].is_string();
   return {in["device"].get<std::string>(), static_cast<int>(number("ranks")), number("mean_error"),

@@ -55,15 +55,15 @@ pattern pattern_of(const std::string& name) {
   for (const pattern p : all_patterns) {
     if (name_of(p) == name) return p;
   }
-  throw error(errc::invalid_argument, fmt::format("\"{}\" is no pattern", name));
+  throw error(errc::invalid_argument, fmt::format("there is no pattern \"{}\"", name));
 }
 
 predictor::predictor(timing::machine m, calibration known, timing::simulation_options options)
     : machine_(std::move(m)), known_(std::move(known)), options_(options) {
   if (machine_.cores) {
     throw error(errc::invalid_argument,
-                fmt::format("{} is described, and plans of GPUs are predicted; `untax taxes "
-                            "--backend host` measures cores",
+                fmt::format("{} describes cores of a host, and only plans of GPUs are predicted; "
+                            "`untax taxes --backend host` measures cores",
                             machine_.name));
   }
 }

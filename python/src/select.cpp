@@ -55,7 +55,8 @@ int gather(void* context, double* features) {
   auto& g = *static_cast<gatherer*>(context);
   try {
     const auto values = nb::cast<std::vector<double>>(g.call());
-    if (values.size() != g.count) refuse("the gathered features have another length");
+    if (values.size() != g.count)
+      refuse("the number of gathered features is not that of the selector");
     std::ranges::copy(values, features);
     return 0;
   } catch (...) {

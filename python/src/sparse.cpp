@@ -53,7 +53,7 @@ class product {
     std::tie(m.rows, m.cols) = shape;
     if (static_cast<std::int64_t>(offsets_.size()) != m.rows + 1) {
       refuse("there are " + std::to_string(offsets_.size()) + " offsets for " +
-             std::to_string(m.rows) + " rows; one more than rows is right");
+             std::to_string(m.rows) + " rows; there has to be one more than rows");
     }
     if (columns_.size() != values_.size()) {
       refuse("there are " + std::to_string(columns_.size()) + " columns and " +

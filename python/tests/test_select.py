@@ -41,7 +41,7 @@ def test_impossible_requests_are_refused():
                        (lambda: selector.choose({"n": float("nan")}), "feature n is nan; it has to be a finite number"),
                        (lambda: selector.choose({"n": 40}, lambda: {"odd": float("inf")}), "feature odd is inf"),
                        (lambda: untax.Selector.train(schema, [*records[:9], {**records[9], "t_a": float("nan")}]),
-                        'line 10: "NaN" in column "t_a" is no finite number; leave it empty'),
+                        'line 10: "NaN" in column "t_a" is not a finite number; leave it empty'),
                        (lambda: untax.Selector.train(schema, records[:1]), "1 record"),
                        (lambda: untax.Selector.train({"known": ["n"]}, records), "schema")):
         with pytest.raises(untax.InvalidArgument, match=text):

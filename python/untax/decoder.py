@@ -98,8 +98,8 @@ class Decoder:
         self._core.prefill(list(prompts), [len(prompt) for prompt in tokens], sum(tokens, []), stream_number(stream))
 
     def decode(self, sequences: Sequence[int], tokens: Sequence[int] | None = None, *, stream: Any = None) -> list[int]:
-        """Appends a token to each of `sequences` and returns the next ones. Without tokens they are the results of the run
-        before, row by row."""
+        """Appends a token to each of `sequences` and returns the next ones. Without `tokens` it appends the results of the
+        previous run, row by row."""
         self.stage(sequences, tokens, stream=stream)
         self.step(stream=stream)
         return self.tokens(stream=stream)

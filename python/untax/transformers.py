@@ -132,8 +132,8 @@ def _share_heads(model: nn.Module, mesh: Any) -> None:
             continue
         if ranks % heads != 0 or heads * groups % ranks != 0 or heads * dim % ranks != 0:
             raise Unsupported(f"{name}: {heads} key/value heads of {dim} elements for {heads * groups} heads; {ranks} ranks have to divide "
-                              "the number of key/value heads, or be a multiple of it that divides heads, and elements of all key/value "
-                              "heads")
+                              "the number of key/value heads; or the ranks have to be a multiple of this number, and divide the number of "
+                              "heads and the elements of all key/value heads")
         attention.num_key_value_groups = heads * groups // ranks
         for projection in projections:
             projection.forward = _gathering(projection.forward, group_name, rank * heads // ranks * dim, dim)

@@ -43,12 +43,12 @@ class json_text {
     } catch (const nlohmann::json::parse_error& wrong) {
       const std::size_t offset = wrong.byte == 0 ? 0 : wrong.byte - 1;
       if (offset >= not_finite_) refuse_not_finite();
-      if (!replaced_.empty()) refuse(fmt::format("{}: this is no JSON", origin_));
-      refuse_at(offset, "this is no JSON");
+      if (!replaced_.empty()) refuse(fmt::format("{}: this is not JSON", origin_));
+      refuse_at(offset, "this is not JSON");
     } catch (const nlohmann::json::exception&) {
       if (not_finite_ < text_.size()) refuse_not_finite();
       // A number beyond double, followed by letters.
-      refuse(fmt::format("{}: this is no JSON", origin_));
+      refuse(fmt::format("{}: this is not JSON", origin_));
     }
   }
 
@@ -74,7 +74,7 @@ class json_text {
     const auto begin = text_.begin() + static_cast<std::ptrdiff_t>(not_finite_);
     const std::string found(begin, std::find_if_not(begin, text_.end(), is_word));
     refuse_at(not_finite_,
-              fmt::format("{} is no finite number; JSON has none", found.substr(0, enough)));
+              fmt::format("{} is not finite; numbers of JSON are", found.substr(0, enough)));
   }
 
   static bool is_word(char c) {

@@ -64,7 +64,7 @@ class reader {
   void field(std::string_view part) {
     const auto equals = part.find('=');
     if (equals == std::string_view::npos)
-      refuse(text_, fmt::format("\"{}\" is no field; a field is a name, = and a value", part));
+      refuse(text_, fmt::format("\"{}\" is not a field; a field is a name, = and a value", part));
     const std::string_view name = part.substr(0, equals);
     const std::string_view value = part.substr(equals + 1);
     if (!given_.emplace(name).second) refuse(text_, fmt::format("{} comes twice", name));

@@ -83,7 +83,7 @@ class kernel_reader {
     std::string name;
     std::string more;
     head >> word >> name >> more;
-    if (!more.empty()) refuse(fmt::format("\"{}\" is too much before the =", more));
+    if (!more.empty()) refuse(fmt::format("the word \"{}\" before the = is one too many", more));
     const std::string value = trimmed(std::string_view(line).substr(equals + 1));
     if (word == "title" && name.empty()) {
       made_.title_ = value;
@@ -94,7 +94,8 @@ class kernel_reader {
     const bool takes_none = word == "steps" || word == "flops" || word == "resident" ||
                             word == "drifts" || word == "lines" || word == "after";
     if (!takes_name && !takes_none)
-      refuse(fmt::format("\"{}\" is no line of a kernel; lines are {}", word, line_forms));
+      refuse(
+          fmt::format("\"{}\" does not begin a line of a kernel; lines are {}", word, line_forms));
     if (takes_name && !is_name(name))
       refuse(fmt::format("{} needs a name of letters, digits and _ before the =", word));
     if (takes_none && !name.empty()) refuse(fmt::format("{} takes no name", word));
@@ -207,7 +208,7 @@ class kernel_reader {
   void declare(const std::string& name) const {
     if (!made_.rectangles_.empty() || made_.steps_ || !made_.after_.empty())
       refuse(fmt::format("{} has to be declared before steps, after, reads and writes", name));
-    if (name == "step") refuse("step is what the number of the step is called");
+    if (name == "step") refuse("the name step is reserved for the number of a step");
     for (const auto& [known, value] : made_.sizes_) {
       if (known == name) refuse(fmt::format("{} is declared twice", name));
     }
@@ -274,7 +275,7 @@ class kernel_reader {
       line_ = rectangle_lines_[r];
       if (steps > most_unrolled) {
         refuse(
-            fmt::format("{} has to move on by the same whole number with each step, and sizes "
+            fmt::format("{} has to advance by the same whole number with each step, and sizes "
                         "may not change with steps, if there are more than {} steps",
                         next.bounds[0].text(), most_unrolled));
       }

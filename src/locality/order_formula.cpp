@@ -166,7 +166,7 @@ class formula_reader {
       const auto [end, wrong] =
           std::from_chars(begin, rest_.data() + rest_.size(), value, is_hex ? 16 : 10);
       if (wrong != std::errc{} || value > (std::int64_t{1} << 40))
-        refuse("this is no whole number below 2^40");
+        refuse("this number is not below 2^40");
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       if (rest_.starts_with('.')) refuse("numbers are whole");
       code_->push_back({operation::number, value});

@@ -68,14 +68,15 @@ double cells::number(std::size_t row, std::size_t column) const {
   double value = 0;
   const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (wrong == std::errc{} && end == text.data() + text.size() && !std::isfinite(value)) {
-    refuse(row, fmt::format("\"{}\" in column \"{}\" is no finite number; leave it empty (null in "
-                            "JSON, None in Python) where there is none",
-                            text, columns[column]));
+    refuse(row,
+           fmt::format("\"{}\" in column \"{}\" is not a finite number; leave it empty (null in "
+                       "JSON, None in Python) where there is none",
+                       text, columns[column]));
   }
   if (wrong != std::errc{} || end != text.data() + text.size()) {
     const bool has_comma = text.find(',') != std::string::npos;
     refuse(row,
-           fmt::format("\"{}\" in column \"{}\" is no number{}", text.substr(0, 40),
+           fmt::format("\"{}\" in column \"{}\" is not a number{}", text.substr(0, 40),
                        columns[column], has_comma ? "; a decimal point has to be a point" : ""));
   }
   return value;
@@ -203,7 +204,7 @@ cells cells_of_csv(std::string_view text, std::string_view origin) {
   const auto parsed =
       csv_parse(&parser, text.data(), text.size(), csv_rows::field, csv_rows::end, &read);
   if (parsed != text.size() || csv_fini(&parser, csv_rows::field, csv_rows::end, &read) != 0) {
-    refuse_text(origin, fmt::format("line {} is no comma-separated text: {}", read.rows.size(),
+    refuse_text(origin, fmt::format("line {} is not comma-separated text: {}", read.rows.size(),
                                     csv_strerror(csv_error(&parser))));
   }
   if (read.rows.back().empty()) read.rows.pop_back();

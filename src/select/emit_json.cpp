@@ -64,7 +64,7 @@ selector read_selector(std::string_view text, std::string_view origin) {
     throw error(errc::invalid_argument, fmt::format("{}: {}", origin, what));
   };
   if (!whole.is_object() || whole.value("untax_selector", json()) != format_version) {
-    refuse(fmt::format("this is no selector of version {}; `untax select train` makes one",
+    refuse(fmt::format("this is not a selector of version {}; `untax select train` writes one",
                        format_version));
   }
   try {
@@ -73,11 +73,11 @@ selector read_selector(std::string_view text, std::string_view origin) {
     return {std::move(what), tree_of(trees.at("known")), tree_of(trees.at("gathered")),
             tree_of(trees.at("gather")), whole.at("fallback").get<int>()};
   } catch (const json::exception& wrong) {
-    refuse(fmt::format("a field is missing or of another type: {}", wrong.what()));
+    refuse(fmt::format("a field is missing or has another type: {}", wrong.what()));
   } catch (const error& wrong) {
     refuse(wrong.what());
   }
-  throw error(errc::internal, "a selector that is refused is not read");
+  throw error(errc::internal, "an invalid selector was not refused");
 }
 
 }  // namespace untax::select

@@ -111,7 +111,7 @@ class expression_parser {
     double value = 0;
     const char* end = text_.data() + text_.size();
     const auto [rest, wrong] = std::from_chars(text_.data() + at_, end, value);
-    if (wrong != std::errc{}) refuse("this is no number that can be represented");
+    if (wrong != std::errc{}) refuse("this number cannot be represented");
     at_ = static_cast<std::size_t>(rest - text_.data());
     emit(operation::number, value);
   }

@@ -33,8 +33,8 @@ std::vector<double> feature_set::complete(std::span<const double> given) const {
   const bool complete_record = given.size() == given_;
   if (!complete_record && given.size() != given_known_) {
     throw error(errc::invalid_argument,
-                fmt::format("{} values of features; there are {} that are known, and {} with those "
-                            "that are gathered",
+                fmt::format("there are {} values of features; there have to be {} for the known "
+                            "features, or {} with the gathered ones",
                             given.size(), given_known_, given_));
   }
   std::vector<double> values;

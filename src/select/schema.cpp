@@ -118,7 +118,7 @@ void require_usable(const schema& s) {
                         f.name));
     if (!names.insert(f.name).second) wrong(fmt::format("there are two features \"{}\"", f.name));
     if (f.name == "iterations")
-      wrong("\"iterations\" is a feature of its own, and cannot be given");
+      wrong("\"iterations\" is built in; a schema cannot define a feature of this name");
   }
   if (s.features.empty() || s.features.front().gathered)
     wrong("there has to be a feature that costs nothing to know, before those that do");
@@ -131,13 +131,14 @@ void require_usable(const schema& s) {
     if (!is_identifier(identifier_of(c)))
       wrong(fmt::format("candidate \"{}\" has to be named by letters, digits, _, - and .", c.name));
     if (!names.insert(identifier_of(c)).second)
-      wrong(fmt::format("there are two candidates \"{}\", if - and . are _", identifier_of(c)));
+      wrong(fmt::format("there are two candidates \"{}\", since - and . count as _",
+                        identifier_of(c)));
   }
   if (s.candidates.size() < 2)
-    wrong(fmt::format("there is nothing to choose from with {} candidates; it takes two",
+    wrong(fmt::format("the number of candidates is {}; a selector needs 2 or more",
                       s.candidates.size()));
   if (std::ranges::all_of(s.candidates, [](const candidate& c) { return !c.guard.empty(); }))
-    wrong("each candidate has a guard; one has to be without, for inputs that all guards refuse");
+    wrong("each candidate has a guard; one has to have none, for inputs that all guards refuse");
   if (s.iterations.empty()) wrong("\"iterations\" has to hold a number");
 }
 

@@ -71,8 +71,9 @@ void require_valid(const csr_view<Value, Offset>& m) {
     refuse(fmt::format("it is {} x {}; sizes are 0 or more, and columns at most {}", m.rows, m.cols,
                        std::numeric_limits<std::int32_t>::max()));
   if (static_cast<std::int64_t>(m.offsets.size()) != m.rows + 1)
-    refuse(fmt::format("{} rows have {} offsets; one more than rows is right", m.rows,
-                       m.offsets.size()));
+    refuse(
+        fmt::format("there are {} rows and {} offsets; there has to be one more offset than rows",
+                    m.rows, m.offsets.size()));
   if (m.offsets.front() != 0)
     refuse(fmt::format("its offsets begin with {} instead of 0", m.offsets.front()));
   for (std::size_t r = 0; r + 1 < m.offsets.size(); ++r) {

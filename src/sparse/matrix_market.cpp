@@ -61,7 +61,7 @@ class reader {
       entry();
     }
     if (next_line())
-      refuse(fmt::format("there are more than the {} entries that it says", entries_));
+      refuse(fmt::format("there are more entries than the {} of its header", entries_));
     return std::move(made_);
   }
 
@@ -122,13 +122,14 @@ class reader {
     if (object != "matrix")
       refuse(fmt::format("it holds a {}; it has to be a matrix", shown(object)));
     if (format == "array") {
-      refuse("it is an array, which stores zeros, too; sparse matrices are coordinates",
+      refuse("it is an array, which stores zeros, too; a sparse matrix has to be coordinate",
              errc::unsupported);
     }
     if (format != "coordinate")
       refuse(fmt::format("its format is {}; it has to be coordinate", shown(format)));
     if (type == "complex")
-      refuse("its elements are complex; real, integer and pattern are taken", errc::unsupported);
+      refuse("its elements are complex; they have to be real, integer or pattern",
+             errc::unsupported);
     struct named_field {
       std::string_view name;
       field type;
@@ -144,8 +145,8 @@ class reader {
     type_ = known->type;
     if (shape == "hermitian")
       refuse(
-          "it is hermitian, which complex matrices are; general, symmetric and skew-symmetric "
-          "are taken",
+          "it is hermitian, which only complex matrices are; it has to be general, symmetric or "
+          "skew-symmetric",
           errc::unsupported);
     constexpr std::array shapes = {"general", "symmetric", "skew-symmetric"};
     const auto match = std::ranges::find(shapes, shape);

@@ -31,7 +31,7 @@ class dice {
 void require_possible(const row_profile& p) {
   const std::array quantiles = {p.row_min, p.row_q1, p.row_median, p.row_q3, p.row_max};
   if (p.rows < 0 || p.cols < 0 || p.cols > std::numeric_limits<std::int32_t>::max())
-    refuse_twin(fmt::format("{} x {} is no size", p.rows, p.cols));
+    refuse_twin(fmt::format("{} x {} is not a size", p.rows, p.cols));
   if (!std::ranges::is_sorted(quantiles) || p.row_min < 0 ||
       p.row_max > static_cast<double>(p.cols)) {
     refuse_twin(

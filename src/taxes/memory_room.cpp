@@ -64,7 +64,7 @@ void require_room(std::string_view what, const memory_need& need, const memory_r
                           memory_text(r.need.total()));
   }
   throw error(errc::out_of_memory,
-              fmt::format("{} needs {} of memory ({}), and {} is there {}; {}", what,
+              fmt::format("{} needs {} of memory ({}), and {} is free {}; {}", what,
                           memory_text(need.total()), need.text(), memory_text(room.bytes),
                           room.where, advice.empty() ? otherwise : advice));
 }

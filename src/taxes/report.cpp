@@ -117,7 +117,7 @@ std::vector<stand_in_cost> tax_row::stand_ins(const tax_report& report) const {
 }
 
 void check(const tax_report& report) {
-  if (report.rows.empty()) refuse("has no rows; should hold at least one operation");
+  if (report.rows.empty()) refuse("there are no rows; a report needs one operation or more");
   check_count(report.layers, "layers");
   check_count(report.tensor_parallel, "tensor_parallel");
   check_count(report.tokens, "tokens");

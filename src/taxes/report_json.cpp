@@ -206,7 +206,7 @@ json document_of(std::string_view text) {
   json in = parse_json<json>(text, "tax report", {.advice = advice});
   if (!in.is_object()) {
     throw error(errc::invalid_argument,
-                fmt::format("tax report: it is no JSON object; {}", advice));
+                fmt::format("tax report: it is not a JSON object; {}", advice));
   }
   for (const char* field : {"format", "format_version"}) {
     if (in.contains(field)) continue;
@@ -283,7 +283,7 @@ tax_report from_json(std::string_view text) {
     }
   } catch (const json::exception& wrong) {
     throw error(errc::invalid_argument,
-                fmt::format("tax report: not what `untax taxes --json` writes: {}",
+                fmt::format("tax report: `untax taxes --json` did not write this: {}",
                             without_id(wrong.what())));
   }
   check(report);

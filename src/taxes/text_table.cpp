@@ -88,7 +88,7 @@ std::string wrapped(std::string_view text, int width, std::string_view indent) {
 text_table::text_table(std::vector<column> columns, std::size_t keys)
     : columns_(std::move(columns)), keys_(keys) {
   if (keys == 0)
-    throw error(errc::invalid_argument, "a table has 0 columns of keys; should be at least 1");
+    throw error(errc::invalid_argument, "a table has 0 columns of keys; it needs 1 or more");
 }
 
 void text_table::add(std::vector<std::string> cells) {

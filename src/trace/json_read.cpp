@@ -25,7 +25,7 @@ using nlohmann::json;
 
 std::uint64_t nanoseconds(const json& value) {
   const double micros = value.get<double>();
-  if (!(micros >= 0) || micros > 9e12) refuse(fmt::format("{} is no time", shown(value)));
+  if (!(micros >= 0) || micros > 9e12) refuse(fmt::format("{} is not a time", shown(value)));
   return static_cast<std::uint64_t>(std::llround(micros * 1000));
 }
 
@@ -33,7 +33,7 @@ std::uint64_t from_hex(const json& value) {
   const auto& text = value.get_ref<const std::string&>();
   std::size_t used = 0;
   const std::uint64_t number = text.empty() ? 0 : std::stoull(text, &used, 16);
-  if (used != text.size() || text.size() != 16) refuse(fmt::format("\"{}\" is no id", text));
+  if (used != text.size() || text.size() != 16) refuse(fmt::format("\"{}\" is not an id", text));
   return number;
 }
 
@@ -96,7 +96,7 @@ class reader {
       op.rank = small(object.at("rank"), 0, op.ranks - 1);
       for (const traced_operator& other : record_.operators) {
         if (other.id == op.id && other.ranks != op.ranks)
-          refuse(fmt::format("{} has {} ranks, and at another rank {}", op.name, op.ranks,
+          refuse(fmt::format("{} has {} ranks, and {} at another rank", op.name, op.ranks,
                              other.ranks));
       }
       op.workers.resize(static_cast<std::size_t>(small(object.at("workers"), 0, 1 << 16)));
@@ -117,7 +117,7 @@ class reader {
     const std::string phase = event.at("ph");
     if (phase == "M") {
       if (event.at("name") != "process_name" && event.at("name") != "thread_name")
-        refuse("unknown name of a track: " + event.dump());
+        refuse("the name of a track is not known: " + event.dump());
       (void)event.at("args").at("name").get_ref<const std::string&>();
     } else if (phase == "s" || phase == "f") {
       arrow_ends& arrow = arrows_[event.at("id").get<std::uint64_t>()];
@@ -144,7 +144,7 @@ class reader {
     traced_operator& op = record_.operators.at(static_cast<std::size_t>(
         small(arguments.at("op"), 0, static_cast<int>(record_.operators.size()) - 1)));
     if ((event.at("pid").get<int>() - 1) % trace_format::processes_of_world != op.rank)
-      refuse("an event of another rank: " + event.dump());
+      refuse("an event belongs to another rank: " + event.dump());
     const int thread = thread_of(op, event);
     trace_span span;
     span.kind = kind_from(event.at("cat"));
@@ -152,9 +152,9 @@ class reader {
     span.end =
         span.kind == trace_kind::signal ? span.begin : span.begin + nanoseconds(event.at("dur"));
     span.number = arguments.at("number");
-    if (span.number < 0) refuse("a number below 0: " + event.dump());
+    if (span.number < 0) refuse("the number of an event is below 0: " + event.dump());
     const bool of_caller = span.kind == trace_kind::run || span.kind == trace_kind::stage;
-    if (of_caller != (thread == 0)) refuse("an event of another thread: " + event.dump());
+    if (of_caller != (thread == 0)) refuse("an event belongs to another thread: " + event.dump());
     if (of_caller) span.count = small(arguments.at("count"), 1, 1 << 16);
     if (span.kind == trace_kind::action)
       span.what = small(arguments.at("action"), 0, static_cast<int>(action::normalise));
@@ -211,9 +211,9 @@ trace_record trace_from_json(std::string_view text) {
   try {
     return reader().read(parse_json(text, "trace", {.bytes = trace_format::most_bytes}));
   } catch (const json::exception& wrong) {
-    refuse(fmt::format("not what untax writes: {}", wrong.what()));
+    refuse(fmt::format("untax did not write this: {}", wrong.what()));
   } catch (const std::logic_error& wrong) {
-    refuse(fmt::format("not what untax writes: {}", wrong.what()));
+    refuse(fmt::format("untax did not write this: {}", wrong.what()));
   }
 }
 

@@ -42,9 +42,9 @@ unix_socket find_rank_0(const placement& p, const settings& s, const own_share& 
   }
   if (mine.trouble) throw *mine.trouble;
   refuse(errc::timeout, p,
-         fmt::format("rank 0 did not come to {} within {} ms ({}){}. If it runs, it is of another "
-                     "launch than this rank ({}) or meets elsewhere: set {} to the same word, and "
-                     "{} to the same private directory, for all ranks",
+         fmt::format("rank 0 did not come to {} within {} ms ({}){}. If rank 0 runs, it belongs to "
+                     "another launch than this rank ({}) or uses another directory: set {} to the "
+                     "same word, and {} to the same private directory, for all ranks",
                      place.socket_path(), s.join_limit.count(), variable::join_limit.name,
                      place.others() > 0 ? ", and ranks of another launch meet there" : "", p.launch,
                      variable::launch.name, variable::rendezvous.name));

@@ -40,10 +40,11 @@ finding look_at(const std::string& path) {
 // Throws unless `path` is a private directory of this user, or does not exist.
 void require_private(const std::string& path) {
   if (look_at(path) != finding::something_else) return;
-  throw error(errc::invalid_argument,
-              fmt::format("{} is no directory that belongs to this user alone (mode 0700); {} can "
-                          "name another",
-                          path, variable::rendezvous.name));
+  throw error(
+      errc::invalid_argument,
+      fmt::format(
+          "{} is not a directory that belongs to this user alone (mode 0700); {} can name another",
+          path, variable::rendezvous.name));
 }
 
 enum class making : std::uint8_t { made, was_there, no_parent };

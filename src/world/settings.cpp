@@ -31,7 +31,7 @@ std::chrono::milliseconds limit(const std::optional<std::chrono::milliseconds>& 
   if (!given) return fallback;
   if (given->count() < 0 || given->count() > longest_ms) {
     throw error(errc::invalid_argument,
-                fmt::format("{} is {} ms; it can be 0, which is for ever, to {}, a year", name,
+                fmt::format("{} is {} ms; it can be 0, for no limit, to {}, a year", name,
                             given->count(), longest_ms));
   }
   return *given;

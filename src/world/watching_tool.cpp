@@ -29,8 +29,8 @@ std::optional<std::string> watching_tool() {
 void require_kernels_side_by_side(int ranks_per_gpu, const std::optional<std::string>& tool) {
   if (ranks_per_gpu == 1 || !tool) return;
   throw error(errc::unsupported,
-              fmt::format("{} ranks share a GPU under {}, which lets one kernel run at a time, and "
-                          "theirs wait for each other; under it each rank needs a GPU of its own",
+              fmt::format("{} ranks share a GPU under {}, which runs one kernel at a time, while "
+                          "kernels of ranks wait for each other; give each rank a GPU of its own",
                           ranks_per_gpu, *tool));
 }
 

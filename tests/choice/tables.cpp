@@ -40,7 +40,7 @@ TEST(tables, survive_writing_and_reading) {
   }
 }
 
-TEST(tables, an_entry_is_a_line) {
+TEST(tables, each_entry_is_written_on_one_line) {
   const std::string text = to_json(sample_table());
   EXPECT_EQ(text.find("\n,"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  {\"operator\":\"gemm_all_scatter\",\"ranks\":4,\"m\":512,"),
@@ -101,7 +101,7 @@ TEST(tables, damaged_files_are_refused_with_the_place) {
       {[](json& d) { d["entries"][2]["seconds"]["fused"] = 1e-5; }, {"\"fused\" is not known"}},
       {[](json& d) { d["entries"][2]["seconds"]["automatic"] = 1e-5; }, {"\"automatic\""}},
       {[](json& d) { d["entries"].push_back(d["entries"][0]); },
-       {"all_gather_gemm, rows, 4 ranks, 64 x 4096 x 8192 is there twice"}},
+       {"all_gather_gemm, rows, 4 ranks, 64 x 4096 x 8192 occurs twice"}},
   };
   const json right = json::parse(to_json(sample_table()));
   for (std::size_t i = 0; i < mutants.size(); ++i) {
@@ -162,14 +162,14 @@ TEST(tables, entries_of_sums_keep_the_type_of_partial_results) {
   EXPECT_EQ(family_text(read.entries[1].problem), "gemm_reduce_scatter, fp32 partials, 2 ranks");
 }
 
-TEST(tables, no_json_is_refused) {
+TEST(tables, text_that_is_not_json_is_refused) {
   for (const char* text : {"[]", "17", "\"untax-tune\""}) {
     expect_error(error_of([&] { (void)parse_table(text, "a file"); }), errc::invalid_argument,
-                 {"a file: it is no JSON object"});
+                 {"a file: it is not a JSON object"});
   }
   for (const char* text : {"", "{"}) {
     expect_error(error_of([&] { (void)parse_table(text, "a file"); }), errc::invalid_argument,
-                 {"a file:1:", "this is no JSON; `untax bench tune` writes such files"});
+                 {"a file:1:", "this is not JSON; `untax bench tune` writes such files"});
   }
 }
 

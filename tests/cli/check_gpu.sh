@@ -52,7 +52,7 @@ done
 refused 'head_dim is 12; on GPUs it has to be a multiple of 8' merge_partial_attention -m 1 -n 1 -k 12 --ranks 2 --gpu h200
 refused 'gathers nothing' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --gather k
 refused 'sends no partial results' gemm_all_scatter -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --partials bf16
-refused 'no pattern that was asked for can pull' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engine --move pull
+refused 'none of the chosen patterns can pull' all_gather_gemm -m 8 -n 8 -k 64 --ranks 2 --gpu h200 --pattern copy_engine --move pull
 refused 'gpu has no plans of all_gather to check; it has to be all_gather_gemm, ' all_gather -m 8 -n 8 -k 64 --ranks 2 --gpu h200
 refused 'gpu has no plans of flash_decode to check' flash_decode -m 8 -n 8 -k 64 --ranks 2 --gpu h200
 refused 'the operator "flash_decod" is not known' flash_decod -m 8 -n 8 -k 64 --ranks 2 --gpu h200
@@ -68,5 +68,5 @@ refused '--gpu' all_gather_gemm -m 8 --ranks 2
 # A problem whose check would take minutes is refused before the work.
 expect 2 check gemm_reduce_scatter --gpu h200 --ranks 2 -m 100000000 -n 4096 -k 1024
 one_line_of_error
-says "$err" 'm 100000000, n 4096, k 1024 is more than can be checked soon'
+says "$err" 'm 100000000, n 4096, k 1024 would take too long'
 finish

@@ -19,12 +19,12 @@ refused 'the operator is missing' run
 refused 'did you mean fused_specialized\?' run all_gather_gemm --pattern fused_specialised
 refused 'bulk_synchronous.* or all' run all_gather_gemm --pattern x
 refused 'did you mean --pattern\?' run all_gather_gemm --patern all
-refused '"0" cannot be.*between 1 and' run all_gather_gemm -m 0
-refused '"-3" cannot be' run all_gather_gemm -k -3
-refused '"many" cannot be' run all_gather_gemm --ranks many
-refused '"65" cannot be.*between 1 and 64' run all_gather_gemm --ranks 65
-refused '"1.5" cannot be' run all_gather_gemm --repeat 1.5
-refused '"99999999999999999999" cannot be' run all_gather_gemm -n 99999999999999999999
+refused '"0" is not allowed.*between 1 and' run all_gather_gemm -m 0
+refused '"-3" is not allowed' run all_gather_gemm -k -3
+refused '"many" is not allowed' run all_gather_gemm --ranks many
+refused '"65" is not allowed.*between 1 and 64' run all_gather_gemm --ranks 65
+refused '"1.5" is not allowed' run all_gather_gemm --repeat 1.5
+refused '"99999999999999999999" is not allowed' run all_gather_gemm -n 99999999999999999999
 refused 'constant-weights means nothing to all_gather_gemm' run all_gather_gemm --constant-weights
 refused 'all_reduce takes no --constant-weights' run all_reduce --constant-weights
 refused 'bf16' run all_gather_gemm --dtype bfloat16
@@ -33,7 +33,7 @@ refused 'auto, host or cuda' run all_gather_gemm --backend gpu
 refused 'launch means nothing to all_reduce on GPUs' run all_reduce --backend cuda --launch eager
 refused 'means nothing' run all_gather_gemm --backend cuda --dtype bf16 --launch eager
 refused 'prefill or decode' bench all-gather-gemm --suite training
-refused 'takes -m, -n and -k' bench gemm-all-scatter -m 64 -n 64
+refused 'give -m, -n and -k' bench gemm-all-scatter -m 64 -n 64
 refused '.*--problems draws heads, batch and keys' bench flash-decode --problems 3 --heads 70b
 refused 'did you mean copy_engine\?' bench gemm-all-scatter --patterns copy_engines
 refused 'rows or k' run all_gather_gemm --gather m
@@ -85,11 +85,11 @@ refused 'the operator "a\?b" is not known' run $'a\033b'
 # Numbers that are none.
 for option in --tolerance --logit-cap --scale; do
   for value in -1 nan -nan inf -inf 1e999 1e39 0x1p3 1,5 ""; do
-    refused "$option: \"$value\" cannot be; it has to be a finite number" run flash_decode $option "$value"
+    refused "$option: \"$value\" is not allowed; it has to be a finite number" run flash_decode $option "$value"
   done
 done
-refused '"0" cannot be; it has to be a whole number between 1 and 10000' taxes --operator all_gather_gemm --repeat 0
-refused '"99" cannot be' taxes --operator all_gather_gemm --workers 99
+refused '"0" is not allowed; it has to be a whole number between 1 and 10000' taxes --operator all_gather_gemm --repeat 0
+refused '"99" is not allowed' taxes --operator all_gather_gemm --workers 99
 
 # Files that cannot be, found before the work begins.
 for verb in "run all_gather_gemm" "check gemm_all_scatter" "bench host" "taxes --operator all_gather_gemm"; do
@@ -116,18 +116,18 @@ refused 'out and --json are both .*/a; give' machine $h200 --judge bench/results
 refused 'out means nothing with FILE alone; leave it out' machine $h200 --out "$folder/a"
 refused '/none: cannot be opened .No such file or directory.; give files that' machine $h200 --judge "$folder/none"
 refused '/none: cannot be opened .No such file or directory.; give files that' machine $h200 --fit "$folder/none"
-refused 'a folder, not a regular file; a description of a machine' machine "$folder"
+refused 'a folder, not a regular file; give a description of a machine' machine "$folder"
 refused 'a folder, not a regular file; give a file that untax taxes --json wrote' taxes --operator all_gather_gemm --compare "$folder"
 refused 'compare: the path is empty' taxes --operator all_gather_gemm --compare ""
 refused 'machine: the path is empty' taxes --operator all_gather_gemm --machine ""
-refused '"17" cannot be; .*between 1 and 16, or up to 4096 with --machine' taxes --operator all_gather_gemm --ranks 17
+refused '"17" is not allowed; .*between 1 and 16, or up to 4096 with --machine' taxes --operator all_gather_gemm --ranks 17
 refused 'scale is ""; it has to be' taxes --operator all_gather_gemm --machine $h200 --scale ""
 refused 'tensor-parallel .* means nothing with --scale' taxes --operator all_gather_gemm --machine $h200 --scale 2 --ranks 2
 says "$err" 'leave one of them out'
 echo '{"format": "untax-taxes", "format_version": 1}' >"$folder/report.json"
 refused 'compare: .*key .machine. not found' taxes --operator all_gather_gemm --machine $h200 --compare "$folder/report.json"
 grep -q 'json.exception' "$err" && wrong "an exception of the JSON library is shown"
-refused 'compare: .*this is no JSON; .untax taxes --json. writes such files' taxes --operator all_gather_gemm --compare "$0"
+refused 'compare: .*this is not JSON; .untax taxes --json. writes such files' taxes --operator all_gather_gemm --compare "$0"
 expect 1 taxes --backend host --operator all_gather_gemm -n 128 -k 128 -m 2000000000
 says "$err" 'a smaller -m fits$'
 

@@ -144,8 +144,8 @@ refused() {
 refused 'there is no kernel "gem"; .*; did you mean gemm\?' gem
 refused 'did you mean list\?' lst
 refused 'there is no device "mi300"; .*; did you mean mi300x\?' gemm --device mi300
-refused 'the size m is there twice' gemm m=100 -m 200
-refused 'the size m is there twice' gemm m=100 m=100
+refused 'the size m is given twice' gemm m=100 -m 200
+refused 'the size m is given twice' gemm m=100 m=100
 refused '"extra" means nothing to untax locality list' list extra
 refused 'json means nothing to untax locality list' list --json -
 refused '-m means nothing to untax locality published' published -m 3

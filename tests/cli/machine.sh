@@ -114,10 +114,10 @@ says "$folder/help" 'a missed bar does not change the exit status'
 echo "{" >"$folder/wrong.json"
 expect 2 machine "$folder/wrong.json"
 one_line_of_error
-says "$err" 'wrong.json:2:1: this is no JSON'
+says "$err" 'wrong.json:2:1: this is not JSON'
 echo '[]' >"$folder/wrong.json"
 expect 2 machine "$folder/wrong.json"
-says "$err" 'it is no JSON object'
+says "$err" 'it is not a JSON object'
 expect 2 machine /nonexistent.json
 one_line_of_error
 

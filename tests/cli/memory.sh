@@ -7,7 +7,7 @@ too_large() {
   shift
   expect 1 "$@"
   one_line_of_error
-  says "$err" ' needs .* of memory \(.*, and .* is there '
+  says "$err" ' needs .* of memory \(.*, and .* is free '
   says "$err" "$pattern"
   grep -q 'UNTAX_HEAP_BYTES' "$err" && wrong "nobody set UNTAX_HEAP_BYTES"
 }

@@ -88,7 +88,7 @@ ignored 'selector means nothing to untax select train' train --schema $schema --
 ignored 'against means nothing to untax select train' train --schema $schema --table $table --against csr
 ignored 'namespace means nothing without --header' emit --selector "$file" --namespace x
 ignored 'is missing; .* or none of the features' explain --selector "$file" rows=9 cols=9 nnz=9 row_max=7
-ignored 'rows is there twice' explain --selector "$file" rows=9 rows=8 cols=9 nnz=9
+ignored 'rows is given twice' explain --selector "$file" rows=9 rows=8 cols=9 nnz=9
 kept=$(cksum <"$file")
 ignored 'json and --header are both' emit --selector "$file" --json "$folder/x" --header "$folder/x"
 ignored 'json and --selector are both' emit --selector "$file" --json "$file"
@@ -117,5 +117,5 @@ refused 'n,t_a,t_b\n1,2,-3\n' 'the time of b is -3'
 refused 'n,t_a,t_b\n1,2,3\n' '5 folds of 1 records'
 refused '' 'it is empty'
 echo '{"known": ["n"], "candidates": [{"name": "a", "time": "t_a"}]}' > "$small"
-refused 'n,t_a\n1,2\n' 'nothing to choose'
+refused 'n,t_a\n1,2\n' 'a selector needs 2 or more'
 finish

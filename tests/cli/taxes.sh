@@ -135,7 +135,7 @@ done
 expect 2 bench tune --operator gemm
 says "$err" 'all_gather_gemm, gemm_all_scatter, gemm_reduce_scatter or gemm_all_reduce'
 expect 2 bench rma --ranks 2 --ranks 4
-says "$err" 'takes it once'
+says "$err" 'takes one'
 
 # An operation that is too wide to be simulated soon is left out, with the reason.
 sed 's/"hidden_size": [0-9]*/"hidden_size": 4194304, "head_dim": 128/' models/llama-3.1-8b.json >"$folder/wide.json"

@@ -53,12 +53,12 @@ TEST(json, valid_documents_are_read) {
 }
 
 TEST(json, invalid_documents_are_refused_with_the_place) {
-  EXPECT_EQ(refusal("[1,\n 2,,3]"), "d.json:2:4: this is no JSON");
-  EXPECT_EQ(refusal("{", {.advice = "do that"}), "d.json:1:2: this is no JSON; do that");
+  EXPECT_EQ(refusal("[1,\n 2,,3]"), "d.json:2:4: this is not JSON");
+  EXPECT_EQ(refusal("{", {.advice = "do that"}), "d.json:1:2: this is not JSON; do that");
   EXPECT_EQ(refusal("\xff\xfe[\0]\0"), "d.json: is UTF-16; save it as UTF-8");
   for (const char* wrong :
        {"", "[", "\"", "\"\\", "[1]]", "-", "-inf", "nan", "1e", "1e999x", "\xff"})
-    EXPECT_NE(refusal(wrong).find("this is no JSON"), std::string::npos) << wrong;
+    EXPECT_NE(refusal(wrong).find("this is not JSON"), std::string::npos) << wrong;
 }
 
 TEST(json, too_deep_nesting_is_refused_before_parsing) {
@@ -75,9 +75,9 @@ TEST(json, too_long_documents_are_refused) {
 }
 
 TEST(json, non_finite_numbers_are_accepted_only_by_option) {
-  EXPECT_EQ(refusal("[1,\n NaN]"), "d.json:2:2: NaN is no finite number; JSON has none");
-  EXPECT_EQ(refusal("[1 2, NaN]"), "d.json:1:4: this is no JSON");
-  EXPECT_EQ(refusal("[-1e400]"), "d.json:1:2: -1e400 is no finite number; JSON has none");
+  EXPECT_EQ(refusal("[1,\n NaN]"), "d.json:2:2: NaN is not finite; numbers of JSON are");
+  EXPECT_EQ(refusal("[1 2, NaN]"), "d.json:1:4: this is not JSON");
+  EXPECT_EQ(refusal("[-1e400]"), "d.json:1:2: -1e400 is not finite; numbers of JSON are");
   const nlohmann::json result = parse_json(
       R"({"a": [NaN, Infinity, -Infinity, 1e400, -1e999, 1e300, "NaN"], "b": {"c": Infinity}})",
       "d.json", {.non_finite = true});
@@ -89,7 +89,7 @@ TEST(json, non_finite_numbers_are_accepted_only_by_option) {
   EXPECT_EQ(result["a"][6], "NaN");
   EXPECT_EQ(shown(result["b"]["c"]), "Infinity");
   for (const char* wrong : {"[infinity]", "[+Infinity]", "[-NaN]", "[Infinity Infinity]", "[1NaN]"})
-    EXPECT_NE(refusal(wrong, {.non_finite = true}).find("this is no JSON"), std::string::npos)
+    EXPECT_NE(refusal(wrong, {.non_finite = true}).find("this is not JSON"), std::string::npos)
         << wrong;
 }
 
@@ -149,7 +149,7 @@ TEST(readers_of_json, name_the_place_of_invalid_json) {
   for (const auto& [name, read] : readers()) {
     SCOPED_TRACE(name);
     const error e = error_of([&, &read = read] { read("{\"a\": 1,\n]"); });
-    expect_error(e, errc::invalid_argument, {":2:1: this is no JSON"});
+    expect_error(e, errc::invalid_argument, {":2:1: this is not JSON"});
   }
 }
 

@@ -40,10 +40,10 @@ TEST(fault_text, invalid_text_is_refused_with_the_valid_values) {
       {"", "has to start with one of drop, delay"},
       {"drop", "has to start with one of drop, delay"},
       {"burn:rank=1", "has to start with one of drop, delay"},
-      {"drop:", "\"\" is no field"},
+      {"drop:", "\"\" is not a field"},
       {"drop:nth=2", "has to say which rank, as rank=0"},
-      {"drop:rank=1,", "\"\" is no field"},
-      {"drop:rank", "\"rank\" is no field"},
+      {"drop:rank=1,", "\"\" is not a field"},
+      {"drop:rank", "\"rank\" is not a field"},
       {"drop:rank=", "rank is \"\"; it has to be a whole number between 0 and 2147483647"},
       {"drop:rank=-1", "rank is \"-1\"; it has to be a whole number"},
       {"drop:rank=1x", "rank is \"1x\""},
@@ -146,7 +146,7 @@ TEST(fault_plan, repeats_a_signal_at_once_or_after_the_next_one_of_its_counter) 
   EXPECT_EQ(e.uses, (std::vector<std::uint64_t>{1, 2, 2, 1}));
 }
 
-TEST(fault_plan, delays_without_holding_the_worker_up) {
+TEST(fault_plan, delays_a_signal_without_blocking_the_worker) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
   std::atomic<bool> raised{false};
@@ -159,7 +159,7 @@ TEST(fault_plan, delays_without_holding_the_worker_up) {
   EXPECT_GE(clock::now() - begin, std::chrono::milliseconds(60));
 }
 
-TEST(fault_plan, stalls_once_and_says_so_before) {
+TEST(fault_plan, stalls_once_and_reports_the_stall_first) {
   using clock = std::chrono::steady_clock;
   int told = 0;
   fault_plan plan(fault::parse("stall:rank=0,verb=acquire,ms=40"),

@@ -97,7 +97,7 @@ TEST(formulas, that_cannot_be_read_are_refused_with_the_line) {
       {"p p", "expected an operator"},
       {"p % 0", "f: a division by 0 at position 0"},
       {"p << 70", "a shift by 70"},
-      {"99999999999999999999", "no whole number"},
+      {"99999999999999999999", "not below 2^40"},
   };
   for (const auto& [text, says] : wrong) {
     const std::string why = refusal([given = text] { (void)numbers(given); });

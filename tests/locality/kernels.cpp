@@ -36,12 +36,12 @@ TEST(kernels, refuse_impossible_descriptions_with_the_line) {
       {"axis x = 1e9\n", "k:1: axis x has 1000000000 places"},
       {"axis x = 0\n", "k:1: axis x has 0 places"},
       {"size x = 3\naxis x = 3\n", "k:2: x is declared twice"},
-      {"axis step = 3\n", "k:1: step is what"},
-      {"axes x = 3\n", "k:1: \"axes\" is no line"},
+      {"axis step = 3\n", "k:1: the name step is reserved"},
+      {"axes x = 3\n", "k:1: \"axes\" does not begin a line"},
       {"axis x = 3\noperand A = 3, 4\n", "k:2: operand A needs rows"},
       {"axis x = 3\noperand A = 3, 4, 0\n", "k:2: 0 is 0; it has to be a whole number"},
       {"axis x = 3\noperand A = 300, 4, 4\nsteps = 99\nread A = step / 2, 1, 0, 4\n",
-       "k:4: step / 2 has to move on by the same whole number with each step, and sizes may not "
+       "k:4: step / 2 has to advance by the same whole number with each step, and sizes may not "
        "change with steps, if there are more than 64 steps"},
       {"axis x = 3\noperand A = 3, 4, 4\nread A = x, 1, 0, 4, 0.5\n", "k:3: 0.5 is 0.5; the step"},
       {"axis x = 3\noperand A = 3, 4, 4\nonce A = x, 1, 0, 4, 1\n", "k:3: once A needs row"},
@@ -49,7 +49,7 @@ TEST(kernels, refuse_impossible_descriptions_with_the_line) {
       {"axis x = 3\noperand A = 3, 4, 4\nread A = x, 0 - 1, 0, 4\n", "k:3: 0 - 1 is -1"},
       {"axis x = 3\nafter = x, x\n", "k:2: after has 2 places"},
       {"axis x = 3\nresident = 0\n", "k:2: resident has to be"},
-      {"axis x y = 3\n", "k:1: \"y\" is too much"},
+      {"axis x y = 3\n", "k:1: the word \"y\" before the = is one too many"},
       {"axis x = 16777216\naxis y = 4\noperand A = 3, 4, 4\nread A = x, 1, 0, 4\n",
        "k: 67108864 blocks"},
       {"axis x = 3\noperand A = 10000000, 10000000, 8\nread A = x, 1, 0, 1\n", "pieces"},
@@ -110,7 +110,7 @@ TEST(kernels, that_are_built_in_can_be_simulated_in_any_order) {
 }
 
 /// A convolution of 3 x 3: each step reads the rows and columns of one of its nine places.
-TEST(kernels, have_steps_that_move_on_unevenly) {
+TEST(kernels, may_have_steps_that_advance_unevenly) {
   const kernel k = kernel::read(
       "axis y = 4\nsteps = 9\noperand A = 18, 34, 4\n"
       "read A = y * 4 + floor(step / 3), 4, mod(step, 3), 32\n",
@@ -264,8 +264,8 @@ TEST(devices, refuse_impossible_descriptions) {
   EXPECT_NE(with("\"domains\": 1", "\"domains\": 1.5").find("whole"), std::string::npos);
   EXPECT_NE(with("\"domains\"", "\"domain\"").find("no field \"domain\""), std::string::npos);
   EXPECT_NE(with("\"memory\"", "\"memori\"").find("no field \"memori\""), std::string::npos);
-  EXPECT_NE(with("{", "[").find("no JSON"), std::string::npos);
-  EXPECT_NE(with("\"domains\": 1", "\"domains\": 1e400").find("1e400 is no finite number"),
+  EXPECT_NE(with("{", "[").find("not JSON"), std::string::npos);
+  EXPECT_NE(with("\"domains\": 1", "\"domains\": 1e400").find("1e400 is not finite"),
             std::string::npos);
   EXPECT_EQ(with("\"domains\": 1", "\"domains\": 1e400").find("exception"), std::string::npos);
   EXPECT_NE(refusal([] { (void)read_device("[]", "d"); }).find("object"), std::string::npos);

@@ -85,7 +85,7 @@ TEST(launches, with_different_settings_get_an_error) {
                {"rank 1 did not come", "of another launch than rank 0 (UNTAX_LAUNCH=one)"});
   expect_error(o, 1, errc::timeout,
                {"rank 0 did not come", "ranks of another launch meet there",
-                "of another launch than this rank (UNTAX_LAUNCH=another)"});
+                "belongs to another launch than this rank (UNTAX_LAUNCH=another)"});
 }
 
 /// A directory of this test, private to the user.

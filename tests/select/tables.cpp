@@ -41,7 +41,7 @@ TEST(tables, are_read) {
   EXPECT_DOUBLE_EQ(t.gathering[1], (1e-6 + 20e-10) * 1e-3);
 }
 
-TEST(tables, in_json_are_the_same) {
+TEST(tables, in_json_are_read) {
   const table t =
       read_json(R"([{"n": 10, "longest": 4, "t_plain": 1, "t_wide": 2, "t_padded": null}])",
                 "t.json", sample_schema());
@@ -70,7 +70,7 @@ TEST(tables, have_no_times_of_0) {
   EXPECT_EQ(t.zero_times, 2U);
 }
 
-TEST(tables, may_be_long) {
+TEST(tables, may_have_a_line_for_each_kernel) {
   schema what = sample_schema();
   what.labels = {"name"};
   what.kernel_column = "kernel";
@@ -122,13 +122,13 @@ TEST(tables, that_are_wrong_are_refused_with_the_line) {
   expect(head + "x,1,1,-1,1,1\n", "the time of plain is -1");
   expect(head + "x,1,1,1,-1,1\n", "the time of wide is -1");
   expect(head + "x,1,1,1,1,inf\n",
-         "line 2: \"inf\" in column \"t_padded\" is no finite number; leave it");
+         "line 2: \"inf\" in column \"t_padded\" is not a finite number; leave it");
   expect(head + "x,1,1,nan,1,1\n",
-         "line 2: \"nan\" in column \"t_plain\" is no finite number; leave it");
+         "line 2: \"nan\" in column \"t_plain\" is not a finite number; leave it");
   expect(head + "x\x1b[31m,1,1,1,1,1\n", "line 2: a cell contains the control character U+001B");
   expect(head + "x,,1,1,1,1\n", "feature n is nan");
   expect(head + "x,-1e12,1,1,1,1\n", "the setup of padded is -1000");
-  expect(head + "\"x,1,1,1,1,1\n", "no comma-separated text");
+  expect(head + "\"x,1,1,1,1,1\n", "not comma-separated text");
 }
 
 TEST(tables, from_python_name_the_record_without_a_number) {
@@ -139,7 +139,7 @@ TEST(tables, from_python_name_the_record_without_a_number) {
           "t.json", sample_schema());
     });
   };
-  EXPECT_NE(said("NaN").find("line 1: \"NaN\" in column \"t_padded\" is no finite number"),
+  EXPECT_NE(said("NaN").find("line 1: \"NaN\" in column \"t_padded\" is not a finite number"),
             std::string::npos)
       << said("NaN");
   EXPECT_NE(said("-Infinity").find("\"-Infinity\" in column"), std::string::npos);
@@ -175,11 +175,12 @@ TEST(schemas, that_are_wrong_are_refused) {
   };
   const std::string two =
       R"("candidates": [{"name": "a", "time": "t"}, {"name": "b", "time": "u"}])";
-  expect("", "no JSON");
+  expect("", "not JSON");
   expect("[]", "has to be an object");
   expect("{" + two + "}", "costs nothing");
   expect(R"({"known": ["n"]})", "no field \"candidates\"");
-  expect(R"({"known": ["n"], "candidates": [{"name": "a", "time": "t"}]})", "nothing to choose");
+  expect(R"({"known": ["n"], "candidates": [{"name": "a", "time": "t"}]})",
+         "a selector needs 2 or more");
   expect(R"({"known": ["n", "n"], )" + two + "}", "two features \"n\"");
   expect(R"({"known": ["iterations"], )" + two + "}", "iterations");
   expect(R"({"known": ["double"], )" + two + "}", "named as a variable");
@@ -188,7 +189,7 @@ TEST(schemas, that_are_wrong_are_refused) {
   expect(R"({"known": ["n"], "guess": 1, )" + two + "}", "means nothing");
   expect(R"({"known": ["n"], "candidates": [{"name": "a", "time": "t", "guard": "n < 1"},
           {"name": "b", "time": "u", "guard": "n < 1"}]})",
-         "without");
+         "has a guard");
 }
 
 TEST(training, needs_records) {

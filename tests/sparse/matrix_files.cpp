@@ -165,7 +165,7 @@ std::vector<malformed> malformed_files() {
       {joined({g, "2 2 1\n"}), "line 2: it ends after 0 of 1 entries"},
       {joined({g, "2 2 2\n1 1 1\n"}), "line 3: it ends after 1 of 2 entries"},
       {joined({g, "2 2 9223372036854775807\n1 1 1\n"}), "it ends after 1 of 9223372036854775807"},
-      {joined({g, "2 2 1\n1 1 1\n2 2 2\n"}), "line 4: there are more than the 1 entries"},
+      {joined({g, "2 2 1\n1 1 1\n2 2 2\n"}), "line 4: there are more entries than the 1 of"},
       {joined({g, "2 2 1\n0 1 1\n"}), "line 3: the row is \"0\"; it has to be from 1 to 2"},
       {joined({g, "2 2 1\n3 1 1\n"}), "the row is \"3\""},
       {joined({g, "2 2 1\n1 0 1\n"}), "the column is \"0\""},

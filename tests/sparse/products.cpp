@@ -181,7 +181,7 @@ TEST(products, of_cusparse_are_refused) {
   const auto m = with_rows<double, std::int32_t>({1, 2}, 3, 8);
   EXPECT_NE(refusal([&] {
               spmv<double, std::int32_t>(m.view(), spmv_kernel::cusparse_coo, 1);
-            }).find("cusparse_coo is of cuSPARSE, which needs a GPU"),
+            }).find("cusparse_coo is a kernel of cuSPARSE, which needs a GPU"),
             std::string::npos);
 }
 
@@ -189,7 +189,9 @@ TEST(products, refuse_operands_that_do_not_fit) {
   auto m = with_rows<double, std::int32_t>({1, 2}, 3, 8);
   spmv<double, std::int32_t> product(m.view(), spmv_kernel::csr_thread, 1);
   std::vector<double> two(2);
-  EXPECT_NE(refusal([&] { product.run(1, two, 0, two); }).find("x has 2 elements and y 2; 3 and 2"),
+  EXPECT_NE(refusal([&] {
+              product.run(1, two, 0, two);
+            }).find("x has 2 elements and y 2; they have to have 3 and 2"),
             std::string::npos);
   for (const int threads : {0, -1, 1025})
     EXPECT_NE(refusal([&] {
@@ -216,7 +218,7 @@ TEST(products, refuse_operands_that_do_not_fit) {
   m.offsets = {1, 1, 3};
   refused("begin with 1");
   m.offsets = {0, 1};
-  refused("2 rows have 2 offsets");
+  refused("2 rows and 2 offsets");
   m.offsets = {0, 1, 9};
   refused("count 9 elements");
   m.cols = -1;

@@ -197,7 +197,7 @@ TEST(model_fields, experts_in_every_second_layer) {
   EXPECT_FALSE(parse(config).moe);
 }
 
-TEST(model_names, directory_when_the_file_says_nothing) {
+TEST(model_names, the_folder_names_a_model_without_a_name) {
   EXPECT_EQ(parse_model(valid().dump(), "a/Some-Model-7B/config.json").name, "Some-Model-7B");
   EXPECT_EQ(parse_model(valid().dump(), "a/llama-3.1-8b.json").name, "llama-3.1-8b");
 }
@@ -334,10 +334,10 @@ TEST(model_errors, not_json) {
   const auto text_of = [](const char* text) {
     return error_text([&] { (void)parse_model(text, "m.json"); });
   };
-  EXPECT_EQ(text_of("{\n  \"hidden_size\": 12,\n  oops\n}").rfind("m.json:3:3: this is no JSON", 0),
-            0U)
+  EXPECT_EQ(
+      text_of("{\n  \"hidden_size\": 12,\n  oops\n}").rfind("m.json:3:3: this is not JSON", 0), 0U)
       << text_of("{\n  \"hidden_size\": 12,\n  oops\n}");
-  EXPECT_EQ(text_of("").rfind("m.json:1:1: this is no JSON", 0), 0U) << text_of("");
+  EXPECT_EQ(text_of("").rfind("m.json:1:1: this is not JSON", 0), 0U) << text_of("");
   EXPECT_NE(text_of(R"({"hidden_size": 1e999})").find("hidden_size is Infinity; should be"),
             std::string::npos);
   EXPECT_NE(text_of("[1, 2]").find("is an array, not an object"), std::string::npos);

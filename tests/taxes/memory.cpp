@@ -103,7 +103,7 @@ TEST(memory_need, sizes_that_no_integer_holds_are_still_too_large) {
     const std::string text =
         error_text([&] { bench::require_memory(request, 64); }, errc::out_of_memory);
     EXPECT_TRUE(contains(text, " of memory (")) << text;
-    EXPECT_TRUE(contains(text, "is there on this machine; ")) << text;
+    EXPECT_TRUE(contains(text, "is free on this machine; ")) << text;
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   }
 }
@@ -163,14 +163,14 @@ TEST(memory_room, refuses_in_one_line) {
                   require_room("it", need, {2 * gib, "here"}, remedies, "no");
                 },
                 errc::out_of_memory),
-            "it needs 4 GiB of memory (weights 3 GiB, activations 1 GiB), and 2 GiB is there "
+            "it needs 4 GiB of memory (weights 3 GiB, activations 1 GiB), and 2 GiB is free "
             "here; try one, which needs 1 GiB");
   EXPECT_TRUE(contains(error_text(
                            [&] {
                              require_room("it", need, {1, "here"}, remedies, "no");
                            },
                            errc::out_of_memory),
-                       "is there here; no"));
+                       "is free here; no"));
 }
 
 TEST(memory_room, of_a_heap_is_that_of_the_environment) {
@@ -230,7 +230,7 @@ TEST(taxes_need, the_largest_operation_is_refused_with_a_size_that_fits) {
   EXPECT_TRUE(contains(refused(with(2), 8 * gib),
                        "it (gemm_reduce_scatter, m 1048576, n 16384, k 53248, bf16), with 2 ranks, "
                        "needs "));
-  EXPECT_TRUE(contains(refused(with(2), 8 * gib), "is there here; fewer --tokens fit"));
+  EXPECT_TRUE(contains(refused(with(2), 8 * gib), "is free here; fewer --tokens fit"));
   EXPECT_TRUE(contains(refused(with(2), gib), "a machine with more memory"));
   EXPECT_TRUE(contains(refused(with(2, memory_kind::cuda), gib), "more GPUs"));
 }
@@ -243,7 +243,7 @@ TEST(taxes_need, of_one_operator_alone_advises_a_smaller_m) {
         require_room_for_all(with(2), {op}, {gib, "here"});
       },
       errc::out_of_memory);
-  EXPECT_TRUE(contains(text, "is there here; a smaller -m fits")) << text;
+  EXPECT_TRUE(contains(text, "is free here; a smaller -m fits")) << text;
   op = operation("flash_decode", most_of_any, most_of_any, most_of_any);
   op.attention = {most_of_any, most_of_any, 4096};
   op.name = op.operator_name;

@@ -199,7 +199,7 @@ TEST(breakdown, of_one_rank_has_no_bulk_synchronous_tax) {
 }
 
 /// As predictions of a prefill on 8 GPUs have it: E3 slower than E2 by 0.8 of 4.7 ms.
-TEST(breakdown, of_a_step_that_is_slower_than_the_one_before_it_is_one_figure) {
+TEST(breakdown, of_a_step_slower_than_the_step_before_is_one_figure) {
   tax_report report = sample_report();
   tax_row& row = report.rows[0];
   row.steps[3].time = {9, 8.875, 9.125};
@@ -446,7 +446,7 @@ TEST(json, refuses_other_documents) {
   }
   EXPECT_NE(error_text([] {
               (void)from_json("{");
-            }).find("tax report:1:2: this is no JSON; `untax taxes --json`"),
+            }).find("tax report:1:2: this is not JSON; `untax taxes --json`"),
             std::string::npos);
   EXPECT_NE(error_text([] { (void)from_json("{}"); }).find("\"format\" is missing"),
             std::string::npos);

@@ -221,7 +221,7 @@ TEST(predicted, cores_are_refused) {
             timing::to_json(m));
   untax_test::expect_error(untax_test::error_of([&] { (void)predictor(m, {}); }),
                            untax::errc::invalid_argument,
-                           {"sample is described", "--backend host"});
+                           {"sample describes cores", "--backend host"});
 }
 
 TEST(calibrations, are_interpolated_by_size) {
@@ -248,8 +248,8 @@ TEST(calibrations, invalid_ones_are_refused) {
         untax_test::error_of([&] { (void)untax::parse_calibration(text, "file"); }),
         untax::errc::invalid_argument, {"file:", why});
   };
-  refused("[", "file:1:2: this is no JSON; `untax machine --fit` writes such files");
-  refused("[]", "it is no JSON object");
+  refused("[", "file:1:2: this is not JSON; `untax machine --fit` writes such files");
+  refused("[]", "it is not a JSON object");
   refused("{}", "its format has to be");
   const std::string head = R"({"format": "untax-calibration", "format_version": 1, )";
   refused((head + R"("files": []})").c_str(), "\"device\" has to be a text");

@@ -17,7 +17,7 @@ using untax::stream_pool;
 using world_test::error_of;
 using world_test::expect_error;
 
-TEST(shared_gpu, parts_are_pairs_that_fit_together) {
+TEST(shared_gpu, parts_are_pairs_of_multiprocessors_that_fit_together) {
   for (int num_sms = 16; num_sms <= 160; ++num_sms) {
     EXPECT_EQ(part_of_gpu(num_sms, 1), num_sms);
     for (int ranks = 2; ranks <= 8; ++ranks) {
@@ -124,7 +124,7 @@ TEST(watching_tool, cannot_watch_ranks_that_share_a_gpu) {
   EXPECT_NO_THROW(untax::require_kernels_side_by_side(8, std::nullopt));
   expect_error(error_of([] { untax::require_kernels_side_by_side(4, "compute-sanitizer"); }),
                errc::unsupported,
-               {"4 ranks share a GPU under compute-sanitizer", "one kernel run at a time",
+               {"4 ranks share a GPU under compute-sanitizer", "one kernel at a time",
                 "a GPU of its own"});
 }
 

@@ -143,15 +143,16 @@ class suite {
         if (first) {
           gpu::require(cudaMemcpyAsync(mine.right.data(), mine.out.data(), bytes,
                                        cudaMemcpyDeviceToDevice, stream),
-                       "keeping a result");
+                       "cannot copy a result");
         }
         auto* const differences = static_cast<unsigned long long*>(mine.scratch.data());
-        gpu::require(cudaMemsetAsync(differences, 0, sizeof *differences, stream), "clearing");
+        gpu::require(cudaMemsetAsync(differences, 0, sizeof *differences, stream),
+                     "cannot clear a count");
         count_differences(mine.out.data(), mine.right.data(), bytes, differences, stream);
         unsigned long long wrong = 0;
         gpu::require(cudaMemcpyAsync(&wrong, differences, sizeof wrong, cudaMemcpyDefault, stream),
-                     "reading a count");
-        gpu::require(cudaStreamSynchronize(stream), "comparing");
+                     "cannot read a count");
+        gpu::require(cudaStreamSynchronize(stream), "cannot compare results");
         if (wrong > 0) fail(row, v.by, std::to_string(wrong) + " elements differ");
       });
       if (first && row.problem.page_size == 0) verify_rows(row);
@@ -187,13 +188,13 @@ class suite {
       found.emplace_back(width);
       gpu::require(cudaMemcpyAsync(parts.back().data(), sums.data(), (width + 2) * sizeof(float),
                                    cudaMemcpyDefault, stream),
-                   "reading sums");
+                   "cannot read sums");
       gpu::require(
           cudaMemcpyAsync(found.back().data(),
                           static_cast<const bf16*>(of(rank).out.data()) + at * row.problem.head_dim,
                           width * sizeof(bf16), cudaMemcpyDefault, stream),
-          "reading a result");
-      gpu::require(cudaStreamSynchronize(stream), "a plain kernel");
+          "cannot read a result");
+      gpu::require(cudaStreamSynchronize(stream), "the reference kernel failed");
     }
     for (const auto& of_rank : found) compare(row, of_rank, parts);
   }
@@ -224,7 +225,7 @@ class suite {
         0);
     const double error = off.relative_error();
     if (!(error <= largest_error))
-      fail(row, "fused_sequential", "an error of " + std::to_string(error));
+      fail(row, "fused_sequential", "the relative error is " + std::to_string(error));
   }
 
   void time(attention_row& row, std::vector<variant>& variants) {

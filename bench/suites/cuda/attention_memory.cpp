@@ -61,10 +61,10 @@ void attention_memory::prepare(const attention_row& row) {
     team_.use(rank);
     gpu::require(cudaMemcpyAsync(at(rank).lengths.data(), lengths.data(), 4 * lengths.size(),
                                  cudaMemcpyDefault, team_.stream_of(rank)),
-                 "copying lengths");
+                 "cannot copy lengths to a GPU");
     gpu::require(cudaMemcpyAsync(at(rank).table.data(), table.data(), 4 * table.size(),
                                  cudaMemcpyDefault, team_.stream_of(rank)),
-                 "copying a table");
+                 "cannot copy a page table to a GPU");
   }
   team_.finish();
 }

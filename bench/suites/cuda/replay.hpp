@@ -20,7 +20,7 @@ template <class T>
   device_buffer made(values.size() * sizeof(T));
   gpu::require(
       cudaMemcpy(made.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
-      "cannot hand a table over");
+      "cannot copy a table to the GPU");
   return made;
 }
 

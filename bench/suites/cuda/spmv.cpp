@@ -49,9 +49,9 @@ void keep_memory() {
     cudaGetLastError();
     throw error(errc::unsupported, "spmv on a GPU needs a GPU, and there is none");
   }
-  gpu::require(cudaDeviceGetDefaultMemPool(&pool, device), "a GPU has no pool of memory");
+  gpu::require(cudaDeviceGetDefaultMemPool(&pool, device), "cannot get the memory pool of a GPU");
   gpu::require(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &least),
-               "a pool cannot keep memory");
+               "cannot set the release threshold of a memory pool");
 }
 
 /// One matrix on a GPU.
@@ -134,7 +134,8 @@ class trial {
 
   [[nodiscard]] double error_of(const device_spmv<Value, Offset>& product) {
     const std::size_t bytes = static_cast<std::size_t>(matrix_.rows) * sizeof(Value);
-    gpu::require(cudaMemsetAsync(y_.data(), 0xff, bytes, clock_.stream()), "poisoning");
+    gpu::require(cudaMemsetAsync(y_.data(), 0xff, bytes, clock_.stream()),
+                 "cannot poison a result");
     run(product);
     std::vector<Value> y(static_cast<std::size_t>(matrix_.rows));
     gpu::require(

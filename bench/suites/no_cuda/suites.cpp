@@ -29,7 +29,8 @@ namespace {
                   std::string(remedy));
 }
 [[noreturn]] void refuse_locality() {
-  refuse_without_gpu("bench locality measures a GPU", "; untax locality simulates without");
+  refuse_without_gpu("bench locality measures a GPU",
+                     "; untax locality simulates one without CUDA");
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ struct communicator::connection {
 communicator::communicator(world& w) {
   if (w.ranks_per_gpu() > 1) {
     throw error(errc::unsupported,
-                fmt::format("rank {}: NCCL has one rank a GPU; here {} share one", w.rank(),
-                            w.ranks_per_gpu()));
+                fmt::format("rank {}: NCCL needs a GPU for each rank; here {} ranks share one",
+                            w.rank(), w.ranks_per_gpu()));
   }
   connection_ = std::make_unique<connection>(w);
 }

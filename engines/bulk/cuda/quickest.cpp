@@ -67,7 +67,7 @@ double seconds_in_graph(world& w, const std::function<void(int run, stream_ref s
   const gpu::graph all(clock.stream(), [&] {
     for (int run = runs - 1; run >= 0; --run) launch(run, stream);
   });
-  gpu::require(cudaStreamSynchronize(clock.stream()), "cannot load a graph");
+  gpu::require(cudaStreamSynchronize(clock.stream()), "cannot upload a graph");
   w.barrier();
   const int warm =
       std::clamp(static_cast<int>(seconds_of_warming / (runs * roughly)), 1, most_warm_graphs);

@@ -11,7 +11,7 @@ namespace {
 
 [[noreturn]] void refuse(const world& w, std::string_view why) {
   throw error(errc::unsupported,
-              fmt::format("rank {}: NCCL's symmetric windows are not there: {}", w.rank(), why));
+              fmt::format("rank {}: NCCL has no symmetric windows: {}", w.rank(), why));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ window::window(const world& w, const communicator& c, std::size_t bytes)
   if (result != ncclSuccess || handle == nullptr) {
     (void)library.free(data_);
     refuse(w, result != ncclSuccess ? library.error_string(result)
-                                    : "ncclCommWindowRegister gave none on this machine");
+                                    : "ncclCommWindowRegister returned no window on this machine");
   }
   handle_ = handle;
 }

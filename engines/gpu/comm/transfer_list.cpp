@@ -81,13 +81,14 @@ class lowering {
       transfer expected = list[i];
       if (!shift) shift = then[i].publish - list[i].publish;
       if (expected.publish >= 0) expected.publish += *shift;
-      if (!(then[i] == expected)) refuse("epochs differ by more than a set of rooms");
+      if (!(then[i] == expected)) refuse("epochs differ in more than their set of rooms");
     }
   }
   void require_equal_hops(const std::vector<transfer>& list) const {
     for (const transfer& t : list)
       if (t.hops != list.front().hops)
-        refuse(fmt::format("it goes to {} ranks at a time, and to {}", list.front().hops, t.hops));
+        refuse(fmt::format("one transfer goes to {} ranks at a time, another to {}",
+                           list.front().hops, t.hops));
   }
 
   /// Sets `before`. Hop by hop, senders alternate: the first entry of each sender, then the second.

@@ -44,15 +44,15 @@ std::unique_ptr<kernel<Value>> made(const csr_view<Value, Offset>& m, spmv_kerne
     case spmv_kernel::cusparse_coo:
     case spmv_kernel::cusparse_sell:
       throw error(errc::unsupported,
-                  fmt::format("{} is of cuSPARSE, which needs a GPU", name_of(which)));
+                  fmt::format("{} is a kernel of cuSPARSE, which needs a GPU", name_of(which)));
   }
   throw error(errc::internal, "no such kernel");
 }
 
 int checked(int threads) {
   if (threads >= 1 && threads <= most_threads) return threads;
-  throw error(errc::invalid_argument,
-              fmt::format("spmv by {} threads; it takes 1 to {}", threads, most_threads));
+  throw error(errc::invalid_argument, fmt::format("the number of threads is {}; spmv takes 1 to {}",
+                                                  threads, most_threads));
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ void spmv<Value, Offset>::run(Value alpha, std::span<const Value> x, Value beta,
   if (std::ssize(x) != state_->cols || std::ssize(y) != state_->rows) {
     throw error(
         errc::invalid_argument,
-        fmt::format("spmv of {} x {}: x has {} elements and y {}; {} and {} are right",
+        fmt::format("spmv of {} x {}: x has {} elements and y {}; they have to have {} and {}",
                     state_->rows, state_->cols, x.size(), y.size(), state_->cols, state_->rows));
   }
   const std::less<const Value*> before;
@@ -107,7 +107,7 @@ void spmv<Value, Offset>::run(Value alpha, std::span<const Value> x, Value beta,
   if (state_->threads > 1 && state_->generation != process_generation()) {
     throw error(errc::unsupported,
                 "spmv: this is a forked process, and the threads of the product stayed in the "
-                "process that made it; make another one here");
+                "process that made them; make another product here");
   }
   state_->work->run({state_->team, state_->threads, alpha, x, beta, y});
 }

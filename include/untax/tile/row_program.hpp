@@ -124,7 +124,7 @@ class row_program {
     [[nodiscard]] room operator()(room r) const {
       if (!r.named()) return r;
       if (r.use > most) {
-        throw error(errc::internal, "a room is used more often in a run than its operator said");
+        throw error(errc::internal, "a run uses a room more often than its operator declared");
       }
       r.number += first;
       r.ready += first;

@@ -12,8 +12,8 @@ COMMUNICATOR = "untax.adapters.vllm_communicator.Communicator"
 
 
 def register() -> None:
-    """The entry point in `vllm.general_plugins`, called in each process. Imports nothing of vLLM but its platform: both names
-    below are asked for in workers, where their modules are needed anyway."""
+    """The entry point in `vllm.general_plugins`, called in each process. Imports nothing of vLLM but its platform. vLLM
+    calls the two methods below in workers, which need the other modules anyway."""
     if not is_on("vllm", "UNTAX_VLLM", VERSIONS, _log):
         return
     from vllm.platforms import current_platform

@@ -27,8 +27,8 @@ before_release: list[Callable[[str | None], None]] = []  #: called with the grou
 
 
 def name_of(group: Any) -> str:
-    """The name by which operators know a group; None stands for the default group. A world has a name at this rank alone, so
-    ranks that are threads call operators, each with the name of its own world."""
+    """The name by which operators know a group; None stands for the default group. A world gets a name at this rank
+    only, so each rank that is a thread passes the name of its own world."""
     if isinstance(group, World):
         if group not in _world_names:
             name = f"untax.World {next(_numbers)}, rank {group.rank}"

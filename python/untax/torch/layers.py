@@ -70,7 +70,7 @@ def _fake_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activati
 
 def _linear_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     if ctx.activation != "none":
-        raise Unsupported(f"torch.ops.untax.linear has no derivative for the activation {ctx.activation!r}; it has that of none")
+        raise Unsupported(f"torch.ops.untax.linear has no derivative for the activation {ctx.activation!r}; it has one for none only")
     x, weight, bias = ctx.saved_tensors
     rows = as_matrix(grad)
     of_x = grad @ weight if ctx.needs_input_grad[0] else None

@@ -133,8 +133,8 @@ def _flatten(graph: Any) -> None:
 
 
 def _split(graph: Any) -> None:
-    """Scatters products along the dimension that they have, where it was moved to the front and back. torch's pass knows the
-    scatter of a later dimension by the parts that are concatenated, as DTensor emits it, but not by a permutation."""
+    """Replaces a scatter between two permutations, which move its dimension to the front and back, by a scatter along that
+    dimension in the form that torch's pass matches: split and concatenation, as DTensor emits it."""
     aten = torch.ops.aten
     for scatter in [node for node in graph.nodes if str(node.target) == _scatter]:
         copy, (wait, *others) = scatter.args[0], list(scatter.users) or [None]

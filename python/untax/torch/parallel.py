@@ -350,7 +350,7 @@ def _decoder(model: nn.Module) -> nn.Module:
                               "without tp_plan")
     base = getattr(model, model.base_model_prefix, model)
     if not all(hasattr(base, part) for part in ("layers", "embed_tokens", "norm")):
-        raise Unsupported(f"parallelize: {named}: {type(base).__name__} has not the parts layers, embed_tokens and norm")
+        raise Unsupported(f"parallelize: {named}: {type(base).__name__} has no parts layers, embed_tokens and norm")
     return base
 
 

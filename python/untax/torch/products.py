@@ -28,7 +28,7 @@ def _plan_options(partials: str | None, invariant: bool) -> dict[str, Any]:
 def _refuse_invariant(invariant: bool, operator: str, why: str) -> None:
     """Refuses `invariant` if torch multiplies: the bits of its rows may depend on the batch."""
     if invariant:
-        raise InvalidArgument(f"{operator}: invariant is True, which torch's matmul has not, and {why}")
+        raise InvalidArgument(f"{operator}: invariant is True, which torch's matmul cannot do, and {why}")
 
 
 def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:

@@ -44,7 +44,7 @@ def _gathered_rows(a: Tensor, gather_dim: int, group_name: str) -> int:
 
 def _count_refusal(operator: str, why: str) -> None:
     if os.environ.get("UNTAX_STRICT") == "1":
-        raise Unsupported(f"{operator}: {why}, and UNTAX_STRICT is 1, so torch's implementation is not asked")
+        raise Unsupported(f"{operator}: {why}, and UNTAX_STRICT is 1, so torch's implementation is not called")
     count(operator, f"by torch: {why}")
 
 

@@ -8,9 +8,10 @@ namespace untax {
 
 std::string device_name_here() {
   int device = 0;
-  gpu::require(cudaGetDevice(&device), "asking for the current device");
+  gpu::require(cudaGetDevice(&device), "cannot read the current device");
   cudaDeviceProp properties{};
-  gpu::require(cudaGetDeviceProperties(&properties, device), "asking for a device");
+  gpu::require(cudaGetDeviceProperties(&properties, device),
+               "cannot read the properties of a device");
   return properties.name;
 }
 

@@ -97,8 +97,8 @@ void arenas::let_in(int part, std::size_t offset, std::size_t bytes) const {
                                                whereabouts_[static_cast<std::size_t>(part)]));
   }
   throw error(errc::internal,
-              fmt::format("the memory of rank {} cannot be opened for all GPUs "
-                          "of this process together, although for each of them alone",
+              fmt::format("the memory of rank {} cannot be opened for all GPUs of this process "
+                          "together, although each of them alone can open it",
                           part));
 }
 

@@ -85,11 +85,12 @@ void require(cudaError_t result, const std::string& what) {
   cudaGetLastError();
   if (result < cudaErrorStreamCaptureUnsupported || result > cudaErrorStreamCaptureWrongThread)
     throw error(errc::internal, fmt::format("{}: {}", what, text_of(result)));
-  throw error(errc::unsupported,
-              fmt::format("this cannot be done while a stream is captured in a graph; worlds and "
-                          "operators are made before that, those of torch.ops.untax by the same "
-                          "call once ({}: {})",
-                          what, text_of(result)));
+  throw error(
+      errc::unsupported,
+      fmt::format(
+          "this cannot be done while a stream is captured in a graph; make worlds and operators "
+          "before the capture, those of torch.ops.untax by making the same call once ({}: {})",
+          what, text_of(result)));
 }
 
 CUcontext context_of(int device) {
@@ -105,7 +106,7 @@ CUcontext context_of(int device) {
 }
 
 device_scope::device_scope(CUcontext context) {
-  require(driver().push_context(context), "cannot make a device current");
+  require(driver().push_context(context), "cannot make the context of a device current");
 }
 
 device_scope::~device_scope() {

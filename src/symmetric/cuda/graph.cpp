@@ -26,8 +26,8 @@ graph::graph(cudaStream_t on, const std::function<void()>& launch) : graph() {
   require(cudaStreamEndCapture(on, &recorded), "cannot end a capture");
   const cudaError_t status = cudaGraphInstantiate(&ready_, recorded, 0);
   cudaGraphDestroy(recorded);
-  require(status, "cannot make a graph");
-  require(cudaGraphUpload(ready_, on), "cannot load a graph");
+  require(status, "cannot instantiate a graph");
+  require(cudaGraphUpload(ready_, on), "cannot upload a graph");
 }
 
 graph::~graph() {

@@ -51,7 +51,7 @@ void start(bool early, int together, void (*kernel)(Parameters...), int blocks, 
   const auto* const code = reinterpret_cast<const void*>(kernel);
   if (shared_bytes > 0) {
     require(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-            "there is not enough shared memory for a kernel that moves");
+            "there is not enough shared memory for a kernel");
   }
   cudaLaunchConfig_t launch =
       launch_of(blocks, threads, static_cast<std::size_t>(shared_bytes), stream);
@@ -91,7 +91,7 @@ void prefer_shared_memory(void (*kernel)(Parameters...)) {
   require(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                cudaFuncAttributePreferredSharedMemoryCarveout,
                                cudaSharedmemCarveoutMaxShared),
-          "cannot say how a kernel shares memory out");
+          "cannot set the shared memory carveout of a kernel");
 }
 
 }  // namespace untax::gpu

@@ -34,7 +34,7 @@ std::shared_ptr<CUstream_st> stream_for(stream_use use) {
   if (!sharing) return {make_stream(), [](cudaStream_t s) { cudaStreamDestroy(s); }};
   thread_local std::map<int, held> mine;
   int device = 0;
-  require(cudaGetDevice(&device), "there is no device for a stream");
+  require(cudaGetDevice(&device), "cannot read the current device for a stream");
   std::weak_ptr<CUstream_st>& known = mine[device][static_cast<std::size_t>(use)];
   std::shared_ptr<CUstream_st> stream = known.lock();
   if (!stream) {

@@ -14,7 +14,7 @@ namespace untax::gpu {
 [[nodiscard]] inline bool captures(cudaStream_t stream) {
   if (stream == nullptr || stream == cudaStreamLegacy) return false;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  require(cudaStreamIsCapturing(stream, &status), "cannot ask about a capture");
+  require(cudaStreamIsCapturing(stream, &status), "cannot read whether a stream is captured");
   return status != cudaStreamCaptureStatusNone;
 }
 
@@ -54,8 +54,10 @@ class event {
 /// stream of the current device. Throws `internal`.
 inline void follow_default(cudaStream_t stream) {
   const event there;
-  require(cudaEventRecord(there.get(), cudaStreamLegacy), "cannot follow the default stream");
-  require(cudaStreamWaitEvent(stream, there.get(), 0), "cannot follow the default stream");
+  require(cudaEventRecord(there.get(), cudaStreamLegacy),
+          "cannot make a stream wait for the default stream");
+  require(cudaStreamWaitEvent(stream, there.get(), 0),
+          "cannot make a stream wait for the default stream");
 }
 
 /// Copies `bytes` of the host to memory of the current device, for kernels of any stream: returns
@@ -73,12 +75,12 @@ class side_stream {
  public:
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_.get(); }
   void fork(cudaStream_t from) const {
-    require(cudaEventRecord(forked_.get(), from), "cannot leave a stream");
-    require(cudaStreamWaitEvent(get(), forked_.get(), 0), "cannot leave a stream");
+    require(cudaEventRecord(forked_.get(), from), "cannot fork a side stream");
+    require(cudaStreamWaitEvent(get(), forked_.get(), 0), "cannot fork a side stream");
   }
   void join(cudaStream_t into) const {
-    require(cudaEventRecord(joined_.get(), get()), "cannot come back to a stream");
-    require(cudaStreamWaitEvent(into, joined_.get(), 0), "cannot come back to a stream");
+    require(cudaEventRecord(joined_.get(), get()), "cannot join a side stream");
+    require(cudaStreamWaitEvent(into, joined_.get(), 0), "cannot join a side stream");
   }
 
  private:

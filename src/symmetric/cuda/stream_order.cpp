@@ -48,7 +48,7 @@ stream_capture capture_of(cudaStream_t stream) {
   const cudaGraphEdgeData* edges = nullptr;
   gpu::require(capture_info(stream, &status, &capture.id, &capture.graph, &capture.frontier, &edges,
                             &capture.frontier_size),
-               "cannot ask about a capture");
+               "cannot read whether a stream is captured");
   if (status == cudaStreamCaptureStatusInvalidated)
     gpu::require(cudaErrorStreamCaptureInvalidated, "a run cannot be captured");
   return status == cudaStreamCaptureStatusActive ? capture : stream_capture{};

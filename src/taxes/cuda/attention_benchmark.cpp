@@ -200,9 +200,10 @@ class attention_benchmark {
       const bool written = std::ranges::count(right, std::uint16_t{0xffff}) == 0;
       if (written && std::ranges::all_of(found, [&](const auto& bits) { return bits == right; }))
         continue;
-      throw error(errc::internal,
-                  fmt::format("flash_decode, {}: {} has another result than bulk_library",
-                              describe(problem_), c.name));
+      throw error(
+          errc::internal,
+          fmt::format("flash_decode, {}: the result of {} differs from that of bulk_library",
+                      describe(problem_), c.name));
     }
   }
 

@@ -104,11 +104,10 @@ class device_backend final : public tax_backend {
         row.compute = *f.time;
       if (!f.how) continue;
       if (!(f.error <= tolerance_of(entry, problem))) {
-        throw error(
-            errc::internal,
-            fmt::format("{}: {} of m {}, n {}, k {} has a relative error of {:.1e}; right "
-                        "is at most {:.1e}",
-                        op.name, f.by, op.m, op.n, op.k, f.error, tolerance_of(entry, problem)));
+        throw error(errc::internal, fmt::format("{}: {} of m {}, n {}, k {} has a relative error "
+                                                "of {:.1e}; at most {:.1e} is right",
+                                                op.name, f.by, op.m, op.n, op.k, f.error,
+                                                tolerance_of(entry, problem)));
       }
       const bool eager = f.by == library_eager;
       add_step(row, eager ? "E0" : step_of(*f.how),

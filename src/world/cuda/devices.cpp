@@ -71,8 +71,8 @@ void look(device_survey& survey) {
   for (std::size_t i = 0; i < buses.size(); ++i) survey.devices[i].links = more.links[i];
   int driver = 0;
   int runtime = 0;
-  gpu::require(cudaDriverGetVersion(&driver), "the driver's version");
-  gpu::require(cudaRuntimeGetVersion(&runtime), "the runtime's version");
+  gpu::require(cudaDriverGetVersion(&driver), "cannot read the version of the CUDA driver");
+  gpu::require(cudaRuntimeGetVersion(&runtime), "cannot read the version of the CUDA runtime");
   survey.driver =
       fmt::format("{}for {}", more.driver.empty() ? "" : more.driver + ", ", cuda_version(driver));
   survey.runtime = cuda_version(runtime);
