@@ -2,10 +2,12 @@
 #include "src/world/child_process.hpp"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <thread>
@@ -64,6 +66,21 @@ TEST(child_processes, say_nothing_while_they_run) {
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
   child.signal(SIGTERM);  // no process is left
+}
+
+// There are descriptors for the pipe to the child, and none for its handle.
+TEST(child_processes, without_a_handle_are_signalled_by_their_number) {
+  int ends[2] = {};
+  ASSERT_EQ(pipe(ends), 0);
+  for (const int end : ends) close(end);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit two_more{static_cast<rlim_t>(std::max(ends[0], ends[1])) + 1, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &two_more);
+  child_process child(shell("exec sleep 30"));
+  setrlimit(RLIMIT_NOFILE, &before);
+  child.signal(SIGTERM);
+  EXPECT_TRUE(WIFSIGNALED(status_of(child)));
 }
 
 TEST(child_processes, that_cannot_start_end_at_once_with_the_status_of_a_shell) {

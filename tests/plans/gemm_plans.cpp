@@ -144,8 +144,12 @@ TEST(gemm_plans, refuse_impossible_products) {
     says(none, "1 or more");
   for (const gemm_shape& large : {gemm_shape{most, 64, 64}, {16, most, 64}, {16, 64, most}})
     says(large, "below 2^30");
-  for (const gemm_shape& odd :
-       {gemm_shape{16, 60, 64}, {16, 64, 60}, {16, most - 1, 64}, {16, 64, most - 1}})
+  for (const gemm_shape& odd : {gemm_shape{16, 60, 64},
+                                {16, 64, 60},
+                                {16, 1, 64},
+                                {16, 64, 1},
+                                {16, most - 1, 64},
+                                {16, 64, most - 1}})
     says(odd, "multiples of 8");
   says({16, 64, 64, dtype::f32}, "bf16 or fp16");
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "engines/gpu/comm/transfer_list.hpp"
+#include "engines/gpu/gemm/kernels.hpp"
 #include "ops/gemm_reduce_common/device_plan.hpp"
 #include "tests/plans/cases.hpp"
 
@@ -116,6 +117,11 @@ TEST(slabs, have_bytes_for_every_fragment_of_every_rank_twice) {
     EXPECT_EQ(how.slab_bytes(), std::int64_t{3 * 3 * 256} * bytes);
     EXPECT_EQ(how.inbox_bytes(), std::int64_t{2 * 3 * 3 * 3 * 256} * bytes);
   }
+}
+
+TEST(slabs, fragments_cover_the_columns_of_every_tile) {
+  for (const gpu::tile_config& c : gpu::gemm_kernels)
+    EXPECT_EQ(gpu::subtiles_of(c) * gpu::subtile_parts(c) * 8, gpu::share_columns(c));
 }
 
 TEST(slabs, masks_select_the_fragments_inside_c) {

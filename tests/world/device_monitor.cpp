@@ -127,6 +127,22 @@ TEST(device_monitor, stops_the_world_for_a_kernel_without_a_record) {
   EXPECT_EQ(d.state.report()->reporter, 0);
 }
 
+TEST(device_monitor, stops_the_world_without_memory_for_a_reason) {
+  const devices_of_two d;
+  const device_monitor monitor(d.memory, {0, 1}, 1000ms, nullptr);
+  d.state.publish_wait(1, first_kernel_slot, site, 6, 1);
+  world_test::refuse_memory(true);
+  d.put_outcome(1, 0, static_cast<std::uint64_t>(first_kernel_slot + 1));
+  const bool stopped = d.comes([&] { return d.state.stopped(); });
+  world_test::refuse_memory(false);
+  ASSERT_TRUE(stopped);
+  const auto report = d.state.report();
+  EXPECT_EQ(report->reporter, 0) << "the first rank of the process";
+  EXPECT_EQ(report->suspect, -1);
+  EXPECT_EQ(report->code, errc::aborted);
+  EXPECT_EQ(report->text, "");
+}
+
 TEST(device_monitor, stops_kernels_that_wait_for_a_rank_that_is_lost) {
   devices_of_two d;
   device_monitor monitor(d.memory, {0, 1}, 1000ms, nullptr);

@@ -1,4 +1,5 @@
 // A rank that fails when there is no memory left, not even for the reason.
+#include <atomic>
 #include <cstdlib>
 #include <new>
 #include <string>
@@ -10,9 +11,15 @@
 namespace {
 
 thread_local bool refused = false;
+std::atomic<bool> refused_everywhere = false;
+
+void* given_or_null(std::size_t bytes) {
+  if (refused || refused_everywhere.load(std::memory_order_relaxed)) return nullptr;
+  return std::malloc(bytes == 0 ? 1 : bytes);  // NOLINT(*-no-malloc)
+}
 
 void* given(std::size_t bytes) {
-  void* const p = refused ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);  // NOLINT(*-no-malloc)
+  void* const p = given_or_null(bytes);
   if (p == nullptr) throw std::bad_alloc();
   return p;
 }
@@ -23,12 +30,14 @@ void* given(std::size_t bytes) {
 void* operator new(std::size_t bytes) { return given(bytes); }
 void* operator new[](std::size_t bytes) { return given(bytes); }
 void* operator new(std::size_t bytes, const std::nothrow_t& /*unused*/) noexcept {
-  return refused ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);  // NOLINT(*-no-malloc)
+  return given_or_null(bytes);
 }
 void operator delete(void* p) noexcept { std::free(p); }                 // NOLINT(*-no-malloc)
 void operator delete[](void* p) noexcept { std::free(p); }               // NOLINT(*-no-malloc)
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }    // NOLINT(*-no-malloc)
 void operator delete[](void* p, std::size_t) noexcept { std::free(p); }  // NOLINT(*-no-malloc)
+
+void world_test::refuse_memory(bool refuse) noexcept { refused_everywhere = refuse; }
 
 namespace {
 

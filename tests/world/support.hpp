@@ -30,6 +30,9 @@ inline untax::world_options small_world(std::chrono::milliseconds limit = 60s) {
   return options;
 }
 
+/// Whether `new` fails in all threads of the program, from now on.
+void refuse_memory(bool refuse) noexcept;
+
 /// Random numbers from a fresh seed, which is printed so that a failure can be repeated.
 inline std::mt19937_64 random_numbers() {
   const std::uint64_t seed = std::random_device{}();
