@@ -89,7 +89,7 @@ class operand_set {
   /// `out_of_memory`.
   operand_set(world& w, const std::vector<trial_operand>& shapes);
 
-  /// In the order of the shapes.
+  /// Operand `i`, in the order of the shapes.
   [[nodiscard]] operand_memory& operator[](std::size_t i) { return operands_[i]; }
   [[nodiscard]] bool on_gpu() const noexcept { return stream_.has_value(); }
   /// A stream of the rank's GPU for inputs and checks.

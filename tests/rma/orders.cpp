@@ -17,7 +17,7 @@ TEST(orders, of_read_write_operations_are_as_requested) {
   EXPECT_EQ(detail::exchange_order(memory_order::acq_rel), std::memory_order_acq_rel);
 }
 
-TEST(orders, of_loads_and_stores_are_the_half_that_applies) {
+TEST(orders, loads_acquire_and_stores_release_as_requested) {
   EXPECT_EQ(detail::load_order(memory_order::relaxed), std::memory_order_relaxed);
   EXPECT_EQ(detail::load_order(memory_order::acquire), std::memory_order_acquire);
   EXPECT_EQ(detail::load_order(memory_order::release), std::memory_order_relaxed);

@@ -68,7 +68,7 @@ struct sent_shard {
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int rows_of(const comm::transfer& p) const noexcept {
     return p.row + p.rows <= rows ? p.rows : p.row < rows ? rows - p.row : 0;
   }
-  /// The counter in set `set` for the counter that a list names.
+  /// The counter of rooms of set `set` that stands for counter `listed` of a transfer list.
   [[nodiscard]] UNTAX_HOST_DEVICE constexpr int publish_counter(int set,
                                                                 int listed) const noexcept {
     return listed + set * ready_set + listed_from;

@@ -19,7 +19,7 @@ struct sender_program {
   int rank = 0;
   int world = 1;
   int count = 1;   ///< number of senders
-  room_sets sets;  ///< of their rooms
+  room_sets sets;  ///< the sets of the senders' rooms
   step_source steps;
 };
 /// The programs of a protocol's senders: each one executes the steps that `send(sender, epoch,

@@ -70,8 +70,8 @@ enum class wire_kind : std::uint8_t {
 /// How the rank that combines elements gets the inputs of a reduction with `direct`.
 enum class input_path : std::uint8_t {
   automatic,
-  in_place,  ///< it reads them where they are
-  rooms,     ///< they are sent through rooms, so they may be anywhere
+  in_place,  ///< the rank reads inputs where they are
+  rooms,     ///< ranks send inputs through rooms, so inputs may be anywhere
 };
 
 /// The name of `path` in options and messages.
@@ -109,8 +109,8 @@ struct collective_options {
   /// place and read inputs where they are, without rooms. A run on memory that is new to it waits
   /// for all ranks to compare offsets, but not while its stream is being captured.
   bool direct = false;
-  /// Of reductions with `direct`. With rooms only results have to be symmetric. A reduce_scatter,
-  /// and an all_reduce in one phase, then run without `direct`.
+  /// The path of the inputs of reductions with `direct`. With `rooms` only results have to be
+  /// symmetric: a reduce_scatter, or an all_reduce in one phase, then runs without `direct`.
   input_path inputs = input_path::automatic;
   std::shared_ptr<fault_tap> faults = nullptr;  ///< for tests, on the host
 };

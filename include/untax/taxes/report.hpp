@@ -197,7 +197,7 @@ void keep_longest_timeline(tax_report& report);
 struct traced_tax {
   std::string operation;
   std::string tax;            ///< "launch tax", "bulk-synchronous tax and locality tax"
-  std::string before, after;  ///< the steps
+  std::string before, after;  ///< the steps whose times differ by the tax
   double by_ablation = 0;
   double uncertainty = 0;  ///< of `by_ablation`
   double by_trace = 0;

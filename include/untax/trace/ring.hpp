@@ -19,8 +19,8 @@ struct trace_mark {
   int what = 0;   ///< 4 bits
   int owner = 0;  ///< 8 bits: the rank at which a counter lies; at the end of a wait: the peer, all
                   ///< bits for none
-  /// 8 bits: the number of counters from `counter` on that are waited for; of a run the number of
-  /// its stages, of a stage that of its workers.
+  /// 8 bits. A wait: the number of awaited counters, from `counter` on. A run: the number of
+  /// stages. A stage: the number of workers.
   int readers = 0;
   std::int64_t counter = 0;  ///< 24 bits; at the end of a wait: the room
   std::int64_t number = 0;   ///< 16 bits; without a counter it continues in those 24

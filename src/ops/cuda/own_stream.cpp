@@ -35,7 +35,7 @@ bool is_captured(stream_ref stream) { return gpu::captures(of(stream)); }
 
 bool reachable_by_device(const void* p) {
   cudaPointerAttributes result{};
-  gpu::require(cudaPointerGetAttributes(&result, p), "cannot ask about an address");
+  gpu::require(cudaPointerGetAttributes(&result, p), "cannot read where an address lies");
   return result.type != cudaMemoryTypeUnregistered;
 }
 

@@ -19,7 +19,7 @@ class deferred_tiles {
  public:
   /// Called when the warp has multiplied another tile.
   __device__ void begin_tile() { bits_ = bits_ >> 1U | (bits_ & 1U); }
-  /// Marks that tile: some of its sums are deferred.
+  /// Marks the tile multiplied last: some of its sums are deferred.
   __device__ void add() { bits_ |= 1U << newest; }
   [[nodiscard]] __device__ bool none() const { return bits_ == 0; }
   /// Whether a tile may have deferred sums: the tile after which the warp multiplied `later` more.
