@@ -29,8 +29,10 @@ typedef struct untax_flash_decode_options {
   int32_t pattern;
   int32_t eager;   /* 1: start threads for each run; of the host only */
   int32_t workers; /* computing workers of a rank; on GPUs blocks */
-  int32_t senders; /* senders of a rank; of the host only, as is the next */
-  int32_t splits;  /* parts into which a rank splits its keys of a sequence */
+  int32_t senders; /* senders of a rank; of the host only */
+  /* Parts into which a rank splits its keys of a sequence; on GPUs of one rank, 8 at most. With
+   * them the bits of a result depend on its own sequence alone. */
+  int32_t splits;
 } untax_flash_decode_options;
 
 UNTAX_API int32_t untax_flash_decode_plan(untax_world* world,
