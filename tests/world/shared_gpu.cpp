@@ -122,10 +122,10 @@ TEST(watching_tool, is_seen_by_its_library) {
 TEST(watching_tool, cannot_watch_ranks_that_share_a_gpu) {
   EXPECT_NO_THROW(untax::require_kernels_side_by_side(1, "compute-sanitizer"));
   EXPECT_NO_THROW(untax::require_kernels_side_by_side(8, std::nullopt));
-  expect_error(error_of([] { untax::require_kernels_side_by_side(4, "compute-sanitizer"); }),
-               errc::unsupported,
-               {"4 ranks share a GPU under compute-sanitizer", "one kernel at a time",
-                "a GPU of its own"});
+  expect_error(
+      error_of([] { untax::require_kernels_side_by_side(4, "compute-sanitizer"); }),
+      errc::unsupported,
+      {"4 ranks share a GPU under compute-sanitizer", "one kernel at a time", "a GPU of its own"});
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ class tma_copy_ring {
     ++loaded_;
   }
 
-  /// Stores all tiles that have been loaded; a caller drains the ring when it has nothing to load yet.
+  /// Stores all tiles that have been loaded; a caller drains the ring when it has nothing to load
+  /// yet.
   template <class Store, class Stored>
   __device__ void drain(const Store& store, const Stored& stored) {
     while (sent_ < loaded_) send(store, stored);
