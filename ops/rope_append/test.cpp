@@ -341,7 +341,7 @@ TEST(rope_append, refuses_operands_before_anything_is_written) {
     append_case other(many, 2);
     other.sequence.clear();
     expect_error(error_of([&] { rope_append(w, many).run(other.operands()); }),
-                 errc::invalid_argument, {"sequence is null", "3 tokens and 2 sequences"});
+                 errc::invalid_argument, {"sequence is null", "3 tokens for 2 sequences"});
     rope_append_operands o = other.operands();
     o.bias = c.bias.memory.data();
     expect_error(error_of([&] { rope_append(w, many).run(o); }), errc::invalid_argument,

@@ -176,7 +176,7 @@ def test_refusals(seed):
     refused("bias is of torch.bfloat16", bias=torch.ones(128).bfloat16())
     refused(r"q_norm is \(15,\)", q_norm=norm[:15], k_norm=norm)
     refused("pass both or none", q_norm=norm)
-    refused("sequence is null.* 7 tokens and 3 sequences", sequence=None)
+    refused("sequence is null.* 7 tokens for 3 sequences", sequence=None)
     refused(r"position\[\d\] is -1", position=torch.full((7,), -1))
     refused(r"page_table\[\d, \d\], of token 0, is 11", page_table=torch.full_like(case.page_table, 11))
     refused("keys has strides", keys=case.caches[0].transpose(0, 1).contiguous().transpose(0, 1))
