@@ -73,12 +73,6 @@ decoder_config config_of(const generate_request& request) {
   return config;
 }
 
-/// By default GPUs, if there is one for each rank and elements have 16 bits.
-bool runs_on_gpus(const generate_request& request, const decoder_config& config, int ranks) {
-  const std::size_t choice = place_in("--backend", request.backend, {"auto", "host", "cuda"});
-  return choice == 2 || (choice == 0 && config.type != dtype::f32 && gpus_here() >= ranks);
-}
-
 decoder_options options_of(const generate_request& request, const decoder_config& config) {
   // Activations of prompts of more tokens take memory and save no time.
   constexpr std::int64_t most = 8192;
@@ -322,8 +316,8 @@ int run_generate(generate_request request) {
   if (!request.beside.empty()) (void)place_in("--beside", request.beside, {"library"});
   const decoder_config config = config_of(request);
   const placement place = placement_from(environment());
-  const bool on_gpus =
-      runs_on_gpus(request, config, std::max(place.world_size, request.ranks.value_or(1)));
+  const bool on_gpus = runs_on_gpus(request.backend, config.type,
+                                    std::max(place.world_size, request.ranks.value_or(1)));
   world_options options;
   if (on_gpus) options.memory = memory_kind::cuda;
   if (place.world_size > 1) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include <untax/world/launch.hpp>
 #include <untax/world/placement.hpp>
 
+#include "names.hpp"
 #include "output.hpp"
 #include "run_request.hpp"
 #include "terminal.hpp"
@@ -145,6 +147,11 @@ int start_processes(const run_request& request) {
 }  // namespace
 
 int gpus_here() { return static_cast<int>(survey_devices(false).devices.size()); }
+
+bool runs_on_gpus(const std::string& backend, dtype type, int ranks) {
+  const std::size_t place = place_in("--backend", backend, {"auto", "host", "cuda"});
+  return place == 2 || (place == 0 && type != dtype::f32 && gpus_here() >= ranks);
+}
 
 int ranks_on_gpus(int asked) { return std::max(asked == 0 ? gpus_here() : asked, 1); }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <untax/core/types.hpp>
+
 #include "bench/suites/pattern_runs.hpp"
 
 namespace untax::cli {
@@ -39,6 +41,10 @@ struct run_report {
 
 /// The number of GPUs that this process sees; 0 without CUDA.
 [[nodiscard]] int gpus_here();
+
+/// Whether a model of elements of `type` runs on GPUs. `backend` is that of --backend: with auto it
+/// does if there is a GPU for each rank and elements have 16 bits.
+[[nodiscard]] bool runs_on_gpus(const std::string& backend, dtype type, int ranks);
 
 /// `asked`, or the number of GPUs if it is 0; at least 1.
 [[nodiscard]] int ranks_on_gpus(int asked);

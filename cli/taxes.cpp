@@ -25,6 +25,7 @@
 #include "option_use.hpp"
 #include "output.hpp"
 #include "png.hpp"
+#include "run_request.hpp"
 #include "src/core/text_file.hpp"
 #include "src/taxes/backends.hpp"
 #include "taxes_chain.hpp"
@@ -281,7 +282,8 @@ chain_request chain_of(const CLI::App& verb, const taxes_options& options) {
     throw error(errc::invalid_argument, "--chain measures a model; give --model FILE");
   chain_request request;
   request.model = options.what.model;
-  request.on_gpus = runs_on_gpus(options.what, load_decoder_config(request.model).type);
+  request.on_gpus = runs_on_gpus(options.what.backend, load_decoder_config(request.model).type,
+                                 options.what.ranks);
   request.ranks = options.what.ranks;
   request.repeats = options.repeats;
   request.layers = options.layers;

@@ -120,11 +120,6 @@ std::int64_t keys_of(const taxes_request& request, memory_kind backend) {
   return backend == memory_kind::cuda ? usual_keys_on_gpus : usual_keys_on_host;
 }
 
-bool runs_on_gpus(const taxes_request& request, dtype type) {
-  const std::size_t place = place_in("--backend", request.backend, {"auto", "host", "cuda"});
-  return place == 2 || (place == 0 && type != dtype::f32 && gpus_here() >= request.ranks);
-}
-
 void add_request_options(CLI::App& verb, taxes_request& o) {
   o.one.attention = {32, 8, 128};
   auto* model = verb.add_option("--model", o.model,

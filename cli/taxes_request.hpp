@@ -41,9 +41,6 @@ struct taxes_plan {
 
 /// Keys of each sequence; 0: the tokens are not those of a batch that decodes.
 [[nodiscard]] std::int64_t keys_of(const taxes_request& request, memory_kind backend);
-/// Whether a whole model of a type runs on GPUs: if the request says so, or if there are as many
-/// GPUs as ranks.
-[[nodiscard]] bool runs_on_gpus(const taxes_request& request, dtype type);
 
 void add_request_options(CLI::App& verb, taxes_request& request);
 
